@@ -1,0 +1,126 @@
+"""Every exception of farthing: what went wrong, the rule, what was got, and the next step, as fields.
+
+Errors are outputs. Their text and type may depend on the question, the schema, the target and the ledger, never on a
+private row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from farthing.release import Answer
+
+
+class FarthingError(Exception):
+    """The root of every error that farthing raises on purpose.
+
+    Attributes:
+        what: what went wrong, in one clause.
+        rule: the rule that was broken, or "".
+        got: what was given instead, or "".
+        next_step: what to do about it, or "".
+        exit_code: what the command line returns: 2 usage, 3 refused by budget, 4 data, ledger or engine.
+    """
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, what: str, *, rule: str = "", got: object = "", next_step: str = "") -> None:
+        self.what = what
+        self.rule = rule
+        self.got = str(got)
+        self.next_step = next_step
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        """Join the facts into one readable line."""
+        parts = [self.what]
+        if self.rule:
+            parts.append(f"rule: {self.rule}")
+        if self.got:
+            parts.append(f"got: {self.got}")
+        if self.next_step:
+            parts.append(f"next: {self.next_step}")
+        return "; ".join(parts)
+
+
+class InvalidTarget(FarthingError, ValueError):
+    """An accuracy target that no answer could meet, or none at all."""
+
+    exit_code = 2
+
+
+class InvalidBudget(FarthingError, ValueError):
+    """A budget or loss that is no budget: negative, zero, infinite, NaN, delta out of range."""
+
+    exit_code = 2
+
+
+class InvalidBounds(FarthingError, ValueError):
+    """Contribution bounds that are missing or not whole numbers of at least one."""
+
+    exit_code = 2
+
+
+class InvalidKeys(FarthingError, ValueError):
+    """Public group keys that are missing, repeated, empty or not of the column's type."""
+
+    exit_code = 2
+
+
+class UnsupportedQuery(FarthingError, ValueError):
+    """A question outside the language, refused by name.
+
+    Attributes:
+        construct: the name of the refused construct, for scripts.
+        position: (line, column) in the SQL text, counted from 1, or None.
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, *, construct: str = "", position: tuple[int, int] | None = None, **facts: Any) -> None:
+        self.construct = construct
+        self.position = position
+        super().__init__(what, **facts)
+
+
+class BudgetExceeded(FarthingError):
+    """The ledger refused a reservation: it would pass the budget. Nothing was charged.
+
+    Attributes:
+        needed: the loss that the question could cost.
+        left: the loss that is left.
+    """
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, needed: object = None, left: object = None, **facts: Any) -> None:
+        self.needed = needed
+        self.left = left
+        super().__init__(what, **facts)
+
+
+class LedgerError(FarthingError):
+    """A ledger file that cannot be used: not one, truncated, read-only, locked, from a newer version."""
+
+
+class LedgerMismatch(LedgerError):
+    """A ledger that was opened with another unit, budget or currency than it was made with."""
+
+
+class DataError(FarthingError):
+    """A table that cannot be read, or an engine that failed. Never says anything about a row."""
+
+
+class TargetMissed(FarthingError):
+    """Raised by `on_miss="raise"`, after the answer was booked; carries it.
+
+    Attributes:
+        answer: the answer, paid for, with `met` telling which groups missed their target.
+    """
+
+    exit_code = 3
+
+    def __init__(self, what: str, *, answer: Answer, **facts: Any) -> None:
+        self.answer = answer
+        super().__init__(what, **facts)

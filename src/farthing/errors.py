@@ -112,6 +112,10 @@ class DataError(FarthingError):
     """A table that cannot be read, or an engine that failed. Never says anything about a row."""
 
 
+class NoiseError(FarthingError, ValueError):
+    """Noise that cannot be drawn exactly: a scale that is none, a result beyond int64, or bits that never decide."""
+
+
 class TargetMissed(FarthingError):
     """Raised by `on_miss="raise"`, after the answer was booked; carries it.
 

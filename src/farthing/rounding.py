@@ -1,7 +1,7 @@
 """Exact numbers to floats and to farthings, always in a named direction.
 
-A *farthing* is the smallest coin of the books: 2^-40 of the ledger's additive currency (mu^2, rho or epsilon). Delta has
-its own coin, 2^-80. What is spent rounds up; what may be spent rounds down.
+A *farthing* is the smallest coin of the books: 2^-40 of the ledger's additive currency (mu^2, rho or epsilon). Delta
+has its own coin, 2^-80. What is spent rounds up; what may be spent rounds down.
 """
 
 from __future__ import annotations

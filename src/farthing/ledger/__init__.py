@@ -1,0 +1,1 @@
+"""The durable books: what was charged, to what question, and what was released for it."""

@@ -1,0 +1,8 @@
+"""Questions as values: schema, bounds, public keys, predicates and the query that joins them."""
+
+from farthing.query.bounding import Bounds
+from farthing.query.keys import Keys
+from farthing.query.query import Count, Query
+from farthing.query.schema import Schema, Type
+
+__all__ = ["Bounds", "Count", "Keys", "Query", "Schema", "Type"]

@@ -1,0 +1,105 @@
+"""Accuracy-first differential privacy: name the accuracy, pay the least privacy loss for it.
+
+>>> import pyarrow as pa
+>>> import farthing
+>>> rides = pa.table({"zone": ["a"] * 900 + ["b"] * 40})
+>>> session = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+>>> answer = session.count(by="zone", keys={"zone": ["a", "b"]}, relative=0.1, absolute=50)
+>>> len(answer.value)
+2
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from farthing.accuracy.target import Target
+    from farthing.errors import (
+        BudgetExceeded,
+        DataError,
+        FarthingError,
+        InvalidBounds,
+        InvalidBudget,
+        InvalidKeys,
+        InvalidTarget,
+        LedgerError,
+        LedgerMismatch,
+        TargetMissed,
+        UnsupportedQuery,
+    )
+    from farthing.planning import Plan
+    from farthing.privacy.budget import Budget
+    from farthing.privacy.loss import BoundedRange, Gdp, Loss, Pure, Zcdp
+    from farthing.query.bounding import Bounds
+    from farthing.release import Answer
+    from farthing.session import Progress, Session
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Answer": "release",
+    "BoundedRange": "privacy.loss",
+    "Bounds": "query.bounding",
+    "Budget": "privacy.budget",
+    "BudgetExceeded": "errors",
+    "DataError": "errors",
+    "FarthingError": "errors",
+    "Gdp": "privacy.loss",
+    "InvalidBounds": "errors",
+    "InvalidBudget": "errors",
+    "InvalidKeys": "errors",
+    "InvalidTarget": "errors",
+    "LedgerError": "errors",
+    "LedgerMismatch": "errors",
+    "Loss": "privacy.loss",
+    "Plan": "planning",
+    "Progress": "session",
+    "Pure": "privacy.loss",
+    "Session": "session",
+    "Target": "accuracy.target",
+    "TargetMissed": "errors",
+    "UnsupportedQuery": "errors",
+    "Zcdp": "privacy.loss",
+}
+
+__all__ = [
+    "Answer",
+    "BoundedRange",
+    "Bounds",
+    "Budget",
+    "BudgetExceeded",
+    "DataError",
+    "FarthingError",
+    "Gdp",
+    "InvalidBounds",
+    "InvalidBudget",
+    "InvalidKeys",
+    "InvalidTarget",
+    "LedgerError",
+    "LedgerMismatch",
+    "Loss",
+    "Plan",
+    "Progress",
+    "Pure",
+    "Session",
+    "Target",
+    "TargetMissed",
+    "UnsupportedQuery",
+    "Zcdp",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name the first time it is used, so that `import farthing` is quick."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'farthing' has no attribute {name!r}")
+    value = getattr(import_module(f"farthing.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,103 @@
+"""Which look comes next: a public map from the index of a look and what it showed to the index of the next one.
+
+Looks are numbered backwards: index j has information `g^-j * t_max`, so index 0 is the last look there is. What a look
+shows is its *signal* `y = Y sqrt(t)`, whose standard deviation is 1 at every look; a group stops when y reaches the
+boundary `b = c/r`. Seen from y, the signal after the information grew by `w^2` is `y w`, give or take `sqrt(w^2 - 1)`
+(the truth has a flat prior), so a jump of m steps is harmless while `y w + k sqrt(w^2 - 1) <= b` with `w^2 = g^m`:
+this is a threshold on y for each m. Jumps take whole *levels* 1, 2, 3, 4, 6, 8, 12, ... and land on multiples of a
+power of two, so that different groups meet at the same looks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CAUTION: Final = 2.0
+"""k: how many standard deviations below the boundary a jump aims. Costs looks; buys less overshoot."""
+
+LEVELS: Final = (1, *(step for p in range(1, 11) for step in (2**p, 3 * 2 ** (p - 1))))
+"""The step counts a jump may have: 1, 2, 3, 4, 6, 8, 12, ..., 1024, 1536."""
+
+
+def stride(level: int) -> int:
+    """Return the power of two on whose multiples a jump of at most `level` steps lands.
+
+    >>> [stride(level) for level in (1, 2, 3, 4, 6, 8, 12)]
+    [1, 1, 1, 2, 2, 4, 4]
+    """
+    return 1 << max(level.bit_length() - 2, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class JumpMap:
+    """The next look from the index of this one and its signal.
+
+    Attributes:
+        boundary: b = c/r, the signal at which a group stops; > 0.
+        ratio: g > 1, information of a look over that of the look one index later.
+        public: indices that no jump may pass without looking, in any order.
+        jumps: False to visit every index.
+        levels: the step counts in use; computed.
+        thresholds: float64[levels], falling: level i is allowed while the signal is at most thresholds[i]; computed.
+
+    >>> fine = JumpMap(boundary=20.0, ratio=1.02)
+    >>> fine.targets(np.array([400, 400, 400, 3]), np.array([0.0, 15.0, 19.9, 0.0])).tolist()
+    [256, 384, 399, 0]
+    """
+
+    boundary: float
+    ratio: float
+    public: tuple[int, ...] = ()
+    jumps: bool = True
+    levels: tuple[int, ...] = field(init=False)
+    thresholds: Floats = field(init=False, compare=False, repr=False)
+    _strides: Ints = field(init=False, compare=False, repr=False)
+    _barriers: Ints = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        levels, thresholds = [1], [self.boundary]
+        for level in LEVELS[1:] if self.jumps else ():
+            growth = self.ratio ** (level / 2)
+            threshold = (self.boundary - CAUTION * math.sqrt(growth * growth - 1)) / growth
+            if threshold <= 0:
+                break
+            levels.append(level)
+            thresholds.append(threshold)
+        object.__setattr__(self, "levels", tuple(levels))
+        object.__setattr__(self, "thresholds", np.array(thresholds))
+        object.__setattr__(self, "_strides", np.array([stride(level) for level in levels], dtype=np.int64))
+        object.__setattr__(self, "_barriers", np.array(sorted({0, *self.public}), dtype=np.int64))
+
+    def level_of(self, signal: Floats) -> Ints:
+        """Return, per group, the position in `levels` of the longest allowed jump.
+
+        >>> JumpMap(boundary=20.0, ratio=1.02).level_of(np.array([20.0, 19.0, 10.0, -3.0])).tolist()
+        [0, 1, 10, 14]
+        """
+        rising = -self.thresholds[1:]
+        return np.asarray(np.searchsorted(rising, -np.maximum(signal, 0.0), side="right"), dtype=np.int64)
+
+    def landing(self, index: Ints, level: Ints) -> Ints:
+        """Return the next index from index > 0 by level position: the farthest round index that may be reached.
+
+        >>> jumps = JumpMap(boundary=20.0, ratio=1.02, public=(192,))
+        >>> jumps.landing(np.array([200, 192, 10]), np.array([6, 6, 6])).tolist()
+        [192, 180, 0]
+        """
+        steps = np.array(self.levels, dtype=np.int64)[level]
+        strides = self._strides[level]
+        farthest = -((steps - index) // strides) * strides
+        barrier = self._barriers[np.searchsorted(self._barriers, index, side="left") - 1]
+        return np.asarray(np.maximum(farthest, barrier), dtype=np.int64)
+
+    def targets(self, index: Ints, signal: Floats) -> Ints:
+        """Return the index of the next look for groups at index > 0 whose signal is below the boundary."""
+        return self.landing(index, self.level_of(signal))

@@ -1,0 +1,218 @@
+"""The looks of one question: when to look, when to stop, and what the last look can promise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.stopping import critical_value, step_ratio, two_sided
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.jumps import Floats, Ints
+
+FIRST_GRAINS: Final = 16
+"""The first look costs about this many grains: 2^-52 of mu^2, enough to place a count of 10^8 within half of itself."""
+
+FUTILITY_SHARE: Final = 1 / 50
+"""Part of beta spent on giving up; small, since every group pays for it with a larger c."""
+
+_ALIGNED: Final = 16  # the first look and the public looks lie on this common sub-grid
+_UP: Final = 1 + 2.0**-40  # t_max is rounded up past every float error, so that a* <= a when no cap binds
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What an answer was stopped by, kept with it so that a refinement can continue soundly.
+
+    Attributes:
+        relative: r.
+        critical: c.
+        floor: a*, in the units of the answer.
+    """
+
+    relative: float
+    critical: float
+    floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Futility:
+    """When to give a group up: at a few public looks, if its own target would cost more than the cap.
+
+    Attributes:
+        width: z such that Y +- z/sqrt(t) covers at all public looks at once, but for FUTILITY_SHARE of beta.
+        indices: the public looks, rising information, counted backwards from the last look.
+    """
+
+    width: float
+    indices: tuple[int, ...]
+
+    @classmethod
+    def plan(cls, relative: float, beta: float, span: int, ratio: float) -> Futility | None:
+        """Choose up to three public looks, or None where giving up could not save much.
+
+        >>> Futility.plan(0.1, 0.05, 2784, 1.01).indices
+        (288, 176, 64)
+        """
+        wanted = 3
+        width = two_sided(beta * FUTILITY_SHARE / wanted)
+        earliest = ((width + 1) * relative / two_sided(beta)) ** 2  # a group of zero is given up there, most times
+        shares = [earliest * 3**k for k in range(wanted)]
+        steps = [-math.log(share) / math.log(ratio) for share in shares if share < 0.7]
+        indices = sorted({_ALIGNED * round(step / _ALIGNED) for step in steps}, reverse=True)
+        chosen = tuple(index for index in indices if 0 < index < span)
+        return cls(width, chosen) if chosen else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """The looks of one question, the same for all its groups, and the rule by which each group stops alone.
+
+    Attributes:
+        relative: r of the target, in [0, 1).
+        absolute: a of the target, in the units of the answer; >= 0.
+        critical: c, calibrated so that every truth is covered.
+        per_grain: information (1/variance) that one grain of cost buys.
+        looks: int64, rising (neighbours below 1/(g - 1) grains may be equal: they are one look): the total grains of
+            each look; the last is the most a group can pay.
+        jumps: the jump map, on indices counted backwards from the last look.
+        futility: when a group is given up, or None.
+        capped: whether the cap binds, so that `floor` is above the absolute target.
+
+    Guarantee: a group that follows `next_look` until `stopped` or `futile`, on Gaussian measurements, is covered by
+        `report.reported` with probability at least 1 - beta, whatever its truth >= 0.
+    Proof: docs/proofs/accuracy.schedule.md.
+    Assumes: Y has variance 1/(grains * per_grain); looks and jumps see nothing but Y.
+    Rounds: the last look up, so that the floor is at most the absolute target; c up.
+
+    >>> plan = Schedule.plan(0.1, 100.0, 0.05, per_grain=2.0**-56, cap_grains=2**50)
+    >>> plan.capped, plan.floor <= 100.0, int(plan.looks[-1]), len(plan.looks)
+    (False, True, 28438297523326, 2641)
+    >>> bool(plan.stopped(plan.looks[-1:], np.array([3.0]))[0])
+    True
+    """
+
+    relative: float
+    absolute: float
+    critical: float
+    per_grain: float
+    looks: Ints = field(repr=False)
+    jumps: JumpMap = field(repr=False)
+    futility: Futility | None
+    capped: bool
+
+    @classmethod
+    def plan(
+        cls,
+        relative: float,
+        absolute: float,
+        beta: float,
+        *,
+        per_grain: float,
+        cap_grains: int,
+        futility: bool = True,
+        after: Rule | None = None,
+    ) -> Schedule:
+        """Lay out the looks for max(relative |x|, absolute) at failure probability beta.
+
+        Args:
+            relative: r in [0, 1).
+            absolute: a >= 0.
+            beta: allowed chance of a miss a group.
+            per_grain: information that one grain buys.
+            cap_grains: the most grains a group may pay; >= 1.
+            futility: whether hopeless groups may be given up when the cap binds.
+            after: the rule of an earlier, looser answer that this one refines.
+        """
+        ratio = step_ratio(relative)
+        wanted = _grains_for(two_sided(beta), absolute, per_grain)
+        span = _span(min(wanted, cap_grains), ratio) if relative > 0 else 0
+        least = _least_after(after, relative, absolute)
+        critical = max(critical_value(relative, beta, span, ratio), least)
+        last = _grains_for(critical, absolute, per_grain)
+        capped = last > cap_grains
+        giving_up = Futility.plan(relative, beta, span, ratio) if capped and futility and span > 0 else None
+        if giving_up is not None:
+            spare = beta * (1 - FUTILITY_SHARE)
+            critical = max(critical_value(relative, spare, span, ratio, giving_up.indices), least)
+        last = int(min(last, cap_grains))
+        boundary = critical / relative if relative > 0 else math.inf
+        jumps = JumpMap(boundary, ratio, giving_up.indices if giving_up else ())
+        return cls(relative, absolute, critical, per_grain, _looks(last, span, ratio), jumps, giving_up, capped)
+
+    @property
+    def floor(self) -> float:
+        """Return a*, the half-width of an interval at the last look: the absolute target, or what the cap allows."""
+        return self.critical / math.sqrt(int(self.looks[-1]) * self.per_grain)
+
+    @property
+    def first_look(self) -> int:
+        """Return the grains of the first look."""
+        return int(self.looks[0])
+
+    @property
+    def rule(self) -> Rule:
+        """Return what to keep with the answer for a later refinement."""
+        return Rule(self.relative, self.critical, self.floor)
+
+    def next_look(self, information: Ints, value: Floats) -> Ints:
+        """Return the total grains of each group's next look, for groups that have not stopped.
+
+        Args:
+            information: int64[groups], total grains so far; 0 for none; need not be grains of a look.
+            value: float64[groups], the precision-weighted mean Y so far; anything where information is 0.
+        """
+        position = np.searchsorted(self.looks, information, side="right")  # how many looks lie behind
+        index = np.int64(len(self.looks)) - position  # of the last of them, counted backwards from 0
+        signal = np.where(position > 0, value, 0.0) * np.sqrt(information * self.per_grain)
+        target = self.jumps.targets(np.maximum(index, 1), signal)
+        ahead = np.where(position > 0, np.int64(len(self.looks) - 1) - target, 0)
+        return self.looks[ahead]
+
+    def stopped(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
+        """Return which groups have met the rule or reached the last look."""
+        signal = value * np.sqrt(information * self.per_grain)
+        met = (signal >= self.jumps.boundary) & (information > 0)
+        return np.asarray(met | (information >= self.looks[-1]))
+
+    def futile(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
+        """Return which groups are to be given up: at a public look, their relative target costs more than the cap."""
+        if self.futility is None:
+            return np.zeros(information.shape, dtype=np.bool_)
+        public = np.isin(information, self.looks[[len(self.looks) - 1 - i for i in self.futility.indices]])
+        most = np.abs(value) + self.futility.width / np.sqrt(np.maximum(information, 1) * self.per_grain)
+        hopeless = public & (self.relative * most < self.floor)
+        return np.asarray(hopeless & (information < self.looks[-1]))
+
+
+def _least_after(after: Rule | None, relative: float, absolute: float) -> float:
+    """Return the least c with which the new rule goes on wherever the earlier one did."""
+    if after is None:
+        return 0.0
+    by_boundary = after.critical * relative / after.relative if after.relative > 0 else 0.0
+    return max(by_boundary, after.critical * absolute / after.floor)
+
+
+def _grains_for(critical: float, absolute: float, per_grain: float) -> float:
+    """Return the grains that make c/sqrt(t) at most `absolute`; infinite for 0."""
+    if absolute == 0:
+        return math.inf
+    return float(max(1, math.ceil(critical**2 / absolute**2 / per_grain * _UP)))
+
+
+def _span(last: float, ratio: float) -> int:
+    """Return the index of the first look: the last aligned one that has at least FIRST_GRAINS."""
+    return _ALIGNED * math.floor(math.log(max(last / FIRST_GRAINS, 1)) / math.log(ratio) / _ALIGNED)
+
+
+def _looks(last: int, span: int, ratio: float) -> Ints:
+    """Return round(last / ratio^j) for j = span ... 0; the last is exact. Tiny neighbours may be equal: one look."""
+    looks = np.rint(last / ratio ** np.arange(span, -1, -1.0)).astype(np.int64)
+    looks[-1] = last
+    return looks

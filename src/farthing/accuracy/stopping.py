@@ -1,0 +1,304 @@
+"""The critical value of the stopping rule: the least c whose intervals cover every truth.
+
+The rule stops at the first look with `c/sqrt(t) <= r max(Y, 0)`, or at t_max. Its looks form a Markov chain on
+(index, signal), see `jumps`, and `docs/proofs/accuracy.stopping.md` proves the two facts used here:
+
+- *Visits do not depend on the truth.* Given the signal y at index i, the earlier path is a bridge, so the chance
+  `q_i(y)` that the chain looks at i without having stopped is the same for every truth: one backward-kernel recursion
+  serves all of them.
+- *Misses are Gaussian tails.* A truth with signal mu_i = x sqrt(t_i) reaches y at index j with density
+  `q_j(y) phi(y - mu_j)`, and from there stops at i without covering x with a probability in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from farthing.accuracy.jumps import Floats, JumpMap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+MARGIN: Final = 0.003
+"""c is calibrated at beta (1 - MARGIN): room for truths between the sweep's points and for quadrature error."""
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
+_FINENESS: Final = 0.7  # mean node spacing over the standard deviation of the shortest jump's kernel
+_PIECE: Final = 96  # nodes that share one kernel matrix
+_SLACK: Final = 2e-4  # of log(miss/aim) in the root search; part of MARGIN
+_DENSITY: Final = 1 / math.sqrt(2 * math.pi)
+
+
+def two_sided(beta: float) -> float:
+    """Return z with P[|N(0,1)| > z] = beta, accurate for beta down to 1e-300.
+
+    >>> round(two_sided(0.05), 6)
+    1.959964
+    """
+    return float(-ndtri(beta / 2))
+
+
+def step_ratio(relative: float) -> float:
+    """Return g, the growth of information from one look to the next, for a relative target in (0, 1)."""
+    return 1.005 if relative <= 0.03 else 1.01 if relative <= 0.15 else 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class _Atoms:
+    """Nodes y at index j with their visit mass, and the look that each leads to; float64[atoms] all."""
+
+    signal: Floats
+    mass: Floats
+    root: Floats  # sqrt(tau_j)
+    next_root: Floats  # sqrt(tau_i) of the next look
+    growth: Floats  # sqrt(t_i / t_j)
+    spread: Floats  # standard deviation of the next signal given this one
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The rule's looks as a Markov chain, with the chance of every visit.
+
+    Attributes:
+        relative: r in (0, 1).
+        critical: c.
+        span: index of the first look.
+        map: the jump map; its boundary is c/r.
+        reach: signals are followed to within this many standard deviations.
+        atoms: the visits, as nodes with masses.
+
+    >>> chain = Chain.run(0.1, 1.98, span=320, jumps=JumpMap(19.8, 1.02), beta=0.05, largest=50.0)
+    >>> round(chain.miss(0.0), 4), round(chain.miss(18.8), 4)
+    (0.0477, 0.0495)
+    """
+
+    relative: float
+    critical: float
+    span: int
+    map: JumpMap
+    reach: float
+    atoms: _Atoms
+
+    @classmethod
+    def run(cls, relative: float, critical: float, *, span: int, jumps: JumpMap, beta: float, largest: float) -> Chain:
+        """Follow the chain from index `span` to 0, for truths whose signal at the end is at most `largest`."""
+        reach = two_sided(beta * 1e-5)
+        return cls(relative, critical, span, jumps, reach, _visits(jumps, span, reach, largest))
+
+    def miss(self, signal: float) -> float:
+        """Return P[the interval misses the truth], by the truth's signal x sqrt(t_max) >= 0."""
+        atoms = self.atoms
+        first = np.array([self.map.ratio ** (-self.span / 2)])
+        total = self._tails(np.ones(1), signal * first, np.ones(1), signal * first, first).sum()
+        away = atoms.signal - signal * atoms.root
+        mean = signal * atoms.next_root + away / atoms.growth
+        near = (np.abs(away) < self.reach) & (
+            (mean + self.reach * atoms.spread > self.map.boundary) | (atoms.next_root == 1.0)
+        )
+        mass = atoms.mass[near] * np.exp(-0.5 * away[near] ** 2) * _DENSITY
+        root = atoms.next_root[near]
+        return float(total + self._tails(mass, mean[near], atoms.spread[near], signal * root, root).sum())
+
+    def _tails(self, mass: Floats, mean: Floats, spread: Floats, truth: Floats, root: Floats) -> Floats:
+        """Return, per atom, the chance of going to a look with N(mean, spread^2), stopping there, and missing."""
+        r, b, c = self.relative, self.map.boundary, self.critical
+        missed = ndtr((mean - np.maximum(b, truth / (1 - r))) / spread)  # stopped too high
+        late = truth > b * (1 + r)
+        if late.any():  # stopped too low
+            missed[late] += _between(b, truth[late] / (1 + r), mean[late], spread[late])
+        end = root == 1.0
+        if end.any():  # the last look below the boundary: Y +- a*
+            mid, sd, mu = mean[end], spread[end], truth[end]
+            missed[end] += ndtr((np.minimum(b, mu - c) - mid) / sd) + _between(mu + c, np.maximum(b, mu + c), mid, sd)
+        return np.asarray(mass * missed)
+
+    def expectations(self, signal: float) -> tuple[float, float]:
+        """Return (mean information at the stop over t_max, mean number of looks), by the truth's signal."""
+        atoms = self.atoms
+        weight = atoms.mass * np.exp(-0.5 * (atoms.signal - signal * atoms.root) ** 2) * _DENSITY
+        growth = weight @ (atoms.next_root**2 - atoms.root**2)
+        return float(self.map.ratio**-self.span + growth), float(1 + weight.sum())
+
+
+def _between(low: Floats | float, high: Floats, mean: Floats, spread: Floats) -> Floats:
+    """Return P[low <= N(mean, spread^2) < high], zero if high < low, from the tail that loses no digits."""
+    below, above = (low - mean) / spread, (high - mean) / spread
+    flip = below > 0
+    first, second = np.where(flip, -above, below), np.where(flip, -below, above)
+    return np.asarray(np.maximum(ndtr(second) - ndtr(first), 0.0))
+
+
+def _nodes(jumps: JumpMap, reach: float) -> tuple[Floats, Floats, list[tuple[int, slice]]]:
+    """Place Gauss-Legendre nodes on each level's range of signals: rising signals, weights, (level, slice) pieces."""
+    highs = jumps.thresholds
+    lows = np.append(highs[1:], -reach)
+    points: list[Floats] = []
+    weights: list[Floats] = []
+    pieces: list[tuple[int, slice]] = []
+    stops = sorted({0, *jumps.public})
+    gap = min((far - near for near, far in pairwise(stops)), default=jumps.levels[-1])  # jumps that a public look cuts
+    used = 0
+    for level in reversed(range(len(highs))):
+        shortest = min((jumps.levels[max(level - 1, 0)] + 1) // 2, gap)
+        panel = _FINENESS * len(_NODES) * math.sqrt(1 - jumps.ratio**-shortest)
+        edges = np.linspace(lows[level], highs[level], math.ceil((highs[level] - lows[level]) / panel) + 1)
+        half = np.diff(edges)[:, None] / 2
+        points.append((edges[:-1, None] + half * (1 + _NODES)).ravel())
+        weights.append((half * _WEIGHTS).ravel())
+        end = used + points[-1].size
+        pieces += [(level, slice(start, min(start + _PIECE, end))) for start in range(used, end, _PIECE)]
+        used = end
+    return np.concatenate(points), np.concatenate(weights), pieces
+
+
+def _visits(jumps: JumpMap, span: int, reach: float, largest: float) -> _Atoms:
+    """Run the recursion of q_i from the first look to the last; list every (node, next look)."""
+    y, w, pieces = _nodes(jumps, reach)
+    root = jumps.ratio ** (-np.arange(span + 1) / 2)
+    levels = np.array([level for level, _ in pieces], dtype=np.int64)
+    kernels: dict[tuple[int, int], tuple[slice, Floats]] = {}
+    chances = {span: np.ones(len(y))}
+    parts: list[tuple[Floats, Floats, int, int]] = []
+    for j in range(span, 0, -1):
+        chance = chances.pop(j, None)
+        if chance is None:
+            continue
+        for (_, here), i in zip(pieces, jumps.landing(np.full_like(levels, j), levels).tolist(), strict=True):
+            if y[here.start] > largest * root[j] + reach:
+                break  # no truth that is asked about gets there
+            mass = w[here] * chance[here]
+            parts.append((y[here], mass, j, i))
+            if i > 0:
+                key = (here.start, j - i)
+                if key not in kernels:
+                    kernels[key] = _kernel(y, here, root[j] / root[i], reach)
+                rows, kernel = kernels[key]
+                chances.setdefault(i, np.zeros(len(y)))[rows] += kernel @ mass
+    return _gather(parts, root)
+
+
+def _kernel(y: Floats, here: slice, shrink: float, reach: float) -> tuple[slice, Floats]:
+    """Return the density of the earlier signal y[here] given the later one, for the later ones that matter."""
+    spread = math.sqrt(1 - shrink * shrink)
+    source = y[here]
+    rows = slice(
+        int(np.searchsorted(y, (source[0] - reach * spread) / shrink)),
+        int(np.searchsorted(y, (source[-1] + reach * spread) / shrink)),
+    )
+    away = (source[None, :] - y[rows, None] * shrink) / spread
+    return rows, np.exp(-0.5 * away * away) * (_DENSITY / spread)
+
+
+def _gather(parts: list[tuple[Floats, Floats, int, int]], root: Floats) -> _Atoms:
+    """Join the pieces into flat arrays."""
+    sizes = [len(signal) for signal, _, _, _ in parts]
+    here = np.repeat(root[[j for _, _, j, _ in parts]], sizes) if parts else np.zeros(0)
+    there = np.repeat(root[[i for _, _, _, i in parts]], sizes) if parts else np.zeros(0)
+    signal = np.concatenate([signal for signal, _, _, _ in parts]) if parts else np.zeros(0)
+    mass = np.concatenate([mass for _, mass, _, _ in parts]) if parts else np.zeros(0)
+    return _Atoms(signal, mass, here, there, there / here, np.sqrt(1 - (here / there) ** 2))
+
+
+@lru_cache(maxsize=256)
+def critical_value(
+    relative: float, beta: float, span: int, ratio: float, public: tuple[int, ...] = (), *, jumps: bool = True
+) -> float:
+    """Return the least c that covers every truth with probability 1 - beta, for the chain that is really run.
+
+    Args:
+        relative: r in [0, 1).
+        beta: allowed chance of a miss, in [1e-12, 0.5].
+        span: index of the first look; 0 for a single look.
+        ratio: g, the growth of information from one index to the next.
+        public: indices that no jump passes.
+        jumps: False for a rule that looks at every index.
+
+    Guarantee: P[|value - truth| > max(r |truth|, a*)] <= beta for every truth >= 0.
+    Proof: docs/proofs/accuracy.stopping.md.
+    Assumes: Gaussian noise, looks at `t_max g^-j`, the jump map of `jumps`.
+    Rounds: up: calibrated at beta (1 - MARGIN), and swept again at the value returned.
+
+    >>> round(critical_value(0.0, 0.05, 0, 1.02), 3)
+    1.96
+    >>> round(critical_value(0.1, 0.05, 640, 1.02), 3)
+    1.988
+    """
+    if relative == 0.0 or span == 0:
+        return two_sided(beta)
+    aim = beta * (1 - MARGIN)
+    critical = two_sided(aim)
+
+    def run(c: float) -> Chain:
+        boundary = c / relative
+        return Chain.run(
+            relative,
+            c,
+            span=span,
+            jumps=JumpMap(boundary, ratio, public, jumps),
+            beta=beta,
+            largest=_largest(relative) * boundary,
+        )
+
+    while True:
+        chain = run(critical)
+        signals = _sweep(chain.map, relative, span)
+        excess = np.log([chain.miss(signal) / aim for signal in signals])
+        if excess.max() <= _SLACK:
+            return critical
+        worst = signals[_peaks(excess)] / chain.map.boundary
+        critical = max(_raise(run, worst, aim, critical, float(excess.max())), critical * (1 + 1e-6))
+
+
+def _sweep(jumps: JumpMap, relative: float, span: int) -> Floats:
+    """Return the signals to try: the cusps of the miss rate, and a few truths below and above them.
+
+    Raising a truth past `b (1 - r) g^(j/2)` turns stopping at look j from a miss into a hit: there the miss rate has
+    its local maxima (figure in the proof page), the highest between (1 - r) and (1 + r) times the kink.
+    """
+    low, high = jumps.boundary * (1 - relative), jumps.boundary * (1 + relative)
+    below = np.linspace(0.0, low, 9)
+    cusps = low * jumps.ratio ** (np.arange(span + 1) / 2)
+    kink = cusps[cusps <= high * jumps.ratio]
+    above = cusps[(cusps > high * jumps.ratio) & (cusps <= _largest(relative) * jumps.boundary)]
+    return np.concatenate([below, _thinned(kink, 48), _thinned(above, 12)])
+
+
+def _largest(relative: float) -> float:
+    """Return up to how many times the kink a*/r truths are swept: beyond, the chain only shifts."""
+    return 1.3 * (1 + relative) ** 2
+
+
+def _thinned(points: Floats, most: int) -> Floats:
+    """Return at most `most` of the points, evenly by rank, the first and the last among them."""
+    keep = np.unique(np.linspace(0, len(points) - 1, min(most, len(points))).round().astype(np.int64))
+    return points[keep]
+
+
+def _peaks(excess: Floats) -> NDArray[np.intp]:
+    """Return the positions of the three highest local maxima."""
+    padded = np.pad(excess, 1, constant_values=-np.inf)
+    local = np.flatnonzero((excess >= padded[:-2]) & (excess >= padded[2:]))
+    return local[np.argsort(-excess[local])][:3]
+
+
+def _raise(run: Callable[[float], Chain], worst: Floats, aim: float, low: float, excess: float) -> float:
+    """Return c > low at which the worst truths, given as signals over the boundary, miss with probability aim."""
+    slope = -low - 1 / low  # of log P[|N| > c]: a first guess, replaced by the secant
+    critical = low
+    for _ in range(12):
+        previous, critical = critical, critical - (excess - _SLACK / 2) / slope
+        chain = run(critical)
+        before, excess = excess, max(math.log(chain.miss(theta * chain.map.boundary) / aim) for theta in worst)
+        if 0 <= excess <= _SLACK:
+            break
+        slope = min((excess - before) / (critical - previous), slope / 4)
+    return critical

@@ -1,0 +1,174 @@
+"""Where rows come from, for the embedded engine: files that DuckDB scans, or Arrow that it is handed."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from farthing.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+PARQUET: Final = (".parquet", ".pq")
+CSV: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+
+
+class Source(Protocol):
+    """Rows for one engine."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that may be read: absolute paths, perhaps none."""
+
+    def scan(self) -> str | None:
+        """Return the DuckDB table function that scans the files; None when rows are handed over as Arrow."""
+
+    def load(self, columns: tuple[str, ...] | None) -> Any:
+        """Return the given columns as Arrow; None: all columns, no rows."""
+
+    def check(self) -> None:
+        """Find out cheaply that the rows are still there; DataError otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Parquet or CSV files, listed when the table was opened: files that appear later are no part of it."""
+
+    files: tuple[str, ...]
+    parquet: bool
+
+    def scan(self) -> str:
+        """Return the scan of exactly these files.
+
+        A CSV row that does not fit the columns found at opening is left out, since an error would tell of it.
+        """
+        paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
+        return f"read_parquet([{paths}])" if self.parquet else f"read_csv([{paths}], ignore_errors = true)"
+
+    def load(self, columns: tuple[str, ...] | None) -> Any:
+        """Never called: files are scanned."""
+        raise NotImplementedError(columns)
+
+    def check(self) -> None:
+        """Refuse a file that is gone, a folder or empty."""
+        for path in self.files:
+            _usable(Path(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """Rows handed over as Arrow, column by column, each time they are asked for.
+
+    Attributes:
+        read: returns the named columns as an Arrow table or stream; None: all columns, no rows.
+    """
+
+    read: Callable[[tuple[str, ...] | None], Any]
+    files: tuple[str, ...] = ()
+
+    def scan(self) -> None:
+        """Nothing to scan."""
+
+    def load(self, columns: tuple[str, ...] | None) -> Any:
+        """Return the columns."""
+        return self.read(columns)
+
+    def check(self) -> None:
+        """Rows in memory stay."""
+
+
+def from_path(path: str | Path) -> Files:
+    """Return the files of a path or glob.
+
+    Raises:
+        DataError: nothing there, a folder, an empty file, or neither Parquet nor CSV.
+    """
+    text = str(path)
+    if "://" in text:
+        raise DataError("not a local file", got=text, next_step="open it with ibis and pass the ibis table")
+    if glob.has_magic(text) and not Path(text).exists():
+        found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(text, recursive=True)))  # noqa: PTH207  # absolute globs
+        if not found:
+            raise DataError("no file matches", got=text, next_step="check the pattern and the working folder")
+    else:
+        found = (str(Path(text).absolute()),)
+    kinds = {_is_parquet(Path(name)) for name in found}
+    if len(kinds) > 1:
+        raise DataError("Parquet and CSV files in one table", got=text, next_step="give a pattern for one kind")
+    files = Files(found, parquet=kinds.pop())
+    files.check()
+    return files
+
+
+def _is_parquet(path: Path) -> bool:
+    """Return whether a file is Parquet; refuse what is neither Parquet nor CSV."""
+    if path.is_dir():
+        raise DataError("a folder is no table", got=path, next_step=f"give a pattern: {path}/*.parquet")
+    if path.name.lower().endswith(PARQUET):
+        return True
+    if path.name.lower().endswith(CSV):
+        return False
+    if not path.exists():
+        raise DataError("no such file", got=path, next_step="check the path and the working folder")
+    raise DataError("neither Parquet nor CSV by its name", rule="names end in " + ", ".join(PARQUET + CSV), got=path)
+
+
+def _usable(path: Path) -> None:
+    """Refuse a file that cannot hold a table."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        raise DataError("no such file", got=path, next_step="check the path and the working folder") from None
+    if not path.is_file():
+        raise DataError("not a file", got=path)
+    if size == 0:
+        raise DataError("the file is empty", got=path, next_step="a table without rows still needs its header")
+
+
+def from_arrow(table: pa.Table) -> Arrow:
+    """Return an Arrow table as a source."""
+    names = [name.casefold() for name in table.column_names]
+    if len(set(names)) != len(names):
+        raise DataError("two columns of one name", rule="names differ, and not in case only")
+    return Arrow(lambda columns: table.slice(0, 0) if columns is None else table.select(list(columns)))
+
+
+def from_pandas(frame: Any) -> Arrow:
+    """Return a pandas frame as a source; it is converted once, so that mixed columns show at opening."""
+    import pyarrow as pa
+
+    try:
+        return from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
+    except (pa.ArrowException, TypeError, ValueError):
+        raise DataError(
+            "the pandas frame has a column of mixed or unknown type",
+            rule="every column has one type that Arrow knows",
+            next_step="convert the column first, for example with .astype(str)",
+        ) from None
+
+
+def from_polars(frame: Any) -> Arrow:
+    """Return a Polars frame or lazy frame as a source; only the columns of a question are collected."""
+    lazy = frame.lazy()
+
+    def read(columns: tuple[str, ...] | None) -> Any:
+        return (lazy.limit(0) if columns is None else lazy.select(list(columns))).collect().to_arrow()
+
+    return Arrow(read)
+
+
+def from_relation(relation: Any) -> Arrow:
+    """Return a DuckDB relation as a source: it runs on its own connection and streams into ours."""
+    import pyarrow as pa
+
+    def read(columns: tuple[str, ...] | None) -> Any:
+        quoted = [] if columns is None else ['"' + name.replace('"', '""') + '"' for name in columns]
+        chosen = relation.limit(0) if columns is None else relation.project(", ".join(quoted))
+        return pa.RecordBatchReader.from_stream(chosen)
+
+    return Arrow(read)

@@ -1,0 +1,168 @@
+"""Gaussian refinement: noise reduction as averaging of independent, exactly rounded Gaussian measurements.
+
+Each measurement of a group's integer answer costs a whole number of *grains* (2^-56 of mu^2; the books round up to whole
+farthings per ask) and adds that much information. What is shown is the precision-weighted mean of all measurements so
+far. There is no secret noise state: the public `Measured` is all that has to be kept, and an answer can be sharpened
+next week for the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.errors import DataError
+from farthing.noise.gaussian import rounded_gaussian
+
+if TYPE_CHECKING:
+    from farthing.noise.bits import BitSource
+
+Int64 = np.typing.NDArray[np.int64]
+Float64 = np.typing.NDArray[np.float64]
+
+GRAIN: Final = Fraction(1, 1 << 56)
+"""The cost of one unit of information, in mu^2."""
+
+FINEST_BITS: Final = 10
+"""Each measurement lies on a grid of at most sigma / 2^10, so rounding adds less than 2^-23 of its variance."""
+
+GUARD_BITS: Final = 10
+"""The running mean keeps this many bits below the finest grid, so averaging adds no visible rounding of its own."""
+
+ROUNDING_VARIANCE: Final = 1 + 2.0**-20
+"""Grid and averaging together stretch the variance of the mean by less than this; accuracy counts it."""
+
+_LIMIT: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was released about a question so far: public, free to keep, enough to refine.
+
+    Attributes:
+        mean: int64[groups], the precision-weighted mean in units of 2^unit_log2.
+        information: int64[groups], the grains of mu^2 that a member of each group has paid.
+        unit_log2: the exponent of the unit of `mean`, in answer units.
+    """
+
+    mean: Int64
+    information: Int64
+    unit_log2: int
+
+    @classmethod
+    def nothing(cls, groups: int) -> Measured:
+        """Return the state before any measurement."""
+        return cls(np.zeros(groups, np.int64), np.zeros(groups, np.int64), 0)
+
+    @property
+    def values(self) -> Float64:
+        """The shown values, float64[groups], in answer units; 0 where nothing was measured."""
+        return np.ldexp(self.mean.astype(np.float64), self.unit_log2)
+
+    def in_unit(self, unit_log2: int) -> Measured:
+        """Return the same state in a finer unit, exactly."""
+        shift = self.unit_log2 - unit_log2
+        _check_range(self.mean, shift)
+        return Measured(self.mean << shift, self.information, unit_log2)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianRefinement:
+    """Measure integer answers with rounded Gaussian noise, group by group, as often as wanted.
+
+    Attributes:
+        truth: int64[groups], the exact answers; never leaves this object.
+        sensitivity: the most that one privacy unit can move one group's answer, a whole number >= 1.
+        max_groups: the most groups one privacy unit can move at all.
+        bits: where random bits come from; None is the system's stream cipher.
+
+    Guarantee: any sequence of measurements, chosen adaptively, is mu-GDP for mu^2 = the sum of the `max_groups` largest
+        informations; a member of one group alone pays that group's information.
+    Proof: [DongRS22, Cor. 3.3; SmithT22]; docs/proofs/mechanisms.gaussian.md.
+    Assumes: add/remove one unit moves at most `max_groups` answers by at most `sensitivity` each; exact sampler.
+    Rounds: sigma up, so each measurement costs no more than its grains; sums of grains are exact.
+
+    >>> state = GaussianRefinement(np.array([500, 20]), sensitivity=1).measure(Measured.nothing(2), np.array([1 << 50] * 2))
+    >>> state.information.tolist()
+    [1125899906842624, 1125899906842624]
+    """
+
+    truth: Int64
+    sensitivity: int = 1
+    max_groups: int = 1
+    bits: BitSource | None = None
+
+    def measure(self, state: Measured, grains: Int64, groups: Int64 | None = None) -> Measured:
+        """Return the state after one more measurement of each listed group.
+
+        Args:
+            state: what was measured before, for all groups.
+            grains: int64[len(groups)], the cost of each new measurement, > 0.
+            groups: int64 indices of the groups to measure, each at most once; None for all of them.
+
+        Raises:
+            DataError: answers too large for 64-bit fixed point at this accuracy (a limit on sizes, not on rows).
+        """
+        where = np.arange(len(self.truth)) if groups is None else groups
+        released, exponent = self._release(where, grains)
+        unit = min(state.unit_log2, int(exponent.min(initial=0)) - GUARD_BITS)
+        now = state if unit == state.unit_log2 else state.in_unit(unit)
+        shift = exponent - unit
+        _check_range(released, int(shift.max(initial=0)))
+        fresh = released << shift
+        before = now.information[where]
+        mean, information = now.mean.copy(), now.information.copy()
+        share = grains / (before + grains)
+        mean[where] += np.rint((fresh - mean[where]) * share).astype(np.int64)
+        information[where] = before + grains
+        return Measured(mean, information, unit)
+
+    def _release(self, where: Int64, grains: Int64) -> tuple[Int64, Int64]:
+        """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
+        sigma = sigma_of(grains, self.sensitivity)
+        mantissa, binary = np.frexp(sigma)
+        exponent = binary.astype(np.int64) - (FINEST_BITS + 1)
+        truth = self.truth[where]
+        _check_range(truth, int(-exponent.min(initial=0)))
+        whole = np.where(exponent < 0, truth << np.maximum(-exponent, 0), truth >> np.clip(exponent, 0, 62))
+        rest = np.where(exponent > 0, truth - (whole << np.clip(exponent, 0, 62)), 0)
+        offset = np.ldexp(rest.astype(np.float64), -np.maximum(exponent, 0))
+        noisy = rounded_gaussian(np.ldexp(mantissa, FINEST_BITS + 1), offset=offset, bits=self.bits)
+        return whole + noisy, exponent
+
+
+def sigma_of(grains: Int64, sensitivity: int) -> Float64:
+    """Return the noise scale whose measurement costs at most `grains`, in answer units, rounded up.
+
+    Rounds: up. Converting, rooting and dividing each err by at most 2^-53; the factor 1 + 2^-50 covers them all.
+
+    >>> bool(sigma_of(np.array([1 << 56]), 3)[0] >= 3.0)
+    True
+    """
+    scale: Float64 = sensitivity * 2.0**28 / np.sqrt(grains.astype(np.float64)) * (1 + 2.0**-50)
+    return scale
+
+
+def worst_cost(information: Int64, max_groups: int) -> int:
+    """Return the grains that one privacy unit pays at most: the sum of the `max_groups` largest informations, exactly.
+
+    >>> worst_cost(np.array([5, 1, 3]), max_groups=2)
+    8
+    """
+    count = len(information)
+    top = information if count <= max_groups else np.partition(information, count - max_groups)[count - max_groups :]
+    # Two halves, so that the sum of many large int64 cannot overflow.
+    return (int((top >> 31).sum()) << 31) + int((top & ((1 << 31) - 1)).sum())
+
+
+def _check_range(values: Int64, shift: int) -> None:
+    """Refuse answers that would not fit in 64 bits after a left shift."""
+    if shift > 62 or (len(values) and max(abs(int(values.max())), abs(int(values.min()))) >= _LIMIT >> max(shift, 0)):
+        raise DataError(
+            "the answers are too large for this accuracy",
+            rule="answer / error < about 2^40",
+            next_step="ask for a larger absolute error",
+        )

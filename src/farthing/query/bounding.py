@@ -1,0 +1,39 @@
+"""How much one privacy unit may contribute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from farthing.errors import InvalidBounds
+
+MOST: Final = 2**31 - 1
+"""The largest bound: far beyond what any budget can hide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most that one privacy unit contributes to one answer. What is above is cut, never noticed.
+
+    Attributes:
+        max_groups: most groups one unit may be counted in; >= 1, or None when not given.
+        max_rows: most rows of one unit counted in each of these groups; >= 1, or None when not given.
+
+    >>> Bounds(max_groups=5, max_rows=20)
+    Bounds(max_groups=5, max_rows=20)
+    """
+
+    max_groups: int | None = None
+    max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("max_groups", self.max_groups), ("max_rows", self.max_rows)):
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+                raise InvalidBounds(
+                    f"{name} is no usable bound",
+                    rule=f"a bound is a whole number from 1 to {MOST}",
+                    got=repr(value),
+                    next_step="for example Bounds(max_groups=5, max_rows=20)",
+                )

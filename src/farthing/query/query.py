@@ -1,0 +1,126 @@
+"""One question: an exact, bounded aggregate over public groups, as a value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
+
+if TYPE_CHECKING:
+    from farthing.privacy.unit import PrivacyUnit
+    from farthing.query.bounding import Bounds
+    from farthing.query.expressions import Expression
+    from farthing.query.keys import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """COUNT(*): rows, after bounding. Further aggregates become siblings of this class."""
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return "count(*)"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question with everything that decides its true, bounded answer and its sensitivity.
+
+    Guarantee: adding or removing one unit changes at most `max_groups` of the bounded counts, each by at most
+        `sensitivity`.
+    Proof: [design, bound last] a unit's kept cells are a function of its own rows, the keys and the hash key alone;
+        at most `max_groups` cells are kept and each holds at most `max_rows` rows. One row falls in at most one group,
+        as the keys are distinct.
+    Assumes: an engine that keeps the contract of `engines.Engine.counts`.
+    Rounds: nothing; counts are integers.
+
+    Attributes:
+        table: the table's name in SQL.
+        by: the grouping columns; empty for one answer over the whole table.
+        keys: the public groups, None exactly when `by` is empty.
+        where: the rows that count, or None for all.
+        name: the name of the answer column; no part of the identity.
+        unit: whose presence is hidden.
+        bounds: the contribution bounds; both are needed for a unit column (max_groups only with groups).
+        aggregate: what is computed for every group.
+    """
+
+    table: str
+    by: tuple[str, ...]
+    keys: Keys | None
+    where: Expression | None
+    name: str
+    unit: PrivacyUnit
+    bounds: Bounds
+    aggregate: Count = field(default_factory=Count)
+
+    def __post_init__(self) -> None:
+        if len(set(self.by)) != len(self.by):
+            raise UnsupportedQuery("a grouping column is named twice", construct="GROUP BY", got=", ".join(self.by))
+        if self.name in self.by:
+            raise UnsupportedQuery(
+                "the answer has the name of a grouping column",
+                construct="alias",
+                got=self.name,
+                next_step="give the count another name: COUNT(*) AS n",
+            )
+        if (self.keys.names if self.keys is not None else ()) != self.by:
+            raise InvalidKeys("the keys are not those of the grouping columns", got=", ".join(self.by))
+        if not self.unit.is_row:
+            self._require_bounds()
+
+    def _require_bounds(self) -> None:
+        """Refuse a unit column without the bounds that make its sensitivity finite."""
+        missing = [] if self.bounds.max_groups is not None or not self.by else ["max_groups"]
+        missing += [] if self.bounds.max_rows is not None else ["max_rows"]
+        if missing:
+            raise InvalidBounds(
+                f"{' and '.join(missing)} missing for the privacy unit {self.unit.column!r}",
+                rule="a unit column needs a bound on the groups a unit is counted in and on its rows in each",
+                next_step="pass bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data",
+            )
+
+    @property
+    def groups(self) -> int:
+        """Return the number of rows of the answer."""
+        return 1 if self.keys is None else len(self.keys)
+
+    @property
+    def max_groups(self) -> int:
+        """Return the most groups one unit can be counted in."""
+        if self.unit.is_row:
+            return 1
+        return min(self.bounds.max_groups or 1, self.groups)
+
+    @property
+    def sensitivity(self) -> int:
+        """Return the most that one unit can add to one group."""
+        return 1 if self.unit.is_row else self.bounds.max_rows or 1
+
+    @property
+    def cuts_groups(self) -> bool:
+        """Return whether a unit may have to give up groups, so that a keyed hash has to choose."""
+        return not self.unit.is_row and self.max_groups < self.groups
+
+    def canonical(self) -> str:
+        """Return the identity text: equal texts ask for the same bounded truth of the same data set.
+
+        >>> from farthing.privacy.unit import PrivacyUnit
+        >>> from farthing.query.bounding import Bounds
+        >>> Query("flights", (), None, None, "n", PrivacyUnit(), Bounds()).canonical()
+        '["flights", "count(*)", [], "", "", "row", 1, 1]'
+        """
+        return json.dumps(
+            [
+                self.table,
+                self.aggregate.canonical(),
+                list(self.by),
+                "" if self.keys is None else self.keys.fingerprint,
+                "" if self.where is None else self.where.canonical(),
+                self.unit.label,
+                self.max_groups,
+                self.sensitivity,
+            ]
+        )

@@ -1,0 +1,326 @@
+"""Charge, look, speak: the one place where data, noise and ledger meet.
+
+Reserve the worst price durably; ask the engine for the exact bounded answers; refine; settle to what was used; then
+show. A crash in between leaves the reservation charged, an error too: there is no refund, since an error is an output.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.accuracy.baselines import doubling_cost
+from farthing.accuracy.report import Report, reported
+from farthing.accuracy.schedule import FIRST_GRAINS
+from farthing.errors import BudgetExceeded, TargetMissed
+from farthing.mechanisms.gaussian import GRAIN, GaussianRefinement, Measured, worst_cost
+from farthing.mechanisms.geometric import GeometricRelease
+from farthing.planning import Coin, Kept, Plan, Standing, plan, said, state
+from farthing.privacy.loss import Pure
+from farthing.release import Answer, Cells
+from farthing.session.records import Record
+from farthing.session.refine import refine
+
+if TYPE_CHECKING:
+    from farthing.engines import Engine
+    from farthing.ledger.store import Ledger
+    from farthing.ledger.entry import Receipt, Stored
+    from farthing.privacy.budget import Budget
+    from farthing.privacy.loss import Gdp, Zcdp
+    from farthing.query import Query
+    from farthing.session.request import Request
+
+PATIENCE_S: Final = 30.0
+"""How long an ask waits for another live process that is answering the very same question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every ask of a session shares.
+
+    Attributes:
+        engine: the protected table.
+        ledger: the books.
+        budget: the total, as the owner wrote it.
+        data_set: the identity of the data as its owner declares it.
+    """
+
+    engine: Engine
+    ledger: Ledger
+    budget: Budget
+    data_set: str
+
+    def loss(self, farthings: int) -> Gdp | Zcdp | Pure:
+        """Return a ledger's farthings as a loss of its currency."""
+        return self.budget.currency.of_farthings(farthings)
+
+    def question(self, query: Query) -> str:
+        """Return the identity of a question: equal ones share their measurements."""
+        facts = [self.data_set, query.canonical(), self.engine.fingerprint(query)]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    @property
+    def where_kept(self) -> str:
+        """Where the books are, in words."""
+        path = self.ledger.path
+        return "books in memory only, forgotten with the session" if path is None else f"books in {path}"
+
+    def status(self) -> dict[str, Any]:
+        """Return the state of the books as plain values."""
+        delta = self.budget.report_delta
+        spent = self.ledger.spent
+        return {
+            "budget": self.budget.describe(),
+            "unit": self.ledger.terms.unit,
+            "ledger": None if self.ledger.path is None else str(self.ledger.path),
+            "total": state(self.budget.total, delta),
+            "spent": state(self.loss(spent), delta),
+            "remaining": state(self.budget.total - self.loss(spent), delta),
+            "open": [
+                {"label": entry.label, "reserved": state(self.loss(entry.reserved), delta), "pid": entry.pid,
+                 "host": entry.host, "alive": entry.alive}
+                for entry in self.ledger.open_reservations
+            ],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A question with what stands in the ledger about it."""
+
+    question: str
+    stored: Stored | None
+    record: Record | None
+    plan: Plan
+
+
+def plan_for(context: Context, query: Query, request: Request) -> Plan:
+    """Return the plan of a question, given what was released about it before."""
+    return _find(context, query, request).plan
+
+
+def ask(context: Context, query: Query, request: Request) -> Answer:
+    """Answer a question at the least loss that reaches its target, and book it.
+
+    Guarantee: what leaves is as private as what the ledger charged: the sum over the ledger bounds the loss of
+        everything released, however questions were chosen.
+    Proof: mechanisms.gaussian for one run, privacy.filters for the sum; docs/proofs/session.ask.md.
+    Assumes: engine and sampler keep their contracts; the ledger is durable.
+    Rounds: prices up to whole farthings.
+    """
+    context.engine.check()
+    found = _wait_for_others(context, query, request)
+    if found.plan.free and found.record is not None:
+        measured = found.record.measured
+        return _answer(context, query, request, found.plan, _Outcome(measured, measured, context.loss(0)))
+    receipt = _reserve(context, found, request)
+    try:
+        outcome = _measure(context, query, request, found, receipt)
+        _settle(context, query, found, receipt, outcome)
+    except BaseException:
+        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
+        raise
+    return _answer(context, query, request, found.plan, outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What an ask did: the public state before and after it, and its price."""
+
+    before: Measured
+    after: Measured
+    price: Gdp | Zcdp | Pure
+
+
+def _find(context: Context, query: Query, request: Request) -> _Found:
+    """Load what is known of a question and plan it."""
+    question = context.question(query)
+    stored = context.ledger.load(question)
+    record = None if stored is None else Record.from_bytes(stored.blob)
+    standing = None
+    if record is not None:
+        top = np.sort(record.measured.information)[-query.max_groups :]
+        standing = Standing(record.kept, tuple(int(n) for n in top))
+    limit = context.budget.loss(request.max_epsilon) if request.max_epsilon is not None else request.cap
+    made = plan(
+        query,
+        target=request.target,
+        loss=request.loss,
+        confidence=request.confidence,
+        beta=request.beta(query.groups),
+        limit=limit,
+        budget=context.budget,
+        remaining=context.loss(context.ledger.remaining),
+        standing=standing,
+    )
+    return _Found(question, stored, record, made)
+
+
+def _wait_for_others(context: Context, query: Query, request: Request) -> _Found:
+    """Plan a question, after any live process that is just answering it is done: its answer may serve for free."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = _find(context, query, request)
+        if found.plan.free or time.monotonic() > deadline:
+            return found
+        held = [entry for entry in context.ledger.open_reservations if entry.question == found.question]
+        if not any(entry.alive for entry in held):
+            return found
+        time.sleep(0.02)
+
+
+def _reserve(context: Context, found: _Found, request: Request) -> Receipt:
+    """Reserve the worst price; say what would fit when it does not."""
+    made = found.plan
+    increase, fresh = made.worst_price.farthings, made.fresh_price.farthings
+    goal = f"at {made.worst_price!r}" if made.target is None else f"within {made.target}"
+    try:
+        return context.ledger.reserve(
+            increase=increase,
+            fresh=max(fresh, increase),
+            question=found.question,
+            version=0 if found.stored is None else found.stored.version,
+            label=f"{made.question}, {goal}, {request.confidence:.4g}",
+        )
+    except BudgetExceeded:
+        raise BudgetExceeded(
+            "the question does not fit in the budget",
+            needed=made.worst_price,
+            left=made.remaining,
+            rule="worst price <= what is left; nothing was charged",
+            got=f"needs {said(made.worst_price, made.delta)}, left {said(made.remaining, made.delta)}",
+            next_step=made.fitting,
+        ) from None
+
+
+def _measure(context: Context, query: Query, request: Request, found: _Found, receipt: Receipt) -> _Outcome:
+    """Ask the engine, draw noise, and price what was drawn as the receipt says."""
+    truth = context.engine.counts(query, context.ledger.hash_key)
+    made = found.plan
+    before = Measured.nothing(query.groups) if found.record is None else found.record.measured
+    if made.schedule is None or made.coin is None:
+        noisy = GeometricRelease(truth, query.sensitivity, query.max_groups).release(made.farthings)
+        paid = np.full(query.groups, made.farthings, np.int64)
+        return _Outcome(before, Measured(noisy, paid, 0), context.loss(receipt.reserved))
+    mechanism = GaussianRefinement(truth, query.sensitivity, query.max_groups)
+    after = refine(mechanism, made.schedule, before, request.progress)
+    if receipt.exclusive:
+        grains = worst_cost(after.information, query.max_groups) - worst_cost(before.information, query.max_groups)
+    else:
+        grains = worst_cost(after.information - before.information, query.max_groups)
+    return _Outcome(before, after, made.coin.loss(grains))
+
+
+def _settle(context: Context, query: Query, found: _Found, receipt: Receipt, outcome: _Outcome) -> None:
+    """Lower the reservation to what was used, and keep the measurements for whoever asks again.
+
+    If others sharpened the question since we read it, they or we paid the full price of measurements that nobody will
+    build on: an exclusive receipt stores its own record (the others paid in full), any other leaves theirs.
+    """
+    before = None if found.stored is None else found.stored.blob
+    keys = "" if query.keys is None else query.keys.fingerprint
+    blob = Record(outcome.after, _kept(found.plan), keys).to_bytes()
+
+    def merge(current: bytes | None) -> bytes:
+        return blob if current is None or current == before or receipt.exclusive else current
+
+    context.ledger.settle(receipt, outcome.price.farthings, merge)
+
+
+def _kept(made: Plan) -> Kept:
+    """Return the promise that measurements stopped by this plan keep."""
+    if made.schedule is None:
+        absolute = made.half_width if made.target is None else made.target.absolute
+        return Kept(0.0, absolute, made.half_width, made.beta, 0.0, made.farthings)
+    schedule = made.schedule
+    return Kept(
+        relative=schedule.relative,
+        absolute=schedule.absolute,
+        floor=schedule.floor,
+        beta=made.beta,
+        critical=schedule.critical,
+        grains=int(schedule.looks[-1]),
+        futility=schedule.futility.width if schedule.futility else 0.0,
+    )
+
+
+def _answer(context: Context, query: Query, request: Request, made: Plan, outcome: _Outcome) -> Answer:
+    """Return the answer that released measurements give, dropping or raising where targets were missed."""
+    report = _report(made, outcome.after)
+    met = _met(request, outcome.after.values, report)
+    cells = Cells(report.value, report.lower, report.upper, met, _group_paid(made, outcome))
+    keys = query.keys
+    if request.on_miss == "drop" and keys is not None and not met.all():
+        cells, keys = cells.keep(met), keys.keep(met)
+    asked = request.without_progress()
+    answer = Answer(
+        name=query.name,
+        keys=keys,
+        cells=cells,
+        target=request.target,
+        confidence=request.confidence,
+        paid=context.loss(outcome.price.farthings),
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        about=f"{made.about}; {context.where_kept}",
+        doubling=_doubling(made, query, outcome.after),
+        _refine=lambda **changes: ask(context, query, asked.changed(**changes)),
+    )
+    if request.on_miss == "raise" and not met.all():
+        raise TargetMissed(
+            f"{int((~met).sum()):,} of {len(met):,} groups missed the target",
+            answer=answer,
+            rule='on_miss="raise"; the answer was paid for and is attached as .answer',
+            next_step=made.advice or "allow a larger cap, or ask for a larger absolute error",
+        )
+    return answer
+
+
+def _report(made: Plan, measured: Measured) -> Report:
+    """Return values and intervals of released measurements."""
+    if made.schedule is None:
+        value = measured.values
+        return Report(value, value - made.half_width, value + made.half_width, np.ones(len(value), np.bool_))
+    futile = ~made.schedule.stopped(measured.information, measured.values)
+    return reported(measured.values, measured.information, made.schedule, futile)
+
+
+def _met(request: Request, values: Any, report: Report) -> Any:
+    """Return which intervals are as narrow as was asked; all of them where a loss was named instead."""
+    if request.target is None:
+        return np.ones(len(values), np.bool_)
+    half = (report.upper - report.lower) / 2
+    return half <= np.maximum(request.target.relative * np.abs(values), request.target.absolute) * (1 + 1e-9)
+
+
+def _group_paid(made: Plan, outcome: _Outcome) -> Any:
+    """Return each group's own loss in this ask, as the currency's parameter, rounded up."""
+    if made.coin is None:
+        paid = outcome.after.information if outcome.price else np.zeros_like(outcome.after.information)
+        return paid * 2.0**-40
+    gained = (outcome.after.information - outcome.before.information).astype(np.float64) * float(GRAIN)
+    parameter = np.sqrt(gained) if made.coin.currency.parameter == "mu" else gained / 2
+    return parameter * (1 + 2.0**-50)
+
+
+def _doubling(made: Plan, query: Query, measured: Measured) -> Gdp | Zcdp | Pure | None:
+    """Return what the doubling baseline would have paid for these released answers."""
+    if made.schedule is None or made.coin is None or made.target is None:
+        return None
+    per_grain = made.coin.per_grain
+    cost = doubling_cost(
+        np.maximum(measured.values, 0.0),
+        made.target.relative,
+        made.target.absolute,
+        made.beta,
+        first=FIRST_GRAINS * per_grain,
+        last=int(made.schedule.looks[-1]) * per_grain,
+    )
+    return Coin(made.coin.currency, 1, 1).loss(worst_cost(np.rint(cost / per_grain).astype(np.int64), query.max_groups))
+
+

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.schedule import Futility, Rule, Schedule
-from farthing.accuracy.stopping import step_ratio, two_sided
+from farthing.accuracy.schedule import Rule, Schedule
+from farthing.accuracy.stopping import two_sided
 from farthing.errors import InvalidTarget
-from farthing.mechanisms import gaussian, geometric
-from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp
+from farthing.mechanisms import geometric
+from farthing.mechanisms.gaussian import Coin
+from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
 
 if TYPE_CHECKING:
+    from farthing.accuracy.kept import Kept
     from farthing.accuracy.target import Target
     from farthing.privacy.budget import Budget
     from farthing.query.query import Query
@@ -26,51 +25,6 @@ DEFAULT_SHARE: Final = Fraction(1, 10)
 
 SIZES: Final = (0, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 """The hypothetical truths that a plan prices."""
-
-_MOST_GRAINS: Final = 1 << 62
-_NEARLY: Final = 1 + 1e-12  # equal targets may differ in the last bits of their floats
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The promise that a question's released measurements keep: the rule they were stopped by.
-
-    Attributes:
-        relative: r; 0 for an absolute target or a named loss.
-        absolute: a, as it was asked (the tightest so far).
-        floor: a*, the half-width that every group not given up has reached.
-        beta: the failure probability a group.
-        critical: c, the calibrated constant.
-        grains: the information at which every group stopped at the latest; farthings of epsilon under a pure budget.
-        futility: z of the intervals of groups given up, 0 when none could be.
-    """
-
-    relative: float
-    absolute: float
-    floor: float
-    beta: float
-    critical: float
-    grains: int
-    futility: float = 0.0
-
-    def covers(self, relative: float, absolute: float, beta: float, limit: int) -> bool:
-        """Tell whether it keeps a promise that is asked for now, or was stopped by as large a cap on the way to it."""
-        narrow = self.floor <= absolute * _NEARLY or (self.absolute <= absolute * _NEARLY and limit <= self.grains)
-        return self.relative <= relative and self.beta <= beta * _NEARLY and narrow
-
-    def schedule(self, per_grain: float) -> Schedule:
-        """Return the last look of the rule, enough to read what was released under it."""
-        boundary = self.critical / self.relative if self.relative > 0 else math.inf
-        return Schedule(
-            relative=self.relative,
-            absolute=self.absolute,
-            critical=self.critical,
-            per_grain=per_grain,
-            looks=np.array([self.grains], np.int64),
-            jumps=JumpMap(boundary, step_ratio(self.relative)),
-            futility=Futility(self.futility, ()) if self.futility else None,
-            capped=self.floor > self.absolute * _NEARLY,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +41,6 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Coin:
-    """How information turns into loss, for one question in one currency.
-
-    Attributes:
-        currency: Gdp or Zcdp.
-        max_groups: the most groups one unit can move.
-        sensitivity: the most it moves each.
-    """
-
-    currency: type[Gdp | Zcdp]
-    max_groups: int
-    sensitivity: int
-
-    def loss(self, grains: int) -> Gdp | Zcdp:
-        """Return the loss of a worst cost in grains of mu^2, exactly."""
-        amount = grains * gaussian.GRAIN
-        return Gdp.of_amount(amount) if self.currency is Gdp else Zcdp.of_amount(amount / 2)
-
-    def grains(self, loss: Loss) -> int:
-        """Return the information each group may have if the question is to cost at most `loss`."""
-        mu_squared = loss.amount if self.currency is Gdp else 2 * loss.amount
-        return min(math.floor(mu_squared / gaussian.GRAIN / self.max_groups), _MOST_GRAINS)
-
-    @property
-    def per_grain(self) -> float:
-        """Information (one over variance, in answer units) per grain; the grid's rounding is counted."""
-        return float(gaussian.GRAIN) / self.sensitivity**2 / gaussian.ROUNDING_VARIANCE
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The price of a question, before it is paid.
 
@@ -125,6 +49,8 @@ class Plan:
         target: the accuracy asked for, or None where a loss was named.
         confidence: the chance that each interval holds its truth.
         worst_price: the most that asking can cost now; what the ledger reserves.
+        target_price: the most that the target can cost from scratch and without a cap; None for a named loss, or where
+            a group of zero could never be within the target.
         cap: the most that this question may cost in all.
         remaining: what the ledger has left.
         delta: the delta at which epsilons are stated.
@@ -138,6 +64,8 @@ class Plan:
         free: whether what was released before already answers.
         coin: how information turns into loss; None under a pure budget.
         beta: the failure probability a group that the schedule is calibrated for.
+        groups_a_unit, sensitivity: the most groups that one unit can move, and by how much each.
+        top: the largest informations that groups have already, as many as one unit can touch, in grains.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -150,26 +78,30 @@ class Plan:
     question: str
     target: Target | None
     confidence: float
-    worst_price: Gdp | Zcdp | Pure
-    cap: Gdp | Zcdp | Pure
-    remaining: Gdp | Zcdp | Pure
+    worst_price: Booked
+    target_price: Booked | None
+    cap: Booked
+    remaining: Booked
     delta: float
     half_width: float
     reachable: bool
     about: str
     schedule: Schedule | None
     farthings: int
-    fresh_price: Gdp | Zcdp | Pure
+    fresh_price: Booked
     free: bool
     coin: Coin | None
     beta: float
+    groups_a_unit: int
+    sensitivity: int
+    top: tuple[int, ...] = ()
 
     @property
     def fits(self) -> bool:
         """Whether the worst price fits in what is left."""
         return self.worst_price <= self.remaining
 
-    def price(self, size: float) -> Gdp | Zcdp | Pure:
+    def price(self, size: float) -> Booked:
         """Return about what the members of a group of this true size would pay, if it had not been asked before.
 
         >>> import pyarrow as pa
@@ -202,7 +134,7 @@ class Plan:
             rows.append({"size": size, "half_width": width, "paid": loss.value, "epsilon": self._epsilon(loss)})
         return rows
 
-    def _epsilon(self, loss: Gdp | Zcdp | Pure) -> float:
+    def _epsilon(self, loss: Booked) -> float:
         """Return the loss as an epsilon at the plan's delta."""
         return loss.epsilon(self.delta) if self.delta else loss.value
 
@@ -211,13 +143,17 @@ class Plan:
         """What to do about a plan that does not fit or does not reach; "" when all is well."""
         if not self.fits:
             return f"the worst price does not fit in what is left; {self.fitting}"
-        if not self.reachable:
-            return (
-                f"groups too small for the relative target stop at +/-{_number(self.half_width)}, marked not met, since "
-                f"the cap is {self.cap!r}; absolute={_number(_rounded_up(self.half_width))} would be met by every group, "
-                'cap="all" would allow all that is left'
-            )
-        return ""
+        if self.reachable:
+            return ""
+        price = ""
+        if self.target_price is not None:
+            times = float(self.target_price.amount / self.cap.amount)
+            price = f"the target would take {said(self.target_price, self.delta)}, {_number(times)} times the cap in "
+            price += f"{'mu^2' if self.worst_price.parameter == 'mu' else self.worst_price.parameter}; "
+        return (
+            f"{price}groups too small for it stop at +/-{_number(self.half_width)}, marked not met; "
+            f'absolute={_rounded_up(self.half_width):.6g} fits this cap; max_epsilon= or cap="all" raises it'
+        )
 
     @property
     def fitting(self) -> str:
@@ -225,14 +161,15 @@ class Plan:
         width = self.affordable
         if not math.isfinite(width):
             return "nothing is left to ask with"
-        return f"at +/-{_number(_rounded_up(width))} ({self.confidence:.4g}) it would fit"
+        return f"at +/-{_rounded_up(width):,.6g} ({self.confidence:.4g}) it would fit"
 
     @property
     def affordable(self) -> float:
-        """The half-width that what is left would reach for every group, in answer units."""
+        """The half-width that what is left would reach for every group, in answer units; infinite if none."""
         if self.coin is None or self.schedule is None:
-            return math.inf
-        grains = self.coin.grains(self.remaining)
+            farthings = self.remaining.farthings // self.groups_a_unit
+            return float(geometric.half_width(farthings, self.sensitivity, self.beta)) if farthings else math.inf
+        grains = self.coin.level(self.remaining, self.top)
         return self.schedule.critical / math.sqrt(grains * self.coin.per_grain) if grains else math.inf
 
     def to_dict(self) -> dict[str, Any]:
@@ -242,6 +179,7 @@ class Plan:
             "target": None if self.target is None else str(self.target),
             "confidence": self.confidence,
             "worst_price": state(self.worst_price, self.delta),
+            "target_price": None if self.target_price is None else state(self.target_price, self.delta),
             "cap": state(self.cap, self.delta),
             "remaining": state(self.remaining, self.delta),
             "half_width": self.half_width,
@@ -270,7 +208,7 @@ class Plan:
         return "\n".join([*lines, self.about, *([f"note: {self.advice}"] if self.advice else [])])
 
 
-def state(loss: Gdp | Zcdp | Pure, delta: float) -> dict[str, float]:
+def state(loss: Booked, delta: float) -> dict[str, float]:
     """Return a loss as plain values: its parameter, and its epsilon at delta.
 
     >>> state(Pure(0.5), 0.0)
@@ -280,7 +218,7 @@ def state(loss: Gdp | Zcdp | Pure, delta: float) -> dict[str, float]:
     return {loss.parameter: loss.value, "epsilon": epsilon, "delta": delta}
 
 
-def said(loss: Gdp | Zcdp | Pure, delta: float) -> str:
+def said(loss: Booked, delta: float) -> str:
     """Return a loss in words: its parameter, and its epsilon at delta.
 
     >>> said(Pure(0.5), 0.0)
@@ -298,7 +236,7 @@ def plan(
     beta: float,
     limit: Loss | str | None,
     budget: Budget,
-    remaining: Gdp | Zcdp | Pure,
+    remaining: Booked,
     standing: Standing | None,
 ) -> Plan:
     """Return the plan of one question.
@@ -307,7 +245,8 @@ def plan(
         query: the question; its bounds give the sensitivities.
         target: the accuracy asked for, or None.
         loss: the price named instead, or None.
-        confidence, beta: as asked, and the failure probability that is left to each group.
+        confidence: as asked.
+        beta: the failure probability that is left to each group.
         limit: the most this question may cost: a loss, "all", or None for a tenth of the budget.
         budget: the ledger's total.
         remaining: what the ledger has left.
@@ -324,28 +263,27 @@ def plan(
             got=type(named).__name__,
             next_step=f"pass a {budget.currency.__name__}",
         )
-    cap = _cap(limit, budget, remaining) if loss is None else budget.currency.of_amount(loss.amount)
     common = {
         "question": describe(query),
         "target": target,
         "confidence": confidence,
-        "cap": cap,
         "remaining": remaining,
         "delta": budget.report_delta,
         "about": about(query),
+        "groups_a_unit": query.max_groups,
+        "sensitivity": query.sensitivity,
     }
+    cap = None if limit == "all" else _cap(named, budget)
     if budget.currency is Pure:
-        return _pure(query, target, beta, cap, standing=standing, common=common)
-    coin = Coin(budget.currency, query.max_groups, query.sensitivity)
+        return _pure(query, target, beta, cap or remaining, standing=standing, common=common)
+    coin = Coin(Gdp if budget.currency is Gdp else Zcdp, query.max_groups, query.sensitivity)
     return _gaussian(coin, target, beta, cap, standing=standing, common=common)
 
 
-def _cap(limit: Loss | str | None, budget: Budget, remaining: Gdp | Zcdp | Pure) -> Gdp | Zcdp | Pure:
-    """Return the most that a question may cost."""
-    if limit == "all":
-        return remaining
-    if isinstance(limit, Loss):
-        return budget.currency.of_amount(limit.amount)
+def _cap(named: Loss | str | None, budget: Budget) -> Booked:
+    """Return the most that a question may cost: what was named, or a tenth of the budget."""
+    if isinstance(named, Loss):
+        return budget.currency.of_amount(named.amount)
     return budget.currency.of_amount(budget.total.amount * DEFAULT_SHARE)
 
 
@@ -353,13 +291,18 @@ def _gaussian(
     coin: Coin,
     target: Target | None,
     beta: float,
-    cap: Gdp | Zcdp | Pure,
+    cap: Booked | None,
     *,
     standing: Standing | None,
     common: dict[str, Any],
 ) -> Plan:
-    """Return the plan of a Gaussian refinement."""
-    limit = max(1, coin.grains(cap))
+    """Return the plan of a Gaussian refinement; without a cap it may use all that is left."""
+    top = standing.top if standing is not None else (0,) * coin.max_groups
+    if cap is None:
+        limit = max(1, coin.level(common["remaining"], top))
+        cap = coin.loss(sum(top)) + common["remaining"]
+    else:
+        limit = max(1, coin.level(cap, (0,) * coin.max_groups))
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept
@@ -380,11 +323,13 @@ def _gaussian(
             after=Rule(kept.relative, kept.critical, kept.floor),
         )
     most = int(schedule.looks[-1])
-    top = standing.top if standing is not None else (0,) * coin.max_groups
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups
     asked = math.inf if target is None else target.absolute
+    needed = math.ceil(schedule.critical**2 / asked**2 / coin.per_grain) if asked > 0 else None
     return Plan(
+        cap=cap,
+        target_price=None if needed is None else coin.loss(coin.max_groups * needed),
         worst_price=coin.loss(increase),
         fresh_price=coin.loss(fresh),
         half_width=schedule.floor,
@@ -394,6 +339,7 @@ def _gaussian(
         free=free,
         coin=coin,
         beta=beta,
+        top=top,
         **common,
     )
 
@@ -402,7 +348,7 @@ def _pure(
     query: Query,
     target: Target | None,
     beta: float,
-    cap: Gdp | Zcdp | Pure,
+    cap: Booked,
     *,
     standing: Standing | None,
     common: dict[str, Any],
@@ -416,9 +362,8 @@ def _pure(
             next_step="ask for absolute= alone, or open the ledger with Budget(epsilon=, delta=1e-6)",
         )
     affordable = max(1, cap.farthings // query.max_groups)
-    wanted = affordable
-    if target is not None:
-        wanted = min(affordable, geometric.price_of(target.absolute, query.sensitivity, beta))
+    needed = None if target is None else geometric.price_of(target.absolute, query.sensitivity, beta)
+    wanted = affordable if needed is None else min(affordable, needed)
     width = geometric.half_width(wanted, query.sensitivity, beta)
     kept = None if standing is None else standing.kept
     free = kept is not None and kept.covers(0.0, width if target is None else target.absolute, beta, affordable)
@@ -426,6 +371,8 @@ def _pure(
         wanted, width, beta = kept.grains, int(kept.floor), kept.beta
     price = Pure.of_farthings(0 if free else wanted * query.max_groups)
     return Plan(
+        cap=cap,
+        target_price=None if needed is None else Pure.of_farthings(needed * query.max_groups),
         worst_price=price,
         fresh_price=price,
         half_width=float(width),
@@ -450,17 +397,22 @@ def about(query: Query) -> str:
     """Return what the numbers are about: the privacy unit, and the bounds that the truth is taken after."""
     if query.unit.is_row:
         return "privacy unit: one row, added or removed"
-    groups = f"at most {query.max_groups:,} groups and " if query.by else ""
+    groups = f"at most {_many(query.max_groups, 'group')} and " if query.by else ""
     return (
         f"privacy unit: one {query.unit.column}, with all its rows; numbers are of the bounded data: each "
-        f"{query.unit.column} counts in {groups}at most {query.sensitivity:,} rows in each; what the bounds cut is not "
-        "in the intervals"
+        f"{query.unit.column} counts in {groups}at most {_many(query.sensitivity, 'row')} in each; what the bounds cut "
+        "is not in the intervals"
     )
+
+
+def _many(count: int, thing: str) -> str:
+    """Return a number of things."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def _number(x: float) -> str:
     """Return a number with few digits."""
-    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"  # noqa: PLR2004  four digits are enough
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
 
 
 def _rounded_up(x: float) -> float:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.accuracy.target import Target
-    from farthing.privacy.loss import Gdp, Pure, Zcdp
-    from farthing.query.keys import Keys
+    from farthing.privacy.loss import Booked
 
 Float64 = NDArray[np.float64]
 
@@ -53,13 +52,13 @@ class Cells:
 class Answer:
     """The answer to one question: numbers with intervals, and what they cost.
 
-    Each interval holds the truth *of the bounded data* with the stated confidence, whatever the truth is, for each group
-    by itself (all groups at once if the target says `simultaneous`). Counts are signed: noise can push an empty group
+    Each interval holds the truth *of the bounded data* with the stated confidence, whatever the truth is, for each
+    group by itself (all groups at once if the target says `simultaneous`). Counts are signed: noise can push an empty group
     below zero, and clamping it would bias every total.
 
     Attributes:
         name: the answer column's name.
-        keys: the public keys of the rows, or None for a single number.
+        keys: the public keys of the rows, an Arrow table; None for a single number.
         cells: the numbers, as arrays.
         target: what was asked for, or None where a loss was given instead.
         confidence: the chance that a group's interval holds its truth.
@@ -77,15 +76,15 @@ class Answer:
     """
 
     name: str
-    keys: Keys | None
+    keys: pa.Table | None
     cells: Cells
     target: Target | None
     confidence: float
-    paid: Gdp | Zcdp | Pure
-    remaining: Gdp | Zcdp | Pure
+    paid: Booked
+    remaining: Booked
     delta: float
     about: str
-    doubling: Gdp | Zcdp | Pure | None
+    doubling: Booked | None
     _refine: Callable[..., Answer] = field(repr=False)
 
     @property
@@ -142,7 +141,7 @@ class Answer:
 
         columns: dict[str, Any] = {}
         if self.keys is not None:
-            columns.update({name: self.keys.table.column(name) for name in self.keys.table.column_names})
+            columns.update({name: self.keys.column(name) for name in self.keys.column_names})
         cells = self.cells
         columns |= {
             self.name: cells.value,
@@ -162,7 +161,9 @@ class Answer:
         try:
             import polars as pl
         except ImportError:
-            raise FarthingError("Polars is not installed", next_step="python -m pip install 'farthing[polars]'") from None
+            raise FarthingError(
+                "Polars is not installed", next_step="python -m pip install 'farthing[polars]'"
+            ) from None
         frame = pl.from_arrow(self.to_arrow())
         if not isinstance(frame, pl.DataFrame):  # pragma: no cover - a table always gives a frame
             raise TypeError(type(frame).__name__)
@@ -177,7 +178,7 @@ class Answer:
         """Return an altair chart of the answer; with a path (.svg, .png, .html) save it too."""
         from farthing import charts
 
-        names = self.keys.names if self.keys is not None else ()
+        names = tuple(self.keys.column_names) if self.keys is not None else ()
         picture = charts.answer_chart(
             self.to_arrow(), keys=names, name=self.name, title=self.caption, parameter=self.paid.parameter
         )
@@ -208,7 +209,9 @@ class Answer:
         rows = table.slice(0, SHOWN_ROWS).to_pylist()
         names = table.column_names
         text = [[_cell(row[name]) for name in names] for row in rows]
-        widths = [max(len(name), *(len(line[i]) for line in text)) if text else len(name) for i, name in enumerate(names)]
+        widths = [
+            max(len(name), *(len(line[i]) for line in text)) if text else len(name) for i, name in enumerate(names)
+        ]
         lines = ["  ".join(name.rjust(width) for name, width in zip(names, widths, strict=True))]
         lines += ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in text]
         if table.num_rows > SHOWN_ROWS:
@@ -222,7 +225,9 @@ class Answer:
         table = self.to_arrow()
         head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
         body = "".join(
-            "<tr>" + "".join(f"<td style='text-align:right'>{escape(_cell(cell))}</td>" for cell in row.values()) + "</tr>"
+            "<tr>"
+            + "".join(f"<td style='text-align:right'>{escape(_cell(cell))}</td>" for cell in row.values())
+            + "</tr>"
             for row in table.slice(0, SHOWN_ROWS).to_pylist()
         )
         more = table.num_rows - SHOWN_ROWS
@@ -238,7 +243,7 @@ def _cell(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004  four digits are enough
+            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
         case None:
             return "NULL"
         case _:

@@ -76,27 +76,37 @@ class Books(RuleBasedStateMachine):
         stored = self.loaded[question]
         version, seen = (0, decoded(None)) if stored is None else (stored.version, decoded(stored.blob))
         increase, fresh, before = price(plus(seen, most)) - price(seen), price(most), self.ledger.spent
-        try:
-            receipt = self.ledger.reserve(
-                increase=increase, fresh=fresh, question=question, version=version, label=question
-            )
-        except BudgetExceeded as refused:
-            assert refused.needed > BUDGET - before == refused.left
+        facts = {"increase": increase, "fresh": fresh, "question": question, "version": version, "label": question}
+        if before + fresh > BUDGET and before + increase > BUDGET:
+            with pytest.raises(BudgetExceeded):
+                self.ledger.reserve(**facts)
             assert before == self.ledger.spent
+            return None
+        try:
+            receipt = self.ledger.reserve(**facts)
+        except BudgetExceeded:  # only the fresh price may have been too much
+            assert before + fresh > BUDGET
             return None
         assert receipt.reserved == (increase if receipt.exclusive else fresh)
         ask = Ask(receipt, seen, most, receipt.reserved, most)  # until it is settled, all of it may be out
         self.model.append(ask)
         return ask
 
-    @rule(ask=consumes(asks), cut=vectors)
-    def settle(self, ask, cut):
+    @rule(ask=consumes(asks), cut=vectors, alone=st.booleans())
+    def settle(self, ask, cut, alone=False):
+        """Settle what was used; `alone` stores as little as is allowed: no measurement that was charged fresh."""
         if ask is None:
             return
         used = tuple(min(a, b) for a, b in zip(ask.most, cut, strict=True))
         amount = price(plus(ask.seen, used)) - price(ask.seen) if ask.receipt.exclusive else price(used)
         before = self.ledger.load(ask.receipt.question)
-        self.ledger.settle(ask.receipt, amount, lambda blob: json.dumps(plus(decoded(blob), used)).encode())
+
+        def merge(blob):
+            if alone:
+                return json.dumps(plus(ask.seen, used) if ask.receipt.exclusive else decoded(blob)).encode()
+            return json.dumps(plus(decoded(blob), used)).encode()
+
+        self.ledger.settle(ask.receipt, amount, merge)
         after = self.ledger.load(ask.receipt.question)
         assert (0 if before is None else before.version) + 1 == after.version
         ask.charged, ask.out = amount, used

@@ -255,7 +255,8 @@ def test_locked_ledger_is_refused_after_the_timeout(made):
         assert 25 == ledger.spent
 
 
-def test_read_only_file_is_refused(made, unprivileged):
+@pytest.mark.usefixtures("unprivileged")
+def test_read_only_file_is_refused(made):
     """A ledger that cannot be written is refused before anything is asked, and can be inspected."""
     made.chmod(0o400)
     refused(made, "read-only")
@@ -263,7 +264,8 @@ def test_read_only_file_is_refused(made, unprivileged):
         assert 24 == ledger.spent
 
 
-def test_read_only_folder_is_refused(made, unprivileged):
+@pytest.mark.usefixtures("unprivileged")
+def test_read_only_folder_is_refused(made):
     """A ledger whose folder cannot be written is refused, and can be inspected."""
     made.parent.chmod(0o500)
     refused(made, "read-only")
@@ -271,14 +273,16 @@ def test_read_only_folder_is_refused(made, unprivileged):
         assert 24 == ledger.spent
 
 
-def test_unreadable_file_is_refused(made, unprivileged):
+@pytest.mark.usefixtures("unprivileged")
+def test_unreadable_file_is_refused(made):
     """A ledger that cannot be read is refused."""
     made.chmod(0)
     with pytest.raises(LedgerError, match="opened"):
         Ledger.open(made, TERMS)
 
 
-def test_new_ledger_in_read_only_folder_is_refused(path, unprivileged):
+@pytest.mark.usefixtures("unprivileged")
+def test_new_ledger_in_read_only_folder_is_refused(path):
     """No ledger is made where none can be written."""
     path.parent.chmod(0o500)
     refused(path, "cannot be made here")

@@ -33,12 +33,12 @@ class Rule:
     Attributes:
         relative: r.
         critical: c.
-        floor: a*, in the units of the answer.
+        last: grains of its last look.
     """
 
     relative: float
     critical: float
-    floor: float
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,13 @@ class Schedule:
             per_grain: information that one grain buys.
             cap_grains: the most grains a group may pay; >= 1.
             futility: whether hopeless groups may be given up when the cap binds.
-            after: the rule of an earlier, looser answer that this one refines.
+            after: the rule of an earlier, looser answer to the same question that this one refines: the new rule is
+                made to go on wherever the earlier one did.
         """
         ratio = step_ratio(relative)
         wanted = _grains_for(two_sided(beta), absolute, per_grain)
         span = _span(min(wanted, cap_grains), ratio) if relative > 0 else 0
-        least = _least_after(after, relative, absolute)
+        least = after.critical * relative / after.relative if after is not None and after.relative > 0 else 0.0
         critical = max(critical_value(relative, beta, span, ratio), least)
         last = _grains_for(critical, absolute, per_grain)
         capped = last > cap_grains
@@ -141,7 +142,7 @@ class Schedule:
         if giving_up is not None:
             spare = beta * (1 - FUTILITY_SHARE)
             critical = max(critical_value(relative, spare, span, ratio, giving_up.indices), least)
-        last = int(min(last, cap_grains))
+        last = int(min(max(last, after.last if after is not None else 0), cap_grains))
         boundary = critical / relative if relative > 0 else math.inf
         jumps = JumpMap(boundary, ratio, giving_up.indices if giving_up else ())
         return cls(relative, absolute, critical, per_grain, _looks(last, span, ratio), jumps, giving_up, capped)
@@ -159,7 +160,7 @@ class Schedule:
     @property
     def rule(self) -> Rule:
         """Return what to keep with the answer for a later refinement."""
-        return Rule(self.relative, self.critical, self.floor)
+        return Rule(self.relative, self.critical, int(self.looks[-1]))
 
     def next_look(self, information: Ints, value: Floats) -> Ints:
         """Return the total grains of each group's next look, for groups that have not stopped.
@@ -189,14 +190,6 @@ class Schedule:
         most = np.abs(value) + self.futility.width / np.sqrt(np.maximum(information, 1) * self.per_grain)
         hopeless = public & (self.relative * most < self.floor)
         return np.asarray(hopeless & (information < self.looks[-1]))
-
-
-def _least_after(after: Rule | None, relative: float, absolute: float) -> float:
-    """Return the least c with which the new rule goes on wherever the earlier one did."""
-    if after is None:
-        return 0.0
-    by_boundary = after.critical * relative / after.relative if after.relative > 0 else 0.0
-    return max(by_boundary, after.critical * absolute / after.floor)
 
 
 def _grains_for(critical: float, absolute: float, per_grain: float) -> float:

@@ -49,7 +49,7 @@ def two_sided(beta: float) -> float:
 
 def step_ratio(relative: float) -> float:
     """Return g, the growth of information from one look to the next, for a relative target in (0, 1)."""
-    return 1.005 if relative <= 0.03 else 1.01 if relative <= 0.15 else 1.02
+    return 1.005 if 0.003 < relative <= 0.03 else 1.01 if 0.03 < relative <= 0.15 else 1.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,8 @@ class Chain:
 
     def miss(self, signal: float) -> float:
         """Return P[the interval misses the truth], by the truth's signal x sqrt(t_max) >= 0."""
+        if signal + self.reach < self.map.boundary:  # it is out of reach of stopping before the end
+            return float(2 * ndtr(-self.critical))
         atoms = self.atoms
         first = np.array([self.map.ratio ** (-self.span / 2)])
         total = self._tails(np.ones(1), signal * first, np.ones(1), signal * first, first).sum()
@@ -165,6 +167,7 @@ def _visits(jumps: JumpMap, span: int, reach: float, largest: float) -> _Atoms:
     y, w, pieces = _nodes(jumps, reach)
     root = jumps.ratio ** (-np.arange(span + 1) / 2)
     levels = np.array([level for level, _ in pieces], dtype=np.int64)
+    least = max(jumps.boundary - reach, 0.0)
     kernels: dict[tuple[int, int], tuple[slice, Floats]] = {}
     chances = {span: np.ones(len(y))}
     parts: list[tuple[Floats, Floats, int, int]] = []
@@ -173,6 +176,8 @@ def _visits(jumps: JumpMap, span: int, reach: float, largest: float) -> _Atoms:
         if chance is None:
             continue
         for (_, here), i in zip(pieces, jumps.landing(np.full_like(levels, j), levels).tolist(), strict=True):
+            if y[here.stop - 1] < least * root[j] - reach:
+                continue  # left to truths that cannot stop before the end: their miss rate is the last look's
             if y[here.start] > largest * root[j] + reach:
                 break  # no truth that is asked about gets there
             mass = w[here] * chance[here]
@@ -265,7 +270,7 @@ def _sweep(jumps: JumpMap, relative: float, span: int) -> Floats:
     its local maxima (figure in the proof page), the highest between (1 - r) and (1 + r) times the kink.
     """
     low, high = jumps.boundary * (1 - relative), jumps.boundary * (1 + relative)
-    below = np.linspace(0.0, low, 9)
+    below = np.concatenate([[0.0], low - np.linspace(min(8.0, low), 0.0, 9)])
     cusps = low * jumps.ratio ** (np.arange(span + 1) / 2)
     kink = cusps[cusps <= high * jumps.ratio]
     above = cusps[(cusps > high * jumps.ratio) & (cusps <= _largest(relative) * jumps.boundary)]

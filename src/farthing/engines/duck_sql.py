@@ -63,7 +63,13 @@ def quoted(name: str) -> str:
 
 
 def reader(name: str, native: str) -> str:
-    """Return the total expression that reads a column in the type in which it is compared and grouped."""
+    """Return the total expression that reads a column in the type in which it is compared and grouped.
+
+    Floats are read as x + 0: a filter on the bare column may be handed to the reader of Arrow or Parquet, which can take
+    -0.0 and 0.0 for different values; a filter on an expression stays with DuckDB, which does not.
+    """
+    if native in ("FLOAT", "DOUBLE"):
+        return f"({quoted(name)} + 0::DOUBLE)"
     if native.startswith("DECIMAL"):
         return f"CAST({quoted(name)} AS DOUBLE)"
     if native.startswith("ENUM"):

@@ -170,21 +170,26 @@ def _read(books: Books, path: Path) -> tuple[Books, Header]:
     """Read a ledger's header and size, and close the books on any error."""
     try:
         found = header(books)
-        with books.reading() as connection:
-            pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-            page_size = connection.exec_driver_sql("PRAGMA page_size").scalar_one()
-        # SQLite misses a cut inside the last page. While there is a log, the end may be in the log.
-        if not _leftovers(path) and path.stat().st_size < pages * page_size:
-            raise LedgerError(
-                "the ledger file is damaged or cut off",
-                rule="every page of a ledger must be there",
-                got=f"{path} ({path.stat().st_size} of {pages * page_size} bytes)",
-                next_step="restore it from a copy; what it had charged stays spent",
-            )
+        _refuse_cut_off(books, path)
     except BaseException:
         books.close()
         raise
     return books, found
+
+
+def _refuse_cut_off(books: Books, path: Path) -> None:
+    """Refuse a file that is shorter than its pages: SQLite does not notice a cut inside the last one."""
+    with books.reading() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        needed = pages * connection.exec_driver_sql("PRAGMA page_size").scalar_one()
+    # While there is a log, the last pages may still be in it.
+    if not _leftovers(path) and path.stat().st_size < needed:
+        raise LedgerError(
+            "the ledger file is damaged or cut off",
+            rule="every page of a ledger must be there",
+            got=f"{path} ({path.stat().st_size} of {needed} bytes)",
+            next_step="restore it from a copy; what it had charged stays spent",
+        )
 
 
 def require_writable(path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from farthing.ledger.entry import State
     from farthing.ledger.opening import Header
 
 
@@ -187,9 +188,9 @@ class Ledger:
             receipt: what `reserve` gave.
             amount: farthings used, at most `receipt.reserved`, priced as `receipt.exclusive` says: the increase over
                 what was stored at `receipt.version`, or else the new measurements alone.
-            merge: given the question's current blob (None at first; perhaps sharpened by others in between), returns
-                it combined with everything that was measured. None only when nothing was measured or nothing measured
-                will ever be combined: what an increase paid for must be stored.
+            merge: given the question's current blob (None at first; perhaps sharpened by others since `version`),
+                returns the one to store. It may leave out only what was paid for alone, at a fresh price: never what
+                an increase was charged for, or over. None when nothing was measured, or it is never sharpened.
 
         Raises:
             LedgerError: the receipt is another ledger's or closed, or the amount is out of range. The reservation stays
@@ -211,7 +212,14 @@ class Ledger:
                 next_step="pass a merge, or reserve with increase = fresh",
             )
         with self._books.writing() as connection:
-            self._require_open(connection, receipt)
+            state = self._state(connection, receipt)
+            if state != "open":
+                raise LedgerError(
+                    f"the reservation is already {state}",
+                    rule="a reservation is closed once",
+                    got=f"entry {receipt.id}",
+                    next_step="reserve again before measuring again",
+                )
             if merge is not None:
                 sharpen(connection, receipt.question, merge)
             add_settlement(connection, receipt.id, "settled", amount)
@@ -223,10 +231,11 @@ class Ledger:
         """Close a reservation whose measurement went wrong. There is no refund: it stays charged whole.
 
         Noise may have been drawn and seen before the failure, so later asks of the question pay the fresh price.
+        What is closed already stays as it is: this may be called on every way out.
         """
         with self._books.writing() as connection:
-            self._require_open(connection, receipt)
-            add_settlement(connection, receipt.id, "failed", receipt.reserved)
+            if self._state(connection, receipt) == "open":
+                add_settlement(connection, receipt.id, "failed", receipt.reserved)
 
     def verify(self) -> None:
         """Recompute the books from their entries.
@@ -283,8 +292,8 @@ class Ledger:
                 next_step="ask for less accuracy; what was released before stays free to read",
             )
 
-    def _require_open(self, connection: sa.Connection, receipt: Receipt) -> None:
-        """Refuse a receipt that this ledger did not give, or that is closed."""
+    def _state(self, connection: sa.Connection, receipt: Receipt) -> State:
+        """Return the state of a receipt's reservation; refuse a receipt that this ledger did not give."""
         row = connection.execute(tables.STATE_OF, {"id": receipt.id}).first()
         if row is None or receipt != Receipt(
             row.id, self.identity, row.reserved, row.question, row.version, row.exclusive
@@ -295,13 +304,8 @@ class Ledger:
                 got=receipt,
                 next_step="settle it in the ledger that gave it",
             )
-        if row.state is not None:
-            raise LedgerError(
-                f"the reservation is already {row.state}",
-                rule="a reservation is closed once",
-                got=f"entry {row.id}",
-                next_step="reserve again before measuring again",
-            )
+        state: State = row.state or "open"
+        return state
 
 
 def _whole(name: str, value: int) -> int:

@@ -1,13 +1,14 @@
 """Gaussian refinement: noise reduction as averaging of independent, exactly rounded Gaussian measurements.
 
-Each measurement of a group's integer answer costs a whole number of *grains* (2^-56 of mu^2; the books round up to whole
-farthings per ask) and adds that much information. What is shown is the precision-weighted mean of all measurements so
+Each measurement of a group's integer answer costs a whole number of *grains* (2^-56 of mu^2; the books round up to
+whole farthings per ask) and adds that much information. What is shown is the precision-weighted mean of all measurements so
 far. There is no secret noise state: the public `Measured` is all that has to be kept, and an answer can be sharpened
 next week for the difference.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -16,9 +17,11 @@ import numpy as np
 
 from farthing.errors import DataError
 from farthing.noise.gaussian import rounded_gaussian
+from farthing.privacy.loss import Gdp, Zcdp
 
 if TYPE_CHECKING:
     from farthing.noise.bits import BitSource
+    from farthing.privacy.loss import Loss
 
 Int64 = np.typing.NDArray[np.int64]
 Float64 = np.typing.NDArray[np.float64]
@@ -36,6 +39,7 @@ ROUNDING_VARIANCE: Final = 1 + 2.0**-20
 """Grid and averaging together stretch the variance of the mean by less than this; accuracy counts it."""
 
 _LIMIT: Final = 1 << 62
+_MOST_GRAINS: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,8 @@ class GaussianRefinement:
     Assumes: add/remove one unit moves at most `max_groups` answers by at most `sensitivity` each; exact sampler.
     Rounds: sigma up, so each measurement costs no more than its grains; sums of grains are exact.
 
-    >>> state = GaussianRefinement(np.array([500, 20]), sensitivity=1).measure(Measured.nothing(2), np.array([1 << 50] * 2))
+    >>> mechanism = GaussianRefinement(np.array([500, 20]), sensitivity=1)
+    >>> state = mechanism.measure(Measured.nothing(2), np.array([1 << 50, 1 << 50]))
     >>> state.information.tolist()
     [1125899906842624, 1125899906842624]
     """
@@ -132,6 +137,50 @@ class GaussianRefinement:
         offset = np.ldexp(rest.astype(np.float64), -np.maximum(exponent, 0))
         noisy = rounded_gaussian(np.ldexp(mantissa, FINEST_BITS + 1), offset=offset, bits=self.bits)
         return whole + noisy, exponent
+
+
+@dataclass(frozen=True, slots=True)
+class Coin:
+    """How information turns into loss, for one question in one currency.
+
+    Attributes:
+        currency: Gdp or Zcdp.
+        max_groups: the most groups one unit can move.
+        sensitivity: the most it moves each.
+    """
+
+    currency: type[Gdp | Zcdp]
+    max_groups: int
+    sensitivity: int
+
+    def loss(self, grains: int) -> Gdp | Zcdp:
+        """Return the loss of a worst cost in grains of mu^2, exactly."""
+        amount = grains * GRAIN
+        return Gdp.of_amount(amount) if self.currency is Gdp else Zcdp.of_amount(amount / 2)
+
+    def grains(self, loss: Loss) -> int:
+        """Return the whole grains of mu^2 that a loss pays for in all, rounded down."""
+        mu_squared = loss.amount if self.currency is Gdp else 2 * loss.amount
+        return math.floor(mu_squared / GRAIN)
+
+    def level(self, loss: Loss, top: tuple[int, ...]) -> int:
+        """Return the information that every group can be raised to for `loss`, given what the largest have already.
+
+        >>> Coin(Gdp, 2, 1).level(Gdp.of_amount(10 * GRAIN), top=(4, 0))
+        7
+        """
+        grains, paid, level = self.grains(loss), 0, 0
+        for count, has in enumerate(sorted(top), 1):
+            if level and level <= has:
+                break
+            paid += has
+            level = (grains + paid) // count
+        return min(level, _MOST_GRAINS)
+
+    @property
+    def per_grain(self) -> float:
+        """Information (one over variance, in answer units) per grain; the grid's rounding is counted."""
+        return float(GRAIN) / self.sensitivity**2 / ROUNDING_VARIANCE
 
 
 def sigma_of(grains: Int64, sensitivity: int) -> Float64:

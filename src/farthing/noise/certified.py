@@ -10,6 +10,7 @@ Nothing is ever redrawn: to redraw what is hard to decide would shape the law by
 from __future__ import annotations
 
 from math import prod
+from operator import index as whole_number
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -180,7 +181,9 @@ def layout(size: Size, parameters: Sequence[Floats]) -> tuple[tuple[int, ...], l
     """Return the shape of the result, and each parameter as one float or one flat value a sample."""
     shapes = [each.shape for each in parameters]
     try:
-        shape = np.broadcast_shapes(*shapes) if size is None else (size,) if isinstance(size, int) else size
+        shape = (
+            np.broadcast_shapes(*shapes) if size is None else size if isinstance(size, tuple) else (whole_number(size),)
+        )
         spread = [np.broadcast_to(each, shape) for each in parameters]
     except ValueError as error:
         raise NoiseError("shapes do not fit", rule="parameters broadcast to size", got=f"{shapes}, {size}") from error

@@ -124,11 +124,11 @@ def _exponential_ball(beyond: arb, upper: bool) -> arb:
     return -(beyond.log() if upper else (-beyond).log1p())
 
 
-def two_sided_geometric(rate: ArrayLike, *, size: Size = None, bits: BitSource | None = None) -> Integers:
+def two_sided_geometric(rate: ArrayLike, size: Size = None, bits: BitSource | None = None) -> Integers:
     """Draw integers with P[k] proportional to exp(-rate |k|), exactly.
 
     Args:
-        rate: epsilon over the sensitivity in grid steps; > 0 and at most 2^56, taken as the exact dyadic number it is. One
+        rate: epsilon over the sensitivity in grid steps; at least 2^-56, taken as the exact dyadic number it is. One
             number, or one for each sample.
         size: shape of the result; by default that of rate.
         bits: where the bits come from; by default the operating system through `system_bits`.
@@ -152,7 +152,7 @@ def two_sided_geometric(rate: ArrayLike, *, size: Size = None, bits: BitSource |
 
 
 def rounded_exponential(
-    scale: ArrayLike, *, offset: ArrayLike = 0.0, size: Size = None, bits: BitSource | None = None
+    scale: ArrayLike, size: Size = None, bits: BitSource | None = None, *, offset: ArrayLike = 0.0
 ) -> Integers:
     """Draw round(offset + scale E), E ~ Exp(1), exactly.
 
@@ -182,7 +182,7 @@ def rounded_exponential(
 
 
 def rounded_gumbel(
-    scale: ArrayLike, *, offset: ArrayLike = 0.0, size: Size = None, bits: BitSource | None = None
+    scale: ArrayLike, offset: ArrayLike = 0.0, size: Size = None, bits: BitSource | None = None
 ) -> Integers:
     """Draw round(offset + scale G), G a standard Gumbel variable, P[G <= g] = exp(-exp(-g)), exactly.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBudget
 from farthing.privacy import convert
-from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp, exact
+from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp, exact
 from farthing.rounding import DELTA_COIN, coins_down, coins_up
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ REPORT_DELTA = 1e-6
 class Budget:
     """The total loss that one ledger may spend, in exactly one of four forms.
 
-    `Budget(epsilon=1, delta=1e-6)` keeps its books in GDP (exact for Gaussian noise); `Budget(mu=0.2)` says it directly;
-    `Budget(rho=0.02)` keeps them in zCDP; `Budget(epsilon=1)` is pure differential privacy.
+    `Budget(epsilon=1, delta=1e-6)` keeps its books in GDP (exact for Gaussian noise); `Budget(mu=0.2)` says it
+    directly; `Budget(rho=0.02)` keeps them in zCDP; `Budget(epsilon=1)` is pure differential privacy.
 
     Attributes:
         epsilon, delta: the (epsilon, delta) promise; delta 0 or absent means pure.
@@ -50,7 +50,7 @@ class Budget:
     rho: Number | None = None
     mu: Number | None = None
     keys_delta: Number = 0
-    total: Gdp | Zcdp | Pure = field(init=False, repr=False, compare=False)
+    total: Booked = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
@@ -62,7 +62,9 @@ class Budget:
                 next_step="Budget(epsilon=1, delta=1e-6) is usual",
             )
         if exact(getattr(self, given[0]), given[0]) == 0:
-            raise InvalidBudget(f"{given[0]} is zero", rule="a budget is > 0", got=0, next_step="nothing could be asked")
+            raise InvalidBudget(
+                f"{given[0]} is zero", rule="a budget is > 0", got=0, next_step="nothing could be asked"
+            )
         self._check_deltas()
         total = self._total()
         if not total:
@@ -74,7 +76,9 @@ class Budget:
         delta = exact(self.delta or 0, "delta")
         keys = exact(self.keys_delta, "keys_delta")
         if delta >= 1:
-            raise InvalidBudget("delta is out of range", rule="0 <= delta < 1", got=self.delta, next_step="1e-6 is usual")
+            raise InvalidBudget(
+                "delta is out of range", rule="0 <= delta < 1", got=self.delta, next_step="1e-6 is usual"
+            )
         if keys and keys >= delta:
             raise InvalidBudget(
                 "keys_delta leaves nothing for the answers",
@@ -85,7 +89,7 @@ class Budget:
         if self.epsilon is not None and 0 < delta < DELTA_COIN:
             raise InvalidBudget("delta is below the books' coin", rule="delta is 0 or >= 2^-80", got=self.delta)
 
-    def _total(self) -> Gdp | Zcdp | Pure:
+    def _total(self) -> Booked:
         """Return the total loss in the currency of the books, rounded down to whole farthings."""
         if self.rho is not None:
             return Zcdp.of_farthings(coins_down(exact(self.rho, "rho")))
@@ -97,7 +101,7 @@ class Budget:
         return Gdp.of_amount(convert.gdp_from_epsilon(epsilon, self.answers_delta))
 
     @property
-    def currency(self) -> type[Gdp | Zcdp | Pure]:
+    def currency(self) -> type[Booked]:
         """The type of loss the books are kept in."""
         return type(self.total)
 

@@ -105,7 +105,9 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
 
     def at(log_excess: float) -> float:
         excess = math.exp(log_excess)
-        return (1 + excess) * (rf + (math.log(excess) - math.log1p(excess)) / excess) - (math.log(excess) + log_d) / excess
+        return (1 + excess) * (rf + (math.log(excess) - math.log1p(excess)) / excess) - (
+            math.log(excess) + log_d
+        ) / excess
 
     best = _minimise(at)
     with working() as flint:
@@ -140,7 +142,9 @@ def zcdp_delta(rho: Number, epsilon: Number) -> float:
     with working() as flint:
         excess = ball(flint, Fraction(math.exp(best)))
         order = 1 + excess
-        value = (excess * (order * ball(flint, r) - ball(flint, e))).exp() / excess * (order * (excess / order).log()).exp()
+        value = (
+            (excess * (order * ball(flint, r) - ball(flint, e))).exp() / excess * (order * (excess / order).log()).exp()
+        )
         return min(1.0, up(upper(value)))
 
 

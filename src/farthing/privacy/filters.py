@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from farthing.errors import BudgetExceeded
-from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp
+from farthing.privacy.loss import Loss
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from farthing.privacy.loss import Booked
 
 L = TypeVar("L", bound=Loss)
 
@@ -28,6 +30,7 @@ class AdditiveFilter(Generic[L]):
     Assumes: `can_spend` is asked before the release is drawn, and each loss bounds its release given the past.
     Rounds: nothing; exact fractions.
 
+    >>> from farthing.privacy.loss import Gdp
     >>> books = AdditiveFilter(total=Gdp(1), spent=Gdp(0)).spend(Gdp(0.6))
     >>> books.can_spend(Gdp(0.8)), books.can_spend(Gdp(0.81))
     (True, False)
@@ -52,9 +55,10 @@ class AdditiveFilter(Generic[L]):
         return self.total - self.spent
 
 
-def filter_for(total: Gdp | Zcdp | Pure) -> AdditiveFilter[Loss]:
+def filter_for(total: Booked) -> AdditiveFilter[Loss]:
     """Return the filter for a total, with nothing spent.
 
+    >>> from farthing.privacy.loss import Zcdp
     >>> filter_for(Zcdp(0.5)).remaining
     Zcdp(rho=0.5)
     """

@@ -70,10 +70,10 @@ class Loss:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a loss is frozen: cannot set {name}")
 
-    def __add__(self, other: Self) -> Self:
+    def __add__(self, other: Loss) -> Self:
         return type(self).of_amount(self.amount + self._same(other))
 
-    def __sub__(self, other: Self) -> Self:
+    def __sub__(self, other: Loss) -> Self:
         """Return what is left of this loss, never below zero."""
         return type(self).of_amount(max(Fraction(0), self.amount - self._same(other)))
 
@@ -82,21 +82,21 @@ class Loss:
         return type(self).of_amount(self.amount * times)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.amount == other.amount  # type: ignore[attr-defined]  # same type
+        return isinstance(other, Loss) and type(other) is type(self) and self.amount == other.amount
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.amount))
 
-    def __lt__(self, other: Self) -> bool:
+    def __lt__(self, other: Loss) -> bool:
         return self.amount < self._same(other)
 
-    def __le__(self, other: Self) -> bool:
+    def __le__(self, other: Loss) -> bool:
         return self.amount <= self._same(other)
 
-    def __gt__(self, other: Self) -> bool:
+    def __gt__(self, other: Loss) -> bool:
         return self.amount > self._same(other)
 
-    def __ge__(self, other: Self) -> bool:
+    def __ge__(self, other: Loss) -> bool:
         return self.amount >= self._same(other)
 
     def __bool__(self) -> bool:
@@ -208,7 +208,9 @@ class Zcdp(Loss):
     def epsilon(self, delta: float = 1e-6, *, route: str = "sharper") -> float:
         """Return epsilon at delta, rounded up; route "classic" is rho + 2 sqrt(rho log(1/delta))."""
         d = _checked_delta(delta)
-        return convert.zcdp_epsilon_classic(self.amount, d) if route == "classic" else convert.zcdp_epsilon(self.amount, d)
+        return (
+            convert.zcdp_epsilon_classic(self.amount, d) if route == "classic" else convert.zcdp_epsilon(self.amount, d)
+        )
 
     def delta(self, epsilon: Number) -> float:
         """Return the least known delta at a given epsilon, rounded up."""
@@ -310,7 +312,7 @@ class BoundedRange(Loss):
         return up(self.amount)
 
     def to(self, kind: type[Loss]) -> Loss:
-        """Return the price of this loss in a ledger's currency; `convert.bounded_range_zcdp` has a slightly lower rho."""
+        """Return the price in a ledger's currency; `convert.bounded_range_zcdp` has a slightly lower rho."""
         if kind is Pure:
             return Pure(self.amount)
         if kind is Zcdp:
@@ -337,5 +339,5 @@ def _group(k: int) -> int:
     return k
 
 
-CURRENCIES: dict[str, type[Gdp | Zcdp | Pure]] = {"gdp": Gdp, "zcdp": Zcdp, "pure": Pure}
-"""The currencies a ledger can be kept in, by the name it stores."""
+Booked = Gdp | Zcdp | Pure
+"""The losses that a ledger can be kept in."""

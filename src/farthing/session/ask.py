@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.accuracy.baselines import doubling_cost
+from farthing.accuracy.kept import Kept
 from farthing.accuracy.report import Report, reported
 from farthing.accuracy.schedule import FIRST_GRAINS
 from farthing.errors import BudgetExceeded, TargetMissed
-from farthing.mechanisms.gaussian import GRAIN, GaussianRefinement, Measured, worst_cost
+from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianRefinement, Measured, worst_cost
 from farthing.mechanisms.geometric import GeometricRelease
-from farthing.planning import Coin, Kept, Plan, Standing, plan, said, state
-from farthing.privacy.loss import Pure
+from farthing.planning import Plan, Standing, plan, said, state
 from farthing.release import Answer, Cells
 from farthing.session.records import Record
 from farthing.session.refine import refine
 
 if TYPE_CHECKING:
     from farthing.engines import Engine
-    from farthing.ledger.store import Ledger
     from farthing.ledger.entry import Receipt, Stored
+    from farthing.ledger.store import Ledger
     from farthing.privacy.budget import Budget
-    from farthing.privacy.loss import Gdp, Zcdp
+    from farthing.privacy.loss import Booked
     from farthing.query import Query
     from farthing.session.request import Request
 
@@ -55,7 +55,7 @@ class Context:
     budget: Budget
     data_set: str
 
-    def loss(self, farthings: int) -> Gdp | Zcdp | Pure:
+    def loss(self, farthings: int) -> Booked:
         """Return a ledger's farthings as a loss of its currency."""
         return self.budget.currency.of_farthings(farthings)
 
@@ -134,7 +134,7 @@ class _Outcome:
 
     before: Measured
     after: Measured
-    price: Gdp | Zcdp | Pure
+    price: Booked
 
 
 def _find(context: Context, query: Query, request: Request) -> _Found:
@@ -254,9 +254,9 @@ def _answer(context: Context, query: Query, request: Request, made: Plan, outcom
     report = _report(made, outcome.after)
     met = _met(request, outcome.after.values, report)
     cells = Cells(report.value, report.lower, report.upper, met, _group_paid(made, outcome))
-    keys = query.keys
+    keys = None if query.keys is None else query.keys.table
     if request.on_miss == "drop" and keys is not None and not met.all():
-        cells, keys = cells.keep(met), keys.keep(met)
+        cells, keys = cells.keep(met), keys.filter(met)
     asked = request.without_progress()
     answer = Answer(
         name=query.name,
@@ -308,7 +308,7 @@ def _group_paid(made: Plan, outcome: _Outcome) -> Any:
     return parameter * (1 + 2.0**-50)
 
 
-def _doubling(made: Plan, query: Query, measured: Measured) -> Gdp | Zcdp | Pure | None:
+def _doubling(made: Plan, query: Query, measured: Measured) -> Booked | None:
     """Return what the doubling baseline would have paid for these released answers."""
     if made.schedule is None or made.coin is None or made.target is None:
         return None
@@ -322,5 +322,3 @@ def _doubling(made: Plan, query: Query, measured: Measured) -> Gdp | Zcdp | Pure
         last=int(made.schedule.looks[-1]) * per_grain,
     )
     return Coin(made.coin.currency, 1, 1).loss(worst_cost(np.rint(cost / per_grain).astype(np.int64), query.max_groups))
-
-

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from farthing.ledger.entry import Entry
     from farthing.planning import Plan
-    from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp
+    from farthing.privacy.loss import Booked, Loss
     from farthing.query.expressions import Expression
     from farthing.release import Answer
     from farthing.session.refine import Progress
@@ -52,7 +52,7 @@ class How(TypedDict, total=False):
     absolute: float
     confidence: float
     simultaneous: bool
-    loss: Gdp | Zcdp | Pure | None
+    loss: Booked | None
     max_epsilon: float | None
     cap: Loss | str | None
     on_miss: str
@@ -198,12 +198,12 @@ class Session:
         return {name: kind.name.lower() for name, kind in self._engine.schema.columns}
 
     @property
-    def spent(self) -> Gdp | Zcdp | Pure:
+    def spent(self) -> Booked:
         """What the ledger has charged, by everybody, answered or not."""
         return self._context.loss(self._ledger.spent)
 
     @property
-    def remaining(self) -> Gdp | Zcdp | Pure:
+    def remaining(self) -> Booked:
         """What the ledger may still charge."""
         return self._context.loss(self._ledger.remaining)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.accuracy.kept import Kept
 from farthing.errors import LedgerError
 from farthing.mechanisms.gaussian import Measured
-from farthing.planning import Kept
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,7 +43,7 @@ class Record:
         facts = {"kept": asdict(self.kept), "unit_log2": self.measured.unit_log2, "keys": self.keys}
         schema = pa.schema(
             [("mean", pa.int64()), ("information", pa.int64())],
-            metadata={b"format": _FORMAT, b"facts": json.dumps(facts).encode()},
+            metadata={_FORMAT: json.dumps(facts).encode()},
         )
         batch = pa.record_batch([self.measured.mean, self.measured.information], schema=schema)
         sink = pa.BufferOutputStream()
@@ -59,9 +59,7 @@ class Record:
         try:
             table = pa.ipc.open_stream(blob).read_all()
             metadata = table.schema.metadata or {}
-            if metadata.get(b"format") != _FORMAT:
-                raise ValueError("another format")
-            facts = json.loads(metadata[b"facts"])
+            facts = json.loads(metadata[_FORMAT])
             mean, information = (table.column(name).to_numpy() for name in ("mean", "information"))
             measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
             return cls(measured, Kept(**facts["kept"]), facts["keys"])

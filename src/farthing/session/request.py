@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
-from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp
+from farthing.privacy.loss import Booked, Loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class Request:
     """
 
     target: Target | None
-    loss: Gdp | Zcdp | Pure | None = None
+    loss: Booked | None = None
     confidence: float = 0.95
     simultaneous: bool = False
     max_epsilon: float | None = None
@@ -48,7 +48,7 @@ class Request:
         absolute: float | None = None,
         confidence: float = 0.95,
         simultaneous: bool = False,
-        loss: Gdp | Zcdp | Pure | None = None,
+        loss: Booked | None = None,
         max_epsilon: float | None = None,
         cap: Loss | str | None = None,
         on_miss: str = "return",
@@ -127,12 +127,12 @@ def _refuse_unknown(unknown: dict[str, object]) -> None:
 
 def _check_terms(loss: object, max_epsilon: object, cap: object, on_miss: object, progress: object) -> None:
     """Refuse terms of the wrong kind."""
-    if loss is not None and (not isinstance(loss, Gdp | Zcdp | Pure) or not loss):
+    if loss is not None and (not isinstance(loss, Booked) or not loss):
         raise InvalidTarget("loss is no loss > 0", rule="loss=Gdp(mu), Zcdp(rho) or Pure(epsilon)", got=repr(loss))
-    if cap is not None and cap != "all" and (not isinstance(cap, Gdp | Zcdp | Pure) or not cap):
+    if cap is not None and cap != "all" and (not isinstance(cap, Booked) or not cap):
         raise InvalidTarget("cap is no loss > 0", rule='cap="all", or Gdp(mu), Zcdp(rho), Pure(epsilon)', got=repr(cap))
     if cap is not None and max_epsilon is not None:
-        raise InvalidTarget("cap and max_epsilon were both given", rule="one limit an ask", next_step="drop one of them")
+        raise InvalidTarget("cap and max_epsilon were both given", rule="one limit an ask", next_step="drop one")
     if on_miss not in ON_MISS:
         raise InvalidTarget("unknown on_miss", rule=" or ".join(ON_MISS), got=repr(on_miss))
     if progress is not None and not callable(progress):

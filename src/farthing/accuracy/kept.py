@@ -1,0 +1,57 @@
+"""The promise that released measurements keep, so that they can be reread for free or sharpened soundly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.schedule import Futility, Schedule
+from farthing.accuracy.stopping import step_ratio
+
+_NEARLY: Final = 1 + 1e-12  # equal targets may differ in the last bits of their floats
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The promise that a question's released measurements keep: the rule they were stopped by.
+
+    Attributes:
+        relative: r; 0 for an absolute target or a named loss.
+        absolute: a, as it was asked (the tightest so far).
+        floor: a*, the half-width that every group not given up has reached.
+        beta: the failure probability a group.
+        critical: c, the calibrated constant.
+        grains: the information at which every group stopped at the latest; farthings of epsilon under a pure budget.
+        futility: z of the intervals of groups given up, 0 when none could be.
+    """
+
+    relative: float
+    absolute: float
+    floor: float
+    beta: float
+    critical: float
+    grains: int
+    futility: float = 0.0
+
+    def covers(self, relative: float, absolute: float, beta: float, limit: int) -> bool:
+        """Tell whether it keeps a promise that is asked for now, or was stopped by as large a cap on the way to it."""
+        narrow = self.floor <= absolute * _NEARLY or (self.absolute <= absolute * _NEARLY and limit <= self.grains)
+        return self.relative <= relative and self.beta <= beta * _NEARLY and narrow
+
+    def schedule(self, per_grain: float) -> Schedule:
+        """Return the last look of the rule, enough to read what was released under it."""
+        boundary = self.critical / self.relative if self.relative > 0 else math.inf
+        return Schedule(
+            relative=self.relative,
+            absolute=self.absolute,
+            critical=self.critical,
+            per_grain=per_grain,
+            looks=np.array([self.grains], np.int64),
+            jumps=JumpMap(boundary, step_ratio(self.relative)),
+            futility=Futility(self.futility, ()) if self.futility else None,
+            capped=self.floor > self.absolute * _NEARLY,
+        )

@@ -1,0 +1,168 @@
+"""The critical value against theory, its own discretisation, and a plain simulation."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from levels import ALPHA, dkw_band
+
+from farthing.accuracy import critical_value
+from farthing.accuracy.jumps import JumpMap, stride
+from farthing.accuracy.stopping import Chain, step_ratio, two_sided
+
+THEORY = {
+    (0.05, 1.02): {0.2: 2.008, 0.3: 2.041, 0.5: 2.144},
+    (0.05, 1.05): {0.2: 2.003, 0.3: 2.031, 0.5: 2.125},
+    (0.01, 1.02): {0.2: 2.610, 0.3: 2.634, 0.5: 2.705},
+}
+
+
+def chain_for(relative, critical, span, ratio, *, jumps=True, beta=0.05, largest=3.0):
+    """Return the chain of a rule, for truths up to `largest` kinks."""
+    boundary = critical / relative
+    shape = JumpMap(boundary, ratio, (), jumps)
+    return Chain.run(relative, critical, span=span, jumps=shape, beta=beta, largest=largest * boundary)
+
+
+@pytest.mark.parametrize(
+    ("beta", "ratio", "relative", "expected"),
+    [(beta, ratio, r, c) for (beta, ratio), row in THEORY.items() for r, c in row.items()],
+)
+def test_fine_grid_reproduces_theory(beta, ratio, relative, expected):
+    """Without jumps the recursion gives the tabulated constants of theory.md, margin included."""
+    span = round(6 / math.log(ratio))
+
+    assert expected == pytest.approx(critical_value(relative, beta, span, ratio, jumps=False), abs=0.0032)
+
+
+@pytest.mark.parametrize("relative", [0.05, 0.1])
+def test_small_relative_targets_need_a_little_more_than_the_table(relative):
+    """At r <= .1 truths on the cusps need about .01 more than a sweep between them shows; still under 1.015 z."""
+    critical = critical_value(relative, 0.05, 300, 1.02, jumps=False)
+
+    assert 1.975 < critical < 1.015 * 1.96
+
+
+def test_absolute_targets_need_z_exactly():
+    """A single look at a fixed time needs no calibration."""
+    assert two_sided(0.05) == critical_value(0.0, 0.05, 0, 1.02)
+    assert two_sided(1e-12) == critical_value(0.3, 1e-12, 0, 1.02)
+
+
+def test_below_the_floor_coverage_is_exact():
+    """A truth of zero misses with the tail of one Gaussian at the last look."""
+    chain = chain_for(0.1, 2.0, 1600, 1.01)
+
+    assert 0.0455 == pytest.approx(chain.miss(0.0), abs=1e-5)
+
+
+@pytest.mark.parametrize(("relative", "critical", "span"), [(0.1, 1.98, 480), (0.5, 2.15, 480), (0.9, 3.0, 160)])
+def test_miss_agrees_with_a_simulation_of_the_chain(relative, critical, span):
+    """The recursion's miss rate is that of the chain, drawn path by path."""
+    ratio, runs = 1.02, 40_000
+    chain = chain_for(relative, critical, span, ratio)
+    boundary = critical / relative
+    rng = np.random.default_rng(77)
+
+    for theta in (1 - 0.9 * relative, 1.0, 1.8):
+        drawn = simulate(chain, theta * boundary, runs, rng)
+        assert chain.miss(theta * boundary) == pytest.approx(drawn, abs=dkw_band(runs, 1e-6))
+
+
+def simulate(chain, signal, runs, rng):
+    """Return the share of misses in `runs` paths of the chain."""
+    index = np.full(runs, chain.span)
+    root = chain.map.ratio ** (-index / 2)
+    brown = rng.standard_normal(runs) * root
+    active = np.arange(runs)
+    while True:
+        y = (signal * root**2 + brown) / root
+        active = np.flatnonzero((y < chain.map.boundary) & (index > 0))
+        if not active.size:
+            break
+        index[active] = chain.map.targets(index[active], y[active])
+        after = chain.map.ratio ** (-index / 2)
+        brown += np.sqrt(after**2 - root**2) * rng.standard_normal(runs)
+        root = after
+    half = np.where(y >= chain.map.boundary, chain.relative * y, chain.critical)
+    return float(np.mean(np.abs(y - signal * root) > half))
+
+
+@pytest.mark.parametrize(("relative", "beta"), [(0.01, 0.05), (0.1, 0.05), (0.3, 0.01), (0.5, 1e-12), (0.7, 0.5)])
+def test_no_truth_between_the_swept_ones_misses_more_than_beta(relative, beta):
+    """A dense sweep, far beyond the calibrated one, finds no miss rate above beta."""
+    ratio = step_ratio(relative)
+    span = 16 * round(8 / math.log(ratio) / 16)
+    critical = critical_value(relative, beta, span, ratio)
+    chain = chain_for(relative, critical, span, ratio, beta=beta, largest=6.0)
+    near = np.linspace(1 - 1.2 * relative, 1 + 1.2 * relative, 150)
+    far = np.linspace(1.2, 6.0, 60)
+
+    worst = max(chain.miss(theta * chain.map.boundary) for theta in (*near, *far))
+
+    assert beta * 0.98 < worst <= beta
+
+
+def test_a_quarter_of_the_panel_changes_nothing(monkeypatch):
+    """Quadrature error is a hundredth of the margin."""
+    coarse = [chain_for(0.5, 2.15, 320, 1.02).miss(x) for x in (1.0, 2.4, 4.0, 6.0)]
+    monkeypatch.setattr("farthing.accuracy.stopping._FINENESS", 0.17)
+    fine = [chain_for(0.5, 2.15, 320, 1.02).miss(x) for x in (1.0, 2.4, 4.0, 6.0)]
+
+    assert fine == pytest.approx(coarse, rel=3e-5)
+
+
+def test_jumps_change_the_constant_little():
+    """Skipping looks far from the boundary moves c by less than a hundredth."""
+    fine = critical_value(0.2, 0.05, 320, 1.02, jumps=False)
+
+    assert fine == pytest.approx(critical_value(0.2, 0.05, 320, 1.02), abs=0.01)
+
+
+def test_near_one_the_whole_span_counts():
+    """At r = .95 noise alone can stop a group anywhere, so a longer schedule needs a larger c."""
+    short, long = (critical_value(0.95, 0.05, span, 1.02) for span in (160, 640))
+
+    assert 1.3 * 1.96 < short < long - 0.1
+
+
+def test_jumps_never_pass_a_public_look():
+    """Every jump from above a public look lands on it or above it."""
+    jumps = JumpMap(20.0, 1.01, public=(288, 176, 64))
+    index = np.repeat(np.arange(1, 700), 40)
+    signal = np.tile(np.linspace(-3, 20, 40), 699)
+    after = jumps.targets(index, signal)
+
+    assert (after < index).all()
+    for public in (288, 176, 64):
+        assert (after[index > public] >= public).all()
+
+
+def test_jumps_land_on_multiples_of_their_stride():
+    """Where no look is public, landing places are round numbers."""
+    jumps = JumpMap(50.0, 1.02)
+
+    for position, level in enumerate(jumps.levels):
+        index = np.arange(level + 1, 3000)
+        landing = jumps.landing(index, np.full(index.size, position))
+        assert (landing % stride(level) == 0).all()
+        assert (index - landing <= level).all()
+        assert (index - landing > level - stride(level)).all()
+
+
+@pytest.mark.slow
+def test_no_bound_holds_by_luck():
+    """Over a wide grid of targets, spans and truths no miss rate is above beta."""
+    for relative, beta, folds in itertools.product((0.003, 0.03, 0.2, 0.6, 0.99), (0.5, 0.05, 1e-6, 1e-12), (2, 12, 28)):
+        ratio = step_ratio(relative)
+        span = 16 * round(folds / math.log(ratio) / 16)
+        critical = critical_value(relative, beta, span, ratio)
+        chain = chain_for(relative, critical, span, ratio, beta=beta, largest=8.0)
+        for theta in np.concatenate([np.linspace(0, 1 + 1.2 * relative, 120), np.geomspace(1, 8, 80)]):
+            assert chain.miss(theta * chain.map.boundary) <= beta
+
+
+def test_false_alarm_level_is_finite_sample():
+    """The band used above is far wider than the suite's level needs at that size."""
+    assert dkw_band(40_000, ALPHA) < 0.02

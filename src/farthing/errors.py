@@ -78,10 +78,18 @@ class UnsupportedQuery(FarthingError, ValueError):
 
     exit_code = 2
 
-    def __init__(self, what: str, *, construct: str = "", position: tuple[int, int] | None = None, **facts: Any) -> None:
+    def __init__(
+        self, what: str, *, construct: str = "", position: tuple[int, int] | None = None, **facts: Any
+    ) -> None:
         self.construct = construct
         self.position = position
         super().__init__(what, **facts)
+
+
+class InvalidOption(FarthingError, ValueError):
+    """An option, setting or file ending of the command line or a chart that does not exist or cannot be used."""
+
+    exit_code = 2
 
 
 class BudgetExceeded(FarthingError):

@@ -320,7 +320,7 @@ def _gaussian(
             beta,
             per_grain=coin.per_grain,
             cap_grains=max(limit, kept.grains),
-            after=Rule(kept.relative, kept.critical, kept.floor),
+            after=Rule(kept.relative, kept.critical, kept.grains),
         )
     most = int(schedule.looks[-1])
     increase = 0 if free else sum(max(most - has, 0) for has in top)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,8 +53,8 @@ class Answer:
     """The answer to one question: numbers with intervals, and what they cost.
 
     Each interval holds the truth *of the bounded data* with the stated confidence, whatever the truth is, for each
-    group by itself (all groups at once if the target says `simultaneous`). Counts are signed: noise can push an empty group
-    below zero, and clamping it would bias every total.
+    group by itself (all groups at once if the target says `simultaneous`). Counts are signed: noise can push an empty
+    group below zero, and clamping it would bias every total.
 
     Attributes:
         name: the answer column's name.
@@ -66,10 +66,10 @@ class Answer:
         remaining: what the ledger had left right after this ask.
         delta: the delta at which epsilons of this ledger are stated.
         about: what the numbers are about, in words: the privacy unit and its bounds.
-        doubling: what the doubling baseline would have paid for these released answers, or None.
 
+    >>> import pyarrow as pa
     >>> import farthing
-    >>> s = farthing.Session({"x": [1, 2, 3]}, budget=farthing.Budget(epsilon=1, delta=1e-6))
+    >>> s = farthing.Session(pa.table({"x": [1, 2, 3]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
     >>> a = s.count(absolute=50)
     >>> bool(a.lower < a.upper), a.met
     (True, True)
@@ -84,8 +84,8 @@ class Answer:
     remaining: Booked
     delta: float
     about: str
-    doubling: Booked | None
-    _refine: Callable[..., Answer] = field(repr=False)
+    _doubling: Callable[[], Booked | None]
+    _refine: Callable[..., Answer]
 
     @property
     def value(self) -> Any:
@@ -112,6 +112,11 @@ class Answer:
         """Each group's own loss in this ask (mu, rho or epsilon): float64[groups], or one float without groups."""
         return self._shaped(self.cells.paid)
 
+    @property
+    def doubling(self) -> Booked | None:
+        """What the doubling baseline would have paid, computed from these released answers; None for a named loss."""
+        return self._doubling()
+
     def _shaped(self, column: NDArray[Any]) -> Any:
         """Return an array as it is, or its only entry where there are no groups."""
         return column if self.keys is not None else column[0].item()
@@ -126,8 +131,9 @@ class Answer:
         Raises:
             BudgetExceeded: the difference does not fit in what is left; nothing is charged.
 
+        >>> import pyarrow as pa
         >>> import farthing
-        >>> s = farthing.Session({"x": [1, 2, 3]}, budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s = farthing.Session(pa.table({"x": [1, 2, 3]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
         >>> a = s.count(absolute=100)
         >>> sharper = a.refine(absolute=50)
         >>> bool(sharper.upper - sharper.lower < a.upper - a.lower)

@@ -162,7 +162,7 @@ def test_books_match_the_model():
 @pytest.mark.slow
 def test_books_match_the_model_at_length():
     """The same, over many and longer sequences."""
-    run_state_machine_as_test(Books, settings=settings(SETTINGS, max_examples=600, stateful_step_count=60))
+    run_state_machine_as_test(Books, settings=settings(SETTINGS, max_examples=150, stateful_step_count=60))
 
 
 def two_at_once(books):

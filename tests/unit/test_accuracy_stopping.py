@@ -30,7 +30,7 @@ def chain_for(relative, critical, span, ratio, *, jumps=True, beta=0.05, largest
     [(beta, ratio, r, c) for (beta, ratio), row in THEORY.items() for r, c in row.items()],
 )
 def test_fine_grid_reproduces_theory(beta, ratio, relative, expected):
-    """Without jumps the recursion gives the tabulated constants of theory.md, margin included."""
+    """Without jumps the recursion gives the constants tabulated independently, margin included."""
     span = round(6 / math.log(ratio))
 
     assert expected == pytest.approx(critical_value(relative, beta, span, ratio, jumps=False), abs=0.0032)
@@ -154,7 +154,9 @@ def test_jumps_land_on_multiples_of_their_stride():
 @pytest.mark.slow
 def test_no_bound_holds_by_luck():
     """Over a wide grid of targets, spans and truths no miss rate is above beta."""
-    for relative, beta, folds in itertools.product((0.003, 0.03, 0.2, 0.6, 0.99), (0.5, 0.05, 1e-6, 1e-12), (2, 12, 28)):
+    for relative, beta, folds in itertools.product(
+        (0.003, 0.03, 0.2, 0.6, 0.99), (0.5, 0.05, 1e-6, 1e-12), (2, 12, 28)
+    ):
         ratio = step_ratio(relative)
         span = 16 * round(folds / math.log(ratio) / 16)
         critical = critical_value(relative, beta, span, ratio)

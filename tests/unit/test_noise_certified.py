@@ -235,7 +235,7 @@ def test_a_draw_beyond_64_bits_fails_closed():
         129 * np.log(2) * largest
     )
     with pytest.raises(NoiseError, match="64 bits"):
-        rounded_exponential(largest, bits=Script(0, 0, 0, 1 << 20))
+        rounded_exponential(largest, bits=Script(0, 0, 0, 1 << 20, 0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, [1.0, 0.0], "10", True, 1j, None, np.longdouble(1)])

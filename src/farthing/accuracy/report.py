@@ -61,7 +61,7 @@ def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArr
 
 
 def _centre(size: Floats, relative: float, floor: float) -> Floats:
-    """Return the number within max(r x, a*) of every x in the interval around size >= 0 (theory: three pieces)."""
+    """Return the number within max(r x, a*) of every x in the interval around size >= 0, in three pieces."""
     if relative == 0:
         return size
     kink = floor / relative

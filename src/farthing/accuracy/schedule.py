@@ -93,7 +93,7 @@ class Schedule:
 
     >>> plan = Schedule.plan(0.1, 100.0, 0.05, per_grain=2.0**-56, cap_grains=2**50)
     >>> plan.capped, plan.floor <= 100.0, int(plan.looks[-1]), len(plan.looks)
-    (False, True, 28438297523326, 2641)
+    (False, True, 28442182546335, 2817)
     >>> bool(plan.stopped(plan.looks[-1:], np.array([3.0]))[0])
     True
     """
@@ -161,6 +161,16 @@ class Schedule:
     def rule(self) -> Rule:
         """Return what to keep with the answer for a later refinement."""
         return Rule(self.relative, self.critical, int(self.looks[-1]))
+
+    def typical(self, truth: Floats) -> Ints:
+        """Return about how many grains a group of that size pays (for plans; a group may pay up to the last look).
+
+        >>> plan = Schedule.plan(0.1, 100.0, 0.05, per_grain=2.0**-56, cap_grains=2**50)
+        >>> [round(float(x), 2) for x in plan.typical(np.array([0.0, 2_000.0, 10_000.0])) / plan.looks[-1]]
+        [1.0, 0.25, 0.01]
+        """
+        width = np.maximum(self.relative * np.abs(truth), self.floor)
+        return np.ceil(self.critical**2 / width**2 / self.per_grain).astype(np.int64)
 
     def next_look(self, information: Ints, value: Floats) -> Ints:
         """Return the total grains of each group's next look, for groups that have not stopped.

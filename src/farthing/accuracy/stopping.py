@@ -123,13 +123,6 @@ class Chain:
             missed[end] += ndtr((np.minimum(b, mu - c) - mid) / sd) + _between(mu + c, np.maximum(b, mu + c), mid, sd)
         return np.asarray(mass * missed)
 
-    def expectations(self, signal: float) -> tuple[float, float]:
-        """Return (mean information at the stop over t_max, mean number of looks), by the truth's signal."""
-        atoms = self.atoms
-        weight = atoms.mass * np.exp(-0.5 * (atoms.signal - signal * atoms.root) ** 2) * _DENSITY
-        growth = weight @ (atoms.next_root**2 - atoms.root**2)
-        return float(self.map.ratio**-self.span + growth), float(1 + weight.sum())
-
 
 def _between(low: Floats | float, high: Floats, mean: Floats, spread: Floats) -> Floats:
     """Return P[low <= N(mean, spread^2) < high], zero if high < low, from the tail that loses no digits."""
@@ -274,7 +267,7 @@ def _sweep(jumps: JumpMap, relative: float, span: int) -> Floats:
     cusps = low * jumps.ratio ** (np.arange(span + 1) / 2)
     kink = cusps[cusps <= high * jumps.ratio]
     above = cusps[(cusps > high * jumps.ratio) & (cusps <= _largest(relative) * jumps.boundary)]
-    return np.concatenate([below, _thinned(kink, 48), _thinned(above, 12)])
+    return np.concatenate([below, _thinned(kink, 32), _thinned(above, 12)])
 
 
 def _largest(relative: float) -> float:

@@ -48,11 +48,10 @@ class DuckDBEngine:
         self._source = source
         self._name = name
         self._connection = _locked(source)
-        native = self._describe()
-        self._native = native
+        self._native = native = self._describe()
         self._read = {column: reader(column, kind) for column, kind in native.items()}
         self._schema = Schema.of({column: canonical_type(kind) for column, kind in native.items()})
-        self._probes: dict[str, str] = {}
+        self._probe = self._hash_function()
 
     @property
     def name(self) -> str:
@@ -73,10 +72,7 @@ class DuckDBEngine:
         if not query.cuts_groups:
             return ""
         native = self._native[query.unit.column or ""]
-        if native not in self._probes:
-            values = self._fetch(hash_probe(native))[0][0]
-            self._probes[native] = f"duckdb {native} {hashlib.sha256(str(values).encode()).hexdigest()[:16]}"
-        return self._probes[native]
+        return f"duckdb {native} {self._probe}"
 
     def counts(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded counts, int64[groups], aligned with the keys; see `Engine.counts`."""
@@ -125,13 +121,14 @@ class DuckDBEngine:
         finally:
             cursor.close()
 
-    def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run SQL of our own that reads no row."""
+    def _hash_function(self) -> str:
+        """Return a short name of DuckDB's hash function, from what it makes of constants."""
         cursor = self._connection.cursor()
         try:
-            return list(cursor.execute(sql).fetchall())
+            values = cursor.execute(hash_probe()).fetchone()
         finally:
             cursor.close()
+        return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
 def _locked(source: Source) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from datetime import date, datetime
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import TYPE_CHECKING, Any, assert_never
@@ -43,6 +44,15 @@ _COMPARE = {
     Operator.LE: le,
     Operator.GT: gt,
     Operator.GE: ge,
+}
+
+
+# Stand for NULL beside a flag that says so: joins compare NULLs in ways that differ between backends.
+_STAND_INS = {
+    Type.STRING: "",
+    Type.BOOLEAN: False,
+    Type.DATE: date(1970, 1, 1),
+    Type.TIMESTAMP: datetime(1970, 1, 1),  # noqa: DTZ001  # times here have no zone
 }
 
 
@@ -143,7 +153,7 @@ class IbisEngine:
             value = self._read(column)
             if query.keys is not None and query.keys.column(column).null_count:
                 columns[f"m{place}"] = value.isnull()
-                value = value.fill_null(_stand_in(query, column))
+                value = value.fill_null(_STAND_INS.get(self._schema.require(column), 0))
             columns[f"k{place}"] = value
         return columns
 
@@ -158,7 +168,7 @@ class IbisEngine:
             values = query.keys.column(column) if query.keys is not None else pa.array([])
             if values.null_count:
                 listed[f"m{place}"] = values.is_null()
-                values = values.fill_null(_stand_in(query, column))
+                values = values.fill_null(_STAND_INS.get(self._schema.require(column), 0))
             listed[f"k{place}"] = values.cast(pa.string()) if pa.types.is_large_string(values.type) else values
         keys = ibis.memtable(pa.table(listed))
         same = [rows[name] == keys[name] for name in listed if name != "i"]
@@ -207,12 +217,6 @@ def _mixed(first: Any, second: Any, hash_key: int) -> Any:
     """Return the hash that ranks the groups of a unit, from the hashes of unit and place."""
     signed = hash_key - 2**64 if hash_key >= 2**63 else hash_key
     return (first ^ (second ^ signed).hash()).hash()
-
-
-def _stand_in(query: Query, column: str) -> Any:
-    """Return a value that stands for NULL beside a flag that says so."""
-    values = query.keys.column(column).drop_null() if query.keys is not None else []
-    return values[0].as_py() if len(values) else ""
 
 
 def _canonical_type(kind: Any) -> Type:

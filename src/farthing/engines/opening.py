@@ -64,5 +64,5 @@ def _library(source: object, library: str) -> bool:
 
 def _stem(path: Path) -> str:
     """Return a file's name up to the first dot; "data" for a pattern."""
-    stem = path.name.split(".")[0]
-    return "data" if not stem or any(letter in stem for letter in "*?[") else stem
+    pattern = any(letter in path.name for letter in "*?[")
+    return "data" if pattern else path.name.split(".")[0] or "data"

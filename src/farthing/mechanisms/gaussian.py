@@ -1,9 +1,9 @@
 """Gaussian refinement: noise reduction as averaging of independent, exactly rounded Gaussian measurements.
 
 Each measurement of a group's integer answer costs a whole number of *grains* (2^-56 of mu^2; the books round up to
-whole farthings per ask) and adds that much information. What is shown is the precision-weighted mean of all measurements so
-far. There is no secret noise state: the public `Measured` is all that has to be kept, and an answer can be sharpened
-next week for the difference.
+whole farthings per ask) and adds that much information. What is shown is the precision-weighted mean of all
+measurements so far. There is no secret noise state: the public `Measured` is all that has to be kept, and an answer can
+be sharpened next week for the difference.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class AdditiveFilter(Generic[L]):
     Rounds: nothing; exact fractions.
 
     >>> from farthing.privacy.loss import Gdp
-    >>> books = AdditiveFilter(total=Gdp(1), spent=Gdp(0)).spend(Gdp(0.6))
-    >>> books.can_spend(Gdp(0.8)), books.can_spend(Gdp(0.81))
+    >>> books = AdditiveFilter(total=Gdp(1), spent=Gdp(0)).spend(Gdp(0.5))
+    >>> books.can_spend(Gdp(0.86)), books.can_spend(Gdp(0.87))
     (True, False)
     """
 

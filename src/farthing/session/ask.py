@@ -268,7 +268,7 @@ def _answer(context: Context, query: Query, request: Request, made: Plan, outcom
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
         about=f"{made.about}; {context.where_kept}",
-        doubling=_doubling(made, query, outcome.after),
+        _doubling=lambda: _doubling(made, query, outcome.after),
         _refine=lambda **changes: ask(context, query, asked.changed(**changes)),
     )
     if request.on_miss == "raise" and not met.all():

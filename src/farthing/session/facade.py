@@ -187,7 +187,7 @@ class Session:
         >>> import farthing
         >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
         >>> s.plan("SELECT COUNT(*) FROM data", absolute=100).worst_price
-        Gdp(mu=0.0195997)
+        Gdp(mu=0.0195996)
         """
         query = self._query(by, keys, where, name, bounds) if text is None else self._parsed(text, keys, bounds)
         return plan_for(self._context, query, Request.of(**how))

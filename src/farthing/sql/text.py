@@ -158,7 +158,7 @@ def _check_depth(source: Source, tokens: list[Any]) -> None:
         depth += (kind in _OPENING) - (kind in _CLOSING)
         run = run + 1 if kind == before else 0
         before = kind
-        casts += kind == "DCOLON"
+        casts += kind in ("DCOLON", "L_BRACKET", "L_BRACE")
         if max(depth, run, casts) > DEEPEST:
             raise source.refuse("deep nesting", "write it with fewer brackets", at=token.start)
 

@@ -1,0 +1,16 @@
+"""The command line: `farthing demo`, `init`, `ask`, `plan`, `status`, `version`.
+
+Everything heavy is imported inside the command that needs it, so that `farthing --help` answers at once.
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line; the process exits 0 answered, 2 usage, 3 refused by budget, 4 data, ledger or engine."""
+    from farthing.cli.app import app
+
+    app()
+
+
+__all__ = ["main"]

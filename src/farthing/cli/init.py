@@ -1,0 +1,189 @@
+"""`farthing init`: check a table, a promise and its books, and write them down."""
+
+from __future__ import annotations
+
+import glob
+import math
+import re
+import shlex
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from farthing.cli import config as settings
+from farthing.cli import keys as typed_keys
+from farthing.cli import options, show
+from farthing.cli.config import Config
+from farthing.cli.opening import group_keys, opened
+from farthing.errors import DataError, InvalidBudget, InvalidOption
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from farthing.session import Session
+
+_SAMPLES: Final = {
+    "string": "A,B,C",
+    "integer": "1..12",
+    "boolean": "true,false",
+    "date": "2013-01-01,2013-01-02",
+}
+"""Keys that show how values of a type are written; the data are never looked at to find real ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The budget as it was typed."""
+
+    epsilon: str | None = None
+    delta: str | None = None
+    rho: str | None = None
+    mu: str | None = None
+    keys_delta: str | None = None
+
+    def numbers(self) -> dict[str, float]:
+        """Return the arguments of the budget, and refuse none at all."""
+        typed = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {name: text for name, text in typed.items() if text is not None}
+        if not given.keys() & {"epsilon", "rho", "mu"}:
+            raise InvalidBudget(
+                "no budget was given",
+                rule="exactly one of --epsilon, --rho, --mu",
+                next_step="--epsilon 1 --delta 1e-6 is usual; it is the total for all questions ever",
+            )
+        return {name: options.amount("--" + name.replace("_", "-"), text) for name, text in given.items()}
+
+
+def init(
+    table: str,
+    promise: Promise,
+    *,
+    unit: str,
+    max_groups: int | None,
+    max_rows: int | None,
+    ledger: str | None,
+    keys: Sequence[str],
+    name: str | None,
+    version: str,
+    force: bool,
+) -> None:
+    """Check everything, write farthing.toml, and say what to do next."""
+    file = Path(settings.FILE)
+    if file.exists() and not force:
+        raise InvalidOption(
+            "there is a farthing.toml here already", got=file.absolute(), next_step="--force replaces it; edit it, or use"
+            " another folder"
+        )  # fmt: skip
+    called = name or _stem(table)
+    given = {"max_groups": max_groups, "max_rows": max_rows}
+    made = Config(
+        folder=Path.cwd(),
+        table=_beside(table),
+        name=called,
+        unit=unit,
+        budget=promise.numbers(),
+        ledger=_beside(ledger or f"{called}.ledger"),
+        version=version,
+        bounds={bound: value for bound, value in given.items() if value is not None},
+        keys=dict(typed_keys.split(option) for option in keys),
+    )
+    _check(made, keys)
+    try:
+        file.write_text(settings.text(made), encoding="utf-8")
+    except OSError:
+        raise DataError("farthing.toml cannot be written", got=file.absolute()) from None
+    with opened(made, "new") as session:
+        _tell(made, session)
+
+
+def _check(made: Config, keys: Sequence[str]) -> None:
+    """Open table and promise with books in memory first, so that a mistake leaves no file behind."""
+    with opened(made, "memory") as session:
+        group_keys(keys, session.schema, made, made.folder)
+    with opened(made, "new"):
+        pass
+
+
+def _tell(made: Config, session: Session) -> None:
+    """Print what was found, and a question to start with."""
+    out = show.console()
+    out.print(f"wrote {settings.FILE}: table {made.name} ({made.table}), {_whose(made)}, books in {made.ledger}")
+    rows = [(column, kind) for column, kind in session.schema.items()]
+    out.print(show.columns_table([("column", False), ("type", False)], rows))
+    for line in _examples(made, session):
+        out.print(line, soft_wrap=True)
+
+
+def _whose(made: Config) -> str:
+    """Return the privacy unit in words."""
+    return "each row is one privacy unit" if made.unit == "row" else f"each {made.unit} is one privacy unit"
+
+
+def _examples(made: Config, session: Session) -> list[str]:
+    """Return questions to paste, at an accuracy that a tenth of the budget pays for."""
+    table, lines = _quoted(made.name), ["Ask, for example:"]
+    rows = "" if made.unit == "row" or "max_rows" in made.bounds else " --max-rows 20"
+    groups = "" if made.unit == "row" or "max_groups" in made.bounds else " --max-groups 5"
+    width = _affordable(made, session)
+    lines.append(f"  farthing ask {_shell(f'SELECT COUNT(*) FROM {table}')} --absolute {_round(width)}{rows}")
+    column = _column(made, session.schema)
+    if column is None:
+        return lines
+    spread = 1 if made.unit == "row" else math.sqrt(made.bounds.get("max_groups", 5))
+    sql = f"SELECT {_quoted(column)}, COUNT(*) AS n FROM {table} GROUP BY {_quoted(column)}"
+    end = f"--relative 10% --absolute {_round(width * spread)}{groups}{rows}"
+    if column in made.keys:
+        return [*lines, f"  farthing ask {_shell(sql)} {end}"]
+    sample = shlex.quote(f"{column}={_SAMPLES[session.schema[column]]}")
+    return [
+        *lines,
+        f"  farthing ask {_shell(sql)} --keys {sample} {end}",
+        f"and put the {column} values that you know to be public in --keys: a list, a range, or @FILE:COLUMN.",
+    ]
+
+
+def _affordable(made: Config, session: Session) -> float:
+    """Return the half-width of a total count that a tenth of the budget pays for, at the bounds given."""
+    from farthing.query.bounding import Bounds
+
+    bounds = Bounds(max_rows=made.bounds.get("max_rows", 20))
+    return session.plan(f"SELECT COUNT(*) FROM {_quoted(made.name)}", bounds=bounds, absolute=1e-6).half_width
+
+
+def _column(made: Config, schema: Mapping[str, str]) -> str | None:
+    """Return a column to group by: one with keys, else the first of the likeliest type, by the types alone."""
+    if made.keys:
+        return next(iter(made.keys))
+    usable = {column: kind for column, kind in schema.items() if column != made.unit}
+    return next((column for kind in _SAMPLES for column, has in usable.items() if has == kind), None)
+
+
+def _round(x: float) -> str:
+    """Return the next number of the form 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(x))
+    return f"{next(step * power for step in (1, 2, 5, 10) if step * power >= x):.10g}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as SQL writes it."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
+
+
+def _shell(text: str) -> str:
+    """Return a text as one word of a shell, in double quotes where they suffice."""
+    return shlex.quote(text) if re.search(r'["$`\\!]', text) else f'"{text}"'
+
+
+def _stem(table: str) -> str:
+    """Return the name that a table has in SQL unless it is told another: the file's, up to the first dot."""
+    stem = Path(table).name.split(".")[0]
+    return "data" if not stem or glob.has_magic(stem) else stem
+
+
+def _beside(path: str) -> str:
+    """Return a path relative to this folder if it lies in it, with forward slashes."""
+    given = Path(path)
+    if given.is_absolute() and given.is_relative_to(Path.cwd()):
+        given = given.relative_to(Path.cwd())
+    return given.as_posix()

@@ -1,0 +1,159 @@
+"""Answers, plans and books as tables for people, and as plain values for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.planning import state
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from farthing.planning import Booked
+    from farthing.release import Answer
+
+MOST_ROWS: Final = 30
+"""How many rows a terminal shows, unless told otherwise."""
+
+_PIPE_WIDTH: Final = 10_000
+
+
+def console(*, quiet: bool = False, width: int | None = None) -> Console:
+    """Return where tables go: stdout, in colour on a terminal, plain and unfolded in a pipe."""
+    from rich.console import Console
+
+    out = Console(highlight=False, markup=False, emoji=False, quiet=quiet)
+    wide = (width or out.width) if out.is_terminal else (width or _PIPE_WIDTH)
+    out.width = min(out.width, wide) if out.is_terminal else wide
+    return out
+
+
+def echo_json(value: Any) -> None:
+    """Print plain values on stdout, and nothing else."""
+    text = json.dumps(value, default=str, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    sys.stdout.write(text + "\n")
+
+
+def plain(answer: Answer) -> dict[str, Any]:
+    """Return an answer as plain values: its rows, its price, its promise."""
+    target = answer.target
+    return {
+        "answers": answer.rows(),
+        "paid": state(answer.paid, answer.delta),
+        "remaining": state(answer.remaining, answer.delta),
+        "target": None if target is None else asdict(target),
+        "confidence": answer.confidence,
+        "about": answer.about,
+        "doubling": None if answer.doubling is None else state(answer.doubling, answer.delta),
+    }
+
+
+def money(loss: Booked, delta: float) -> str:
+    """Return a loss in words.
+
+    >>> from farthing.privacy.loss import Gdp
+    >>> money(Gdp(0.25), 1e-6)
+    'epsilon 1.06 at delta 1e-06 (mu 0.25)'
+    """
+    if not delta:
+        return f"epsilon {loss.value:.4g}"
+    return f"epsilon {loss.epsilon(delta):.4g} at delta {delta:g} ({loss.parameter} {loss.value:.4g})"
+
+
+def answer_rows(answer: Answer, most: int | None) -> list[int]:
+    """Return which rows to show: all in their order, or the largest answers first when there are too many."""
+    import numpy as np
+
+    groups = len(answer.cells.value)
+    if most is None or groups <= most:
+        return list(range(groups))
+    return [int(i) for i in np.argsort(-answer.cells.value, kind="stable")[:most]]
+
+
+def answer_table(answer: Answer, rows: Sequence[int]) -> Table:
+    """Return rows of an answer as a table: keys, answer, interval, met or not, what each group paid."""
+    table = _table()
+    names = answer.keys.names if answer.keys is not None else ()
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    table.add_column(answer.name, justify="right", no_wrap=True)
+    table.add_column(f"{answer.confidence * 100:.6g}% interval", justify="right", no_wrap=True)
+    table.add_column("met", no_wrap=True)
+    table.add_column(f"paid ({answer.paid.parameter})", justify="right", no_wrap=True)
+    chosen = answer.to_arrow().take(list(rows)).to_pylist()
+    digits = _digits([(row[f"{answer.name}_upper"] - row[f"{answer.name}_lower"]) / 2 for row in chosen])
+    for row in chosen:
+        low, high = row[f"{answer.name}_lower"], row[f"{answer.name}_upper"]
+        table.add_row(
+            *["NULL" if row[name] is None else str(row[name]) for name in names],
+            number(row[answer.name], digits),
+            f"{number(low, digits)} .. {number(high, digits)}",
+            "yes" if row["met"] else "no",
+            f"{row['paid']:.4g}",
+            style=None if row["met"] else "yellow",
+        )
+    return table
+
+
+def show_answer(out: Console, answer: Answer, most: int | None) -> None:
+    """Print an answer: its table, its promise and its price."""
+    rows = answer_rows(answer, most)
+    out.print(answer_table(answer, rows))
+    groups = len(answer.cells.value)
+    if len(rows) < groups:
+        out.print(f"the {len(rows):,} largest of {groups:,} groups; --rows all shows every one", style="dim")
+    out.print(answer.caption)
+    out.print(f"paid {money(answer.paid, answer.delta)}")
+    out.print(f"left {money(answer.remaining, answer.delta)}")
+    out.print(answer.about, style="dim")
+
+
+def facts_table(facts: Sequence[tuple[str, str]]) -> Table:
+    """Return names and values side by side."""
+    table = _table(header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(name, value)
+    return table
+
+
+def columns_table(heads: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of texts; a head is a title and whether the column holds numbers."""
+    table = _table()
+    for title, numeric in heads:
+        table.add_column(title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def number(x: float, digits: int) -> str:
+    """Return a number with thousands apart, and never a negative zero.
+
+    >>> number(17283.4, 0), number(-0.2, 0)
+    ('17,283', '0')
+    """
+    text = f"{x:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def _digits(half_widths: Sequence[float]) -> int:
+    """Return how many decimals an interval is worth: two figures of the narrowest half-width."""
+    least = min((width for width in half_widths if width > 0 and math.isfinite(width)), default=1.0)
+    return max(0, min(6, 1 - math.floor(math.log10(least))))
+
+
+def _table(*, header: bool = True) -> Table:
+    """Return an empty table in the one style of the command line."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")

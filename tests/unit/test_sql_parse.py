@@ -1,0 +1,208 @@
+"""SQL to a question: what is understood, and what is refused by which name, where."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+
+import pytest
+
+from farthing.errors import UnsupportedQuery
+from farthing.query import Schema, Type
+from farthing.query.expressions import And, Column, Compare, In, IsNull, Literal, Not, Operator
+from farthing.sql import Parsed, parse, parse_predicate
+
+SCHEMA = Schema.of(
+    {
+        "dest": Type.STRING,
+        "dep_delay": Type.FLOAT,
+        "month": Type.INTEGER,
+        "day": Type.DATE,
+        "at": Type.TIMESTAMP,
+        "ok": Type.BOOLEAN,
+        "Year": Type.INTEGER,
+    }
+)
+
+
+def read(text):
+    """Parse a question over the flights."""
+    return parse(text, table="flights", schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT dest, COUNT(*) AS flights FROM flights GROUP BY dest", Parsed(("dest",), None, "flights")),
+        ("select count(*) from flights", Parsed((), None, "count")),
+        ("select count(*) n from FLIGHTS;", Parsed((), None, "n")),
+        ("SELECT dest, COUNT(*) FROM flights GROUP BY 1", Parsed(("dest",), None, "count")),
+        ("SELECT COUNT(*) FROM flights GROUP BY month, DEST", Parsed(("month", "dest"), None, "count")),
+        ("SELECT f.dest, COUNT(*) FROM flights AS f GROUP BY f.dest", Parsed(("dest",), None, "count")),
+        ('SELECT flights."dest", COUNT(*) "my n" FROM "flights" GROUP BY dest', Parsed(("dest",), None, "my n")),
+        ("SELECT year, COUNT(*) FROM flights -- all\nGROUP BY /* by */ year", Parsed(("Year",), None, "count")),
+    ],
+)
+def test_understood_questions(text, expected):
+    """Grouping columns by name or place, aliases, qualifiers, case and comments are understood."""
+    assert expected == read(text)
+
+
+COMPARISONS = [
+    ("dep_delay > 15", Compare(Column("dep_delay"), Operator.GT, Literal(15))),
+    ("15.0 < dep_delay", Compare(Literal(15), Operator.LT, Column("dep_delay"))),
+    ("month <> -1", Compare(Column("month"), Operator.NE, Literal(-1))),
+    ("month != 1e3", Compare(Column("month"), Operator.NE, Literal(1000))),
+    ("dep_delay <= 1.5", Compare(Column("dep_delay"), Operator.LE, Literal(1.5))),
+    ("dest = 'O''Hare'", Compare(Column("dest"), Operator.EQ, Literal("O'Hare"))),
+    ("dest = '--'", Compare(Column("dest"), Operator.EQ, Literal("--"))),
+    ("day >= '2013-01-31'", Compare(Column("day"), Operator.GE, Literal(dt.date(2013, 1, 31)))),
+    ("day >= DATE '2013-01-31'", Compare(Column("day"), Operator.GE, Literal(dt.date(2013, 1, 31)))),
+    ("at < date '2013-01-31'", Compare(Column("at"), Operator.LT, Literal(dt.datetime(2013, 1, 31)))),
+    ("at < '2013-01-31 12:30'", Compare(Column("at"), Operator.LT, Literal(dt.datetime(2013, 1, 31, 12, 30)))),
+    ("ok", Compare(Column("ok"), Operator.EQ, Literal(value=True))),
+    ("NOT ok", Not(Compare(Column("ok"), Operator.EQ, Literal(value=True)))),
+    ("(dest) IS NOT NULL", Not(IsNull(Column("dest")))),
+    ("month NOT IN (1, 2)", Not(In(Column("month"), (Literal(1), Literal(2))))),
+    ("ok and month = 1 and (dest is null)", None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), COMPARISONS)
+def test_understood_predicates(text, expected):
+    """Predicates become the closed language, the same after WHERE and on their own."""
+    alone = parse_predicate(text, SCHEMA)
+
+    assert alone == read(f"SELECT COUNT(*) FROM flights WHERE {text}").where
+    assert expected is None or expected == alone
+
+
+def test_chains_are_flat():
+    """A long chain of ANDs is one expression, not a tower."""
+    parsed = parse_predicate(" and ".join(["ok"] * 5000), SCHEMA)
+
+    assert isinstance(parsed, And)
+    assert len(parsed.operands) == 5000
+
+
+REFUSED = [
+    ("SELECT * FROM flights", "SELECT *", (1, 8)),
+    ("SELECT dest FROM flights GROUP BY dest", "SELECT without an aggregate", (1, 1)),
+    ("SELECT dest, COUNT(*) FROM flights", "column 'dest' outside of GROUP BY", (1, 8)),
+    ("SELECT COUNT(*) FROM flights\nJOIN airports USING (dest)", "JOIN", (2, 1)),
+    ("SELECT COUNT(*) FROM flights, airports", "JOIN", (1, 31)),
+    ("SELECT COUNT(*) FROM (SELECT * FROM flights)", "a subquery", (1, 30)),
+    ("SELECT COUNT(*) FROM flights WHERE dest IN (SELECT 'x')", "a subquery", (1, 36)),
+    ("SELECT (SELECT 1), COUNT(*) FROM flights", "a subquery", (1, 16)),
+    ("SELECT DISTINCT dest, COUNT(*) FROM flights GROUP BY dest", "DISTINCT", (1, 8)),
+    ("SELECT COUNT(DISTINCT dest) FROM flights", "COUNT(DISTINCT ...)", (1, 8)),
+    ("SELECT COUNT(dest) FROM flights", "COUNT of a column", (1, 8)),
+    ("SELECT SUM(month) FROM flights", "aggregate SUM", (1, 8)),
+    ("SELECT COUNT(*), COUNT(*) FROM flights", "two aggregates in one question", (1, 1)),
+    ("SELECT dest, COUNT(*) FROM flights GROUP BY dest HAVING COUNT(*) > 5", "HAVING", (1, 50)),
+    ("SELECT dest, COUNT(*) FROM flights GROUP BY dest ORDER BY 2", "ORDER BY", (1, 50)),
+    ("SELECT dest, COUNT(*) FROM flights GROUP BY dest LIMIT 5", "LIMIT", (1, 50)),
+    ("SELECT COUNT(*) OVER () FROM flights", "a window (OVER)", (1, 8)),
+    ("SELECT COUNT(*) FILTER (WHERE ok) FROM flights", "FILTER", (1, 8)),
+    ("SELECT UPPER(dest), COUNT(*) FROM flights", "function UPPER", (1, 8)),
+    ("SELECT COUNT(*) FROM flights GROUP BY UPPER(dest)", "GROUP BY of an expression", (1, 39)),
+    ("SELECT COUNT(*) FROM flights GROUP BY 2", "GROUP BY 2", (1, 39)),
+    ("SELECT COUNT(*) FROM flights GROUP BY ROLLUP (dest)", "GROUP BY ROLLUP", (1, 39)),
+    ("SELECT dest AS d, COUNT(*) FROM flights GROUP BY dest", "a renamed grouping column", (1, 8)),
+    ("SELECT COUNT(*) AS dest FROM flights GROUP BY dest", "alias 'dest'", (1, 20)),
+    ("WITH x AS (SELECT 1) SELECT COUNT(*) FROM flights", "WITH", (1, 1)),
+    ("SELECT COUNT(*) FROM flights UNION SELECT 1", "UNION", (1, 30)),
+    ("SELECT COUNT(*) FROM flights; SELECT 1", "several statements", (1, 29)),
+    ("DROP TABLE flights", "DROP statement", (1, 1)),
+    ("PRAGMA database_list", "PRAGMA statement", (1, 1)),
+    ("COPY flights TO 'x'", "COPY statement", (1, 1)),
+    ("SET threads = 1", "SET statement", (1, 1)),
+    ("INSTALL httpfs", "INSTALL statement", (1, 1)),
+    ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", "a table function", (1, 17)),
+    ("SELECT COUNT(*) FROM '/etc/passwd'", "table '/etc/passwd'", (1, 22)),
+    ("SELECT COUNT(*) FROM fligths", "table 'fligths'", (1, 22)),
+    ("SELECT COUNT(*) FROM other.flights", "a table with db", (1, 22)),
+    ("SELECT COUNT(*) FROM flights TABLESAMPLE 10%", "SAMPLE", (1, 22)),
+    ("SELECT COUNT(*)", "SELECT without FROM", (1, 8)),
+    ("SELECT COUNT(*) FROM flights WHERE dset = 'x'", "unknown column", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE o.dest = 'x'", "table 'o'", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE dest > 5", "type mismatch", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE dep_delay / 0 > 1", "operator Div", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE dest LIKE 'A%'", "LIKE", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE CAST(dest AS INT) = 5", "CAST", (1, 41)),
+    ("SELECT COUNT(*) FROM flights WHERE steal(dest)", "function steal", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE random() < 1", "function RAND", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE month = 1 AND dest = NULL", "a comparison with NULL", (1, 50)),
+    ("SELECT COUNT(*) FROM flights WHERE dep_delay > 1e999", "a number out of range", (1, 48)),
+    ("SELECT COUNT(*) FROM flights WHERE month > 99999999999999999999", "number out of range", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE day > '2013-13-01'", "date '2013-13-01'", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE ok IS TRUE", "IS of anything but NULL", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE dest IN (month)", "IN without a list of constants", (1, 36)),
+    ("SELECT COUNT(*) FROM flights WHERE", "syntax", (1, 30)),
+    ("SELECT COUNT(*\nFROM flights", "syntax", None),
+    ("SELECT COUNT(*) FROM flights WHERE dest = 'x", "syntax", None),
+    ("", "an empty question", None),
+    (" ; ", "an empty question", (1, 2)),
+]
+
+
+@pytest.mark.parametrize(("text", "construct", "position"), REFUSED)
+def test_everything_else_is_refused_by_name(text, construct, position):
+    """A refusal names the construct, its line and column, the rule and the next step."""
+    with pytest.raises(UnsupportedQuery) as caught:
+        read(text)
+
+    assert construct == caught.value.construct
+    assert position is None or position == caught.value.position
+    assert caught.value.rule
+    assert position is None or f"line {position[0]}, column {position[1]}" in str(caught.value)
+
+
+def test_neighbours_are_named():
+    """An unknown column names the nearest one."""
+    with pytest.raises(UnsupportedQuery, match="did you mean 'dest'"):
+        read("SELECT dst, COUNT(*) FROM flights GROUP BY dst")
+
+
+@pytest.mark.parametrize("text", ["SELECT 1", "ok; ok", "ok GROUP BY dest", "exists (select 1)", "dest", "1", "", "DROP TABLE x"])
+def test_a_predicate_is_a_predicate(text):
+    """Text for where= cannot smuggle anything else in."""
+    with pytest.raises(UnsupportedQuery):
+        parse_predicate(text, SCHEMA)
+
+
+HEAD = "SELECT COUNT(*) FROM flights WHERE "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 1_000_000,
+        HEAD + "(" * 10_000 + "ok" + ")" * 10_000,
+        HEAD + "NOT " * 10_000 + "ok",
+        HEAD + "month = " + "- " * 10_000 + "1",
+        HEAD + "CASE WHEN " * 5_000 + "ok",
+        HEAD + "ok" + "::int" * 10_000,
+        HEAD + "month = " + "interval " * 5_000 + "1",
+        HEAD + "month" + " IS NULL" * 5_000,
+        HEAD + "month = 1" + " + 1" * 10_000,
+        HEAD + "dest = 'a'" + " || 'b'" * 10_000,
+        HEAD + " and ".join(["ok"] * 9_000) + " and dset",
+        HEAD + "month" + " = 1" * 10_000,
+        HEAD + "month" + "[1]" * 10_000,
+        HEAD + "a" + ".a" * 10_000,
+        "SELECT " + "ARRAY[{'a':" * 5_000,
+        "SELECT COUNT(*) FROM flights" + " JOIN flights" * 5_000,
+        "SELECT COUNT(*) FROM flights" + " UNION SELECT 1" * 5_000,
+        "SELECT COUNT(*) FROM " + "(SELECT * FROM " * 5_000,
+        "SELECT COUNT(*) FROM flights WHERE dest = '\ud800'",
+    ],
+    ids=range(19),
+)
+def test_huge_or_deep_text_is_refused_cleanly(text):
+    """Text made to exhaust a parser is refused like any other, and soon."""
+    start = time.perf_counter()
+    with pytest.raises(UnsupportedQuery):
+        read(text)
+
+    assert time.perf_counter() - start < 10

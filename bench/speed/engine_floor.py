@@ -28,7 +28,8 @@ from farthing.query import Bounds, Keys, Query
 
 EXACT = "SELECT {by}, count(*) AS n FROM read_parquet('{path}') GROUP BY 1"
 BOUNDED = """SELECT z, sum(c) AS n FROM (
-    SELECT u, z, least(count(*), 20) AS c FROM (SELECT rider_id AS u, pickup_zone AS z FROM read_parquet('{path}')) GROUP BY u, z
+    SELECT u, z, least(count(*), 20) AS c
+    FROM (SELECT rider_id AS u, pickup_zone AS z FROM read_parquet('{path}')) GROUP BY u, z
     QUALIFY row_number() OVER (PARTITION BY u ORDER BY hash(u, z), z) <= 5) GROUP BY z"""
 
 
@@ -49,7 +50,8 @@ def compare(label, exact, ours, rounds):
     """Return medians of both, taken in turns; the first round only warms up."""
     pairs = [(seconds(exact), seconds(ours)) for _ in range(rounds + 1)][1:]
     floor, cost = (statistics.median(side) for side in zip(*pairs, strict=True))
-    print(f"{label:10} exact {floor:8.4f} s   ours {cost:8.4f} s   ratio {cost / floor:5.2f}   over {1e3 * (cost - floor):7.1f} ms")
+    over = f"ratio {cost / floor:5.2f}   over {1e3 * (cost - floor):7.1f} ms"
+    print(f"{label:10} exact {floor:8.4f} s   ours {cost:8.4f} s   {over}")
     return {"exact_s": floor, "ours_s": cost}
 
 
@@ -85,7 +87,9 @@ def memories(path):
             command = [sys.executable, __file__, "--memory", side, unit, path]
             idle, peak = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             found[f"{unit}_{side}"] = {"above_idle_mib": (peak - idle) / 1024, "process_mib": peak / 1024}
-            print(f"memory {unit:5}{side:6} above idle {(peak - idle) / 1024:7.0f} MiB   process {peak / 1024:7.0f} MiB")
+            print(
+                f"memory {unit:5}{side:6} above idle {(peak - idle) / 1024:7.0f} MiB   process {peak / 1024:7.0f} MiB"
+            )
     return found
 
 

@@ -1,11 +1,15 @@
-"""Answers as pictures: one point and interval a group, and what each group paid."""
+"""Answers as pictures: one point and interval a group, and beside it what the group paid."""
 
 from __future__ import annotations
 
+import json
+import os
+import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.errors import DataError, FarthingError
+from farthing.errors import DataError, FarthingError, InvalidOption
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,29 +20,43 @@ FORMATS: Final = (".svg", ".png", ".html")
 MOST_GROUPS: Final = 40
 """A chart shows at most this many groups, the largest answers first."""
 
-_BLUE, _ORANGE = "#2f5d8a", "#c8702a"
+# Blue and vermilion of Okabe and Ito, which colour-blind people tell apart; the shapes differ too, for print in grey.
+_STATES: Final = {"target met": ("#0072B2", "circle"), "target missed": ("#D55E00", "diamond")}
+_PAID: Final = "#8DA3B5"
+_ANSWER_WIDTH: Final = 480
+_PAID_WIDTH: Final = 150
+_TITLE_LETTERS: Final = 84
 
 
 def require_charts() -> Any:
-    """Return altair; refuse with the install line where it is missing."""
-    try:
-        import altair
-    except ImportError:
+    """Return altair; refuse with the install line where it or its renderer is missing."""
+    if find_spec("altair") is None or find_spec("vl_convert") is None:
         raise FarthingError(
             "charts need altair and vl-convert", next_step="python -m pip install 'farthing[charts]'"
         ) from None
-    return altair
+    import altair as alt
+
+    return alt
 
 
 def require_format(path: str | Path) -> Path:
-    """Return the path of a chart; refuse another ending, before anything is paid."""
+    """Return the path of a chart; refuse one that could not be written, so that nothing is paid for it.
+
+    >>> require_format("answer.svg").suffix
+    '.svg'
+    """
     chosen = Path(path)
     if chosen.suffix.lower() not in FORMATS:
-        raise FarthingError(
-            "unknown chart format", rule=f"a file ending in {', '.join(FORMATS)}", got=chosen.name, next_step="use .svg"
+        raise InvalidOption(
+            "unknown chart format",
+            rule=f"a file ending in {', '.join(FORMATS)}",
+            got=chosen.name,
+            next_step=f"use {chosen.stem or 'answer'}.svg",
         )
     if not chosen.parent.is_dir():
-        raise DataError("the chart's folder does not exist", got=str(chosen.parent), next_step="make the folder first")
+        raise DataError("the chart's folder does not exist", got=chosen.parent, next_step="make the folder first")
+    if chosen.is_dir() or not os.access(chosen if chosen.exists() else chosen.parent, os.W_OK):
+        raise DataError("the chart cannot be written here", got=chosen, next_step="name another file")
     return chosen
 
 
@@ -49,60 +67,98 @@ def answer_chart(table: pa.Table, *, keys: tuple[str, ...], name: str, title: st
         table: the rows of an answer, as `Answer.to_arrow` gives them.
         keys: the names of its key columns; empty for a single number.
         name: the name of its answer column.
-        title: a line above the picture.
+        title: the promise, a line above the picture.
         parameter: the currency's parameter, "mu", "rho" or "epsilon".
     """
     alt = require_charts()
     rows = _largest(table, keys, name)
-    data = alt.Data(values=rows)
-    order = [row["group"] for row in rows]
-    height = max(60, 16 * len(rows))
-    group = alt.Y("group:N", sort=order, title=", ".join(keys) or None)
-    shape = {"height": height}
-    base = alt.Chart(data).encode(y=group)
-    span = base.mark_rule(strokeWidth=3, opacity=0.45, color=_BLUE).encode(
-        x=alt.X("lower:Q", title=name), x2="upper:Q"
+    base = alt.Chart(alt.Data(values=rows)).properties(height=max(48, 17 * len(rows)))
+    labels = json.dumps([row["group"] for row in rows])
+    axis = alt.Axis(labelExpr=f"{labels}[datum.value]", labelLimit=260, domain=False, ticks=False, labelPadding=8)
+    place = alt.Y("place:O", title=", ".join(keys) or None, axis=axis)
+    answers = _answers(alt, base, place, rows, name)
+    paid = base.mark_bar(color=_PAID, size=9).encode(
+        x=alt.X("paid:Q", title=f"paid ({parameter})", axis=alt.Axis(tickCount=3, format="~g")),
+        y=place.axis(None),
+        tooltip=_tooltip(alt, name, parameter),
     )
-    point = base.mark_point(filled=True, size=45, opacity=1).encode(
+    picture = alt.hconcat(answers.properties(width=_ANSWER_WIDTH), paid.properties(width=_PAID_WIDTH), spacing=24)
+    return (
+        picture.properties(title=_title(alt, title, table, rows), padding=12)
+        .configure_view(stroke=None)
+        .configure_axis(gridColor="#E6E6E6", labelFontSize=11, titleFontSize=12, labelFlush=False, labelOverlap=True)
+        .configure_legend(orient="top", labelFontSize=11)
+    )
+
+
+def _answers(alt: Any, base: Any, place: Any, rows: list[dict[str, Any]], name: str) -> Any:
+    """Return points and their intervals; a legend only where some target was missed."""
+    shown = [state for state in _STATES if any(row["state"] == state for row in rows)]
+    legend = alt.Legend() if "target missed" in shown else None
+    colours = alt.Scale(domain=shown, range=[_STATES[state][0] for state in shown])
+    shapes = alt.Scale(domain=shown, range=[_STATES[state][1] for state in shown])
+    colour = alt.Color("state:N", title=None, scale=colours, legend=legend)
+    span = base.mark_rule(strokeWidth=3, opacity=0.4).encode(
+        x=alt.X("lower:Q", title=name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=7, format=",~r")),
+        x2="upper:Q",
+        y=place,
+        color=colour,
+    )
+    point = base.mark_point(filled=True, size=55, opacity=1).encode(
         x="value:Q",
-        color=alt.Color(
-            "state:N",
-            title=None,
-            scale=alt.Scale(domain=["target met", "target missed"], range=[_BLUE, _ORANGE]),
-        ),
-        tooltip=["group:N", "value:Q", "lower:Q", "upper:Q", "paid:Q"],
+        y=place,
+        color=colour,
+        shape=alt.Shape("state:N", title=None, scale=shapes, legend=legend),
+        tooltip=_tooltip(alt, name, "paid"),
     )
-    paid = base.mark_bar(color=_BLUE, opacity=0.75).encode(
-        x=alt.X("paid:Q", title=f"paid ({parameter})", axis=alt.Axis(tickCount=4)), y=group.axis(None)
-    )
-    picture = alt.hconcat((span + point).properties(width=480, **shape), paid.properties(width=140, **shape))
-    return picture.properties(title=_title(title, table, rows)).configure_view(stroke=None).configure_legend(
-        orient="top"
-    )
+    return span + point
+
+
+def _tooltip(alt: Any, name: str, paid: str) -> list[Any]:
+    """Return what is shown under the pointer."""
+    numbers = (("value", name), ("lower", "from"), ("upper", "to"))
+    return [
+        alt.Tooltip("group:N"),
+        *(alt.Tooltip(f"{field}:Q", title=title, format=",.4~r") for field, title in numbers),
+        alt.Tooltip("state:N"),
+        alt.Tooltip("paid:Q", title=paid, format=".4~g"),
+    ]
 
 
 def save(chart: Any, path: str | Path) -> None:
     """Write a chart to an .svg, .png or .html file; html carries its own script and needs no network."""
     chosen = require_format(path)
-    if chosen.suffix.lower() == ".html":
-        chart.save(str(chosen), inline=True)
-    else:
-        chart.save(str(chosen), **({"scale_factor": 2} if chosen.suffix.lower() == ".png" else {}))
+    require_charts()
+    how: dict[str, dict[str, Any]] = {".html": {"inline": True}, ".png": {"scale_factor": 2}}
+    try:
+        chart.save(str(chosen), **how.get(chosen.suffix.lower(), {}))
+    except OSError:
+        raise DataError("the chart cannot be written here", got=chosen, next_step="name another file") from None
 
 
-def _title(title: str, table: pa.Table, rows: list[dict[str, Any]]) -> str:
-    """Return the title, saying when only a part is drawn."""
-    return title if len(rows) == table.num_rows else f"{title} ({len(rows)} largest of {table.num_rows:,} groups)"
+def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) -> Any:
+    """Return the promise as a title, and below it how much is drawn when that is only a part."""
+    part = f"the {len(rows)} largest answers of {table.num_rows:,} groups"
+    below = [part] if len(rows) < table.num_rows else []
+    return alt.TitleParams(
+        textwrap.wrap(title, _TITLE_LETTERS),
+        subtitle=below,
+        anchor="start",
+        fontSize=13,
+        subtitleColor="#555555",
+        offset=12,
+    )
 
 
 def _largest(table: pa.Table, keys: tuple[str, ...], name: str) -> list[dict[str, Any]]:
-    """Return the rows with the largest answers, as plain values."""
+    """Return the rows with the largest answers, as plain values in the order of the picture."""
     import numpy as np
 
     value = table.column(name).to_numpy()
     top = np.argsort(-value, kind="stable")[:MOST_GROUPS]
     return [
         {
+            "place": place,
             "group": " / ".join("NULL" if row[key] is None else str(row[key]) for key in keys) or name,
             "value": row[name],
             "lower": row[f"{name}_lower"],
@@ -110,5 +166,5 @@ def _largest(table: pa.Table, keys: tuple[str, ...], name: str) -> list[dict[str
             "paid": row["paid"],
             "state": "target met" if row["met"] else "target missed",
         }
-        for row in table.take(top).to_pylist()
+        for place, row in enumerate(table.take(top).to_pylist())
     ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from farthing.accuracy.schedule import Rule, Schedule
 from farthing.accuracy.stopping import two_sided
 from farthing.errors import InvalidTarget
@@ -113,14 +115,9 @@ class Plan:
         """
         if self.schedule is None or self.coin is None:
             return Pure.of_farthings(self.farthings)
-        return Coin(self.coin.currency, 1, self.coin.sensitivity).loss(self._needed(size))
-
-    def _needed(self, size: float) -> int:
-        """Return the grains at which a group of this size would stop, were its noise zero."""
-        if self.schedule is None or self.coin is None:
-            return 0
-        width = max(self.schedule.relative * abs(size), self.schedule.floor)
-        return min(int(self.schedule.looks[-1]), math.ceil(self.schedule.critical**2 / width**2 / self.coin.per_grain))
+        return Coin(self.coin.currency, 1, self.coin.sensitivity).loss(
+            min(int(self.schedule.typical(np.array([size]))[0]), int(self.schedule.looks[-1]))
+        )
 
     @property
     def prices(self) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """The engine contract: every engine, on every kind of table, counts what the slow, obvious one counts."""
 
+# ruff: noqa: DTZ001  times in questions have no zone
+
 from __future__ import annotations
 
 import datetime as dt
@@ -124,7 +126,7 @@ def queries(draw):
     return Query("data", by, Keys.of(by, lists or None, SCHEMA), where, "n", PrivacyUnit(unit), bounds)
 
 
-def opened(kind, data, folder):
+def opened(kind, data, folder):  # noqa: PLR0911  one return a kind
     """Return the table opened as one kind of source."""
     match kind:
         case "arrow":
@@ -235,7 +237,7 @@ def test_sqlite_through_ibis_counts_rows_and_refuses_to_choose_groups():
 
 
 def test_polars_through_ibis_counts_rows():
-    """ibis' own Polars backend answers the row unit."""
+    """The Polars backend of ibis answers the row unit."""
     backend = ibis.polars.connect()
     engine = open_table(backend.create_table("data", pa.table({"s": ["a", "a", None, "b"], "x": [1.0, 2.0, 3.0, 4.0]})))
     keys = Keys.of(("s",), {"s": ["b", "a", None, "z"]}, engine.schema)

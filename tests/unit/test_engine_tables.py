@@ -22,11 +22,13 @@ from farthing.sql import parse_predicate
 TABLE = pa.table({"dest": ["ORD", "ATL", "ORD", None], "delay": [1.0, None, 3.0, 4.0], "tail": ["a", "a", None, "b"]})
 
 
-def count(engine, by=(), keys=None, where=None, unit=None, bounds=None):
+def count(engine, by=(), keys=None, *, where=None, unit=None, bounds=None):
     """Return the raw counts of a question."""
     found = Keys.of(by, keys, engine.schema)
     condition = None if where is None else parse_predicate(where, engine.schema)
-    return engine.counts(Query(engine.name, by, found, condition, "count", PrivacyUnit(unit), bounds or Bounds()), 1).tolist()
+    return engine.counts(
+        Query(engine.name, by, found, condition, "count", PrivacyUnit(unit), bounds or Bounds()), 1
+    ).tolist()
 
 
 def csv(path, text="dest,delay\nORD,1.5\nATL,\nORD,3\n"):

@@ -1,5 +1,7 @@
 """Public group keys: what is accepted, what is refused and how, and the identity of a list."""
 
+# ruff: noqa: DTZ001  times in questions have no zone
+
 from __future__ import annotations
 
 import datetime as dt
@@ -97,7 +99,7 @@ def test_refused_keys(by, given, words):
 def test_unknown_column_is_named_with_its_neighbour():
     """An unknown grouping column is refused by name."""
     schema = Schema.of({"dest": Type.STRING})
-    with pytest.raises(UnsupportedQuery, match="'dset'.*did you mean 'dest'"):
+    with pytest.raises(UnsupportedQuery, match=r"'dset'.*did you mean 'dest'"):
         Keys.of(("dset",), {"dset": ["ORD"]}, schema)
 
 
@@ -119,7 +121,13 @@ def test_cross_product_varies_the_first_column_slowest():
 def test_tables_of_combinations_are_one_thing():
     """pandas, Polars, Arrow and plain rows give the same keys, whatever the order of their columns."""
     rows = [{"i": 2, "s": "x"}, {"i": 1, "s": None}]
-    tables = [rows, pd.DataFrame(rows), pl.DataFrame(rows), pa.Table.from_pylist(rows), pa.table({"s": ["x", None], "i": [2, 1]})]
+    tables = [
+        rows,
+        pd.DataFrame(rows),
+        pl.DataFrame(rows),
+        pa.Table.from_pylist(rows),
+        pa.table({"s": ["x", None], "i": [2, 1]}),
+    ]
     prints = {Keys.of(("i", "s"), table, SCHEMA).fingerprint for table in tables}
 
     assert len(prints) == 1

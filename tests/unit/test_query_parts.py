@@ -1,5 +1,7 @@
 """Units, schemas, bounds, expressions and the query that joins them."""
 
+# ruff: noqa: DTZ001  times in questions have no zone
+
 from __future__ import annotations
 
 import dataclasses
@@ -26,10 +28,12 @@ from farthing.query.expressions import (
     columns_of,
 )
 
-SCHEMA = Schema.of({"dest": Type.STRING, "delay": Type.FLOAT, "month": Type.INTEGER, "tail": Type.STRING, "o": Type.OTHER})
+SCHEMA = Schema.of(
+    {"dest": Type.STRING, "delay": Type.FLOAT, "month": Type.INTEGER, "tail": Type.STRING, "o": Type.OTHER}
+)
 
 
-def query(by=("dest",), keys=("ATL", "ORD", "JFK"), unit=None, bounds=None, where=None, name="n"):
+def query(by=("dest",), keys=("ATL", "ORD", "JFK"), *, unit=None, bounds=None, where=None, name="n"):
     """Return a question."""
     found = Keys.of(by, {"dest": list(keys)} if by else None, SCHEMA)
     return Query("flights", by, found, where, name, PrivacyUnit(unit), bounds or Bounds())
@@ -90,7 +94,11 @@ def test_unit_column_takes_its_bounds():
 
 @pytest.mark.parametrize(
     ("bounds", "words"),
-    [(Bounds(), "max_groups and max_rows missing"), (Bounds(max_rows=1), "max_groups missing"), (Bounds(max_groups=1), "max_rows missing")],
+    [
+        (Bounds(), "max_groups and max_rows missing"),
+        (Bounds(max_rows=1), "max_groups missing"),
+        (Bounds(max_groups=1), "max_rows missing"),
+    ],
 )
 def test_unit_column_needs_bounds(bounds, words):
     """A unit column without bounds is refused; the message shows how to give them."""
@@ -100,7 +108,7 @@ def test_unit_column_needs_bounds(bounds, words):
 
 def test_whole_table_needs_max_rows_only():
     """Without groups only the bound on rows is missing."""
-    with pytest.raises(InvalidBounds, match="^max_rows missing"):
+    with pytest.raises(InvalidBounds, match=r"^max_rows missing"):
         query(by=(), unit="tail")
 
 
@@ -188,6 +196,12 @@ def test_literals_are_plain_values(bad):
 def test_columns_of_finds_every_column():
     """An expression knows what it reads."""
     late = Compare(Column("delay"), Operator.GT, Literal(15))
-    everything = Or((Not(late), And((IsNull(Column("o")), In(Column("dest"), (Literal("a"),)))), Between(Column("month"), Literal(1), Column("tail"))))
+    everything = Or(
+        (
+            Not(late),
+            And((IsNull(Column("o")), In(Column("dest"), (Literal("a"),)))),
+            Between(Column("month"), Literal(1), Column("tail")),
+        )
+    )
 
     assert {"delay", "o", "dest", "month", "tail"} == columns_of(everything)

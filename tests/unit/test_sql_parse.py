@@ -1,5 +1,7 @@
 """SQL to a question: what is understood, and what is refused by which name, where."""
 
+# ruff: noqa: DTZ001  times in questions have no zone
+
 from __future__ import annotations
 
 import datetime as dt
@@ -164,7 +166,9 @@ def test_neighbours_are_named():
         read("SELECT dst, COUNT(*) FROM flights GROUP BY dst")
 
 
-@pytest.mark.parametrize("text", ["SELECT 1", "ok; ok", "ok GROUP BY dest", "exists (select 1)", "dest", "1", "", "DROP TABLE x"])
+@pytest.mark.parametrize(
+    "text", ["SELECT 1", "ok; ok", "ok GROUP BY dest", "exists (select 1)", "dest", "1", "", "DROP TABLE x"]
+)
 def test_a_predicate_is_a_predicate(text):
     """Text for where= cannot smuggle anything else in."""
     with pytest.raises(UnsupportedQuery):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -179,12 +180,18 @@ class Schedule:
             information: int64[groups], total grains so far; 0 for none; need not be grains of a look.
             value: float64[groups], the precision-weighted mean Y so far; anything where information is 0.
         """
-        position = np.searchsorted(self.looks, information, side="right")  # how many looks lie behind
-        index = np.int64(len(self.looks)) - position  # of the last of them, counted backwards from 0
-        signal = np.where(position > 0, value, 0.0) * np.sqrt(information * self.per_grain)
-        target = self.jumps.targets(np.maximum(index, 1), signal)
-        ahead = np.where(position > 0, np.int64(len(self.looks) - 1) - target, 0)
-        return self.looks[ahead]
+        known = np.where(information > 0, value, 0.0)
+        return np.asarray(self.looks[self.leap(self.behind(information), information, known)])
+
+    def behind(self, information: Ints) -> Ints:
+        """Return how many looks lie behind groups that have that many grains."""
+        return np.searchsorted(self.looks, information, side="right")
+
+    def leap(self, behind: Ints, information: Ints, value: Floats) -> Ints:
+        """Return the number (from 0) of each group's next look, for a caller that keeps track of `behind`."""
+        signal = value * np.sqrt(information * self.per_grain)
+        table: Ints = _leaps(self.jumps, len(self.looks))
+        return table[behind * len(self.jumps.levels) + self.jumps.level_of(signal)]
 
     def stopped(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
         """Return which groups have met the rule or reached the last look."""
@@ -212,6 +219,15 @@ def _grains_for(critical: float, absolute: float, per_grain: float) -> float:
 def _span(last: float, ratio: float) -> int:
     """Return the index of the first look: the last aligned one that has at least FIRST_GRAINS."""
     return _ALIGNED * math.floor(math.log(max(last / FIRST_GRAINS, 1)) / math.log(ratio) / _ALIGNED)
+
+
+@lru_cache(maxsize=64)
+def _leaps(jumps: JumpMap, looks: int) -> Ints:
+    """Tabulate the jump map: the number of the next look, by looks behind (rows) and level of the signal, flattened."""
+    behind = np.arange(looks)[:, None]
+    index = looks - np.maximum(behind, 1)  # of the last look behind, counted backwards from 0
+    target = jumps.landing(np.maximum(index, 1), np.arange(len(jumps.levels))[None, :])
+    return np.where(behind > 0, looks - 1 - target, 0).ravel()
 
 
 def _looks(last: int, span: int, ratio: float) -> Ints:

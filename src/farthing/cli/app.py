@@ -141,6 +141,7 @@ def farthing() -> None:
 
 @app.command()
 def demo(
+    *,
     as_json: Json = False,
     chart: Chart = None,
     keep: Annotated[
@@ -169,6 +170,7 @@ def demo(
 @app.command()
 def init(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A Parquet or CSV file, or a quoted pattern.")],
+    *,
     unit: Annotated[
         str,
         typer.Option(
@@ -246,6 +248,7 @@ def init(
 @app.command()
 def ask(
     sql: Sql,
+    *,
     relative: Relative = None,
     absolute: Absolute = None,
     confidence: Confidence = None,
@@ -295,6 +298,7 @@ def ask(
 @app.command()
 def plan(
     sql: Sql,
+    *,
     relative: Relative = None,
     absolute: Absolute = None,
     confidence: Confidence = None,
@@ -341,6 +345,7 @@ def status(
     ledger: Annotated[
         str | None, typer.Argument(metavar="LEDGER", help="A ledger or a .toml. Default: farthing.toml here.")
     ] = None,
+    *,
     as_json: Json = False,
     rows: Annotated[str | None, typer.Option(metavar="N", help="Show the last N entries, or all. Default: 20.")] = None,
     config: ConfigPath = None,

@@ -57,8 +57,8 @@ def ask(sql: str, wanted: Wanted, output: Output, config: str | None) -> None:
     with opened(chosen) as session:
         asked = question(sql, wanted, chosen, session)
         try:
-            with progress() as tick:
-                answer = session.sql(sql, **asked, **how, progress=tick)
+            with progress() as how["progress"]:
+                answer = session.sql(sql, **asked, **how)
         except TargetMissed as missed:
             if not output.as_json:  # it was paid for: show it, then say what it missed
                 _present(missed.answer, output, most, chart)

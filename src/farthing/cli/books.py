@@ -13,7 +13,6 @@ from farthing.planning import state
 if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
     from farthing.ledger.store import Ledger
-    from farthing.planning import Booked
 
 MOST_ENTRIES: Final = 20
 """How many entries of the history are shown, unless told otherwise."""
@@ -93,7 +92,7 @@ def _show(facts: dict[str, Any]) -> None:
     """Print the books."""
     out = show.console()
     promise = [("ledger", facts["ledger"]), ("budget", facts["budget"]), ("unit", facts["unit"])]
-    sums = [(name, _said(facts[name])) for name in ("total", "spent", "remaining")]
+    sums = [(name, show.price(facts[name])) for name in ("total", "spent", "remaining")]
     out.print(show.facts_table(promise + sums))
     if facts["open"]:
         out.print("open reservations: charged until they are settled", style="bold")
@@ -104,22 +103,14 @@ def _show(facts: dict[str, Any]) -> None:
         out.print("nothing was asked yet")
         return
     heads = [("when (UTC)", True), ("question", False), ("reserved", True), ("paid", True), ("state", False)]
-    rows = [
+    lines = [
         (_when(row), row["question"], _short(row["reserved"]), _short(row["paid"]), row["state"])
         for row in facts["history"]
     ]
-    out.print(show.columns_table(heads, rows))
+    out.print(show.columns_table(heads, lines))
     last = next(iter(facts["total"]))
     out.print(f"reserved and paid in {last}, newest first; paid adds up as squares" if last == "mu" else
               f"reserved and paid in {last}, newest first", style="dim")  # fmt: skip
-
-
-def _said(price: dict[str, float]) -> str:
-    """Return a loss in words."""
-    name = next(iter(price))
-    if name == "epsilon":
-        return f"epsilon {price['epsilon']:.4g}"
-    return f"epsilon {price['epsilon']:.4g} at delta {price['delta']:g} ({name} {price[name]:.4g})"
 
 
 def _short(price: dict[str, float]) -> str:

@@ -19,7 +19,7 @@ FILE: Final = "farthing.toml"
 
 _SETTINGS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
     "table": {"path": (str,), "name": (str,), "version": (str,), "unit": (str,)},
-    "budget": {name: (int, float) for name in ("epsilon", "delta", "rho", "mu", "keys_delta")},
+    "budget": dict.fromkeys(("epsilon", "delta", "rho", "mu", "keys_delta"), (int, float)),
     "bounds": {"max_groups": (int,), "max_rows": (int,)},
     "ledger": {"path": (str,)},
 }

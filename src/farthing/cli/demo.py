@@ -87,8 +87,8 @@ def demo(*, as_json: bool, chart: str | None, keep: str | None) -> None:
 def _ledgers(keep: str | None) -> Iterator[Path]:
     """Give a folder for the two ledgers: a temporary one, or the one to keep."""
     if keep is None:
-        with tempfile.TemporaryDirectory(prefix="farthing-demo-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
+        with tempfile.TemporaryDirectory(prefix="farthing-demo-", ignore_cleanup_errors=True) as temporary:
+            yield Path(temporary)
         return
     folder = Path(keep)
     for name in ("flights.ledger", "planes.ledger"):
@@ -124,9 +124,9 @@ def _session(stage: Stage, ledger: str, unit: str | None = None) -> Session:
 
 def _flights(stage: Stage) -> tuple[Answer, dict[str, Any]]:
     """Count flights with one flight as the privacy unit: ask, ask again, ask twice as accurately."""
-    stage.say("Flights from New York in 2013, as if they were private. One flight is the privacy unit:")
-    stage.say("nobody can tell from the answers whether any one flight took place.")
-    stage.say(f"The budget for all questions ever: epsilon {EPSILON} at delta {DELTA:g}.")
+    stage.say("Flights from New York in 2013, as if they were private. One flight is the privacy unit: the answers")
+    stage.say("are about as likely with it as without it, so they do not tell whether it took place.")
+    stage.say(f"Budget for all questions ever: epsilon {EPSILON} at delta {DELTA:g}.")
     with _session(stage, "flights.ledger") as session:
         answer = _first(stage, session)
         stage.head("3. The same again")
@@ -147,7 +147,7 @@ def _flights(stage: Stage) -> tuple[Answer, dict[str, Any]]:
 def _first(stage: Stage, session: Session) -> Answer:
     """Show the plan of the first question, then answer it."""
     stage.head("1. What it would cost")
-    stage.say(f"farthing plan {FLIGHTS!r} --relative 10% --absolute 100", "cyan")
+    stage.say(f'farthing plan "{FLIGHTS}" \\\n    --keys dest=@airports.csv:faa --relative 10% --absolute 100', "cyan")
     stage.say(str(session.plan(FLIGHTS, keys=stage.keys, relative=RELATIVE, absolute=ABSOLUTE)))
     stage.head("2. The answer: within 10 % or 100, whichever is larger, 95 times in 100")
     looks: list[Progress] = []
@@ -183,12 +183,12 @@ def _tell_looks(stage: Stage, looks: list[Progress]) -> None:
 
 
 def _tell_rows(stage: Stage, answer: Answer, small: int, large: int = LARGE) -> None:
-    """Show the largest answers, then some from the middle of the list, which are small."""
+    """Show the largest answers, then some small ones: from the middle of the list to its end."""
     import numpy as np
 
     order = np.argsort(-answer.cells.value, kind="stable")
-    middle = order[len(order) // 2 :][:small]
-    stage.out.print(show.answer_table(answer, [*order[:large], *middle]))
+    rest = np.linspace(len(order) // 2, len(order) - 1, small).astype(int)
+    stage.out.print(show.answer_table(answer, [int(i) for i in (*order[:large], *order[rest])]))
     stage.say(f"{large} largest" + (f" and {small} small" if small else "") + f" of {len(order):,} airports", "dim")
 
 
@@ -203,10 +203,10 @@ def _tell_price(stage: Stage, answer: Answer) -> None:
         f"{Gdp(small).epsilon(DELTA):.2g}: large counts need less, since 10 % of them is more (mu {large:.2g} against "
         f"{small:.2g}, {small / large:.0f} times). A flight has one destination, so the dearest airport is the price."
     )
-    facts = [("paid", _money(answer)), ("left", show.money(answer.remaining, DELTA))]
+    facts = [("paid", _money(answer)), ("left", show.short(answer.remaining, DELTA))]
     if answer.doubling is not None:
         facts.append(
-            ("doubling", f"{show.money(answer.doubling, DELTA)}: what halving the noise step by step would pay")
+            ("doubling", f"{show.short(answer.doubling, DELTA)}: what halving the noise step by step would pay")
         )
     stage.out.print(show.facts_table(facts))
     stage.say(
@@ -224,8 +224,8 @@ def _refined(stage: Stage, session: Session, answer: Answer) -> Answer:
     _tell_rows(stage, refined, 0, large=4)
     both = answer.paid + refined.paid
     stage.say(
-        f"paid {_money(refined)} on top; together {show.money(both, DELTA)}, about as much as asking for this at once. "
-        f"Left: {show.money(refined.remaining, DELTA)}."
+        f"paid {_money(refined)} on top; together {show.short(both, DELTA)}, about as much as asking for this at once. "
+        f"Left: {show.short(refined.remaining, DELTA)}."
     )
     return refined
 
@@ -233,7 +233,9 @@ def _refined(stage: Stage, session: Session, answer: Answer) -> Answer:
 def _planes(stage: Stage, flights: Answer) -> dict[str, Any]:
     """Count planes with a whole plane as the privacy unit, and price what does not fit."""
     stage.head(f"5. Hide a whole plane, with all its flights, in up to {MAX_GROUPS} destinations")
-    stage.say(f"{PLANES}   within 10 % or 100", "cyan")
+    stage.say(
+        f'farthing ask "{PLANES}" \\\n    --keys dest=@airports.csv:faa --relative 10% --absolute 100 --cap all', "cyan"
+    )
     stage.say("Flights whose plane is not known belong to no unit and are left out. A second ledger, the same budget.")
     with _session(stage, "planes.ledger", unit="tailnum") as session:
         with progress() as tick:
@@ -243,9 +245,9 @@ def _planes(stage: Stage, flights: Answer) -> dict[str, Any]:
         _tell_rows(stage, answer, 0, large=6)
         dearer = float(answer.paid.amount / flights.paid.amount)
         stage.say(
-            f"paid {_money(answer)}, against {_money(flights)} for one flight: {dearer:.0f} times in mu squared, since a "
-            f"plane counts in up to {MAX_GROUPS} destinations. That is more than a tenth of the budget, so the question "
-            'said cap="all".'
+            f"paid {_money(answer)}, against {_money(flights)} to hide one flight: {dearer:.0f} times in mu squared, "
+            f"since a plane counts in up to {MAX_GROUPS} destinations. That is more than the tenth of the budget that "
+            "a question may use unless it says more, as --cap all does."
         )
         too_dear = _too_dear(stage, session)
     return {"answers": answer.rows(), "paid": _paid(answer), "remaining": _left(answer), "not_asked": too_dear}
@@ -259,8 +261,8 @@ def _too_dear(stage: Stage, session: Session) -> dict[str, Any]:
     bounds = Bounds(max_groups=MAX_GROUPS, max_rows=TOO_MANY_ROWS)
     plan = session.plan(FLIGHTS, keys=stage.keys, bounds=bounds, relative=RELATIVE, absolute=ABSOLUTE, cap="all")
     stage.say(
-        f"Noise that hides {TOO_MANY_ROWS} rows costs {TOO_MANY_ROWS}^2 = {TOO_MANY_ROWS**2:,} times as much at the same "
-        "accuracy. The plan says so, and what would fit, before anything is paid:"
+        f"Hiding {TOO_MANY_ROWS} rows in each destination costs {TOO_MANY_ROWS}^2 = {TOO_MANY_ROWS**2:,} times as much "
+        "at the same accuracy. The plan says so, and what would fit, before anything is paid:"
     )
     stage.say(str(plan))
     return plan.to_dict()
@@ -268,7 +270,7 @@ def _too_dear(stage: Stage, session: Session) -> dict[str, Any]:
 
 def _money(answer: Answer) -> str:
     """Return what an answer cost, in words."""
-    return show.money(answer.paid, DELTA)
+    return show.short(answer.paid, DELTA)
 
 
 def _paid(answer: Answer) -> dict[str, float]:

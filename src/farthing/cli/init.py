@@ -6,7 +6,6 @@ import glob
 import math
 import re
 import shlex
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -72,9 +71,10 @@ def init(
     file = Path(settings.FILE)
     if file.exists() and not force:
         raise InvalidOption(
-            "there is a farthing.toml here already", got=file.absolute(), next_step="--force replaces it; edit it, or use"
-            " another folder"
-        )  # fmt: skip
+            "there is a farthing.toml here already",
+            got=file.absolute(),
+            next_step="edit it, use another folder, or replace it with --force",
+        )
     called = name or _stem(table)
     given = {"max_groups": max_groups, "max_rows": max_rows}
     made = Config(

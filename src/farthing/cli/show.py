@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from farthing.planning import Booked
+    from farthing.privacy.loss import Booked
     from farthing.release import Answer
 
 MOST_ROWS: Final = 30
@@ -62,9 +62,28 @@ def money(loss: Booked, delta: float) -> str:
     >>> money(Gdp(0.25), 1e-6)
     'epsilon 1.06 at delta 1e-06 (mu 0.25)'
     """
-    if not delta:
-        return f"epsilon {loss.value:.4g}"
-    return f"epsilon {loss.epsilon(delta):.4g} at delta {delta:g} ({loss.parameter} {loss.value:.4g})"
+    return _words(state(loss, delta), f" at delta {delta:g}")
+
+
+def short(loss: Booked, delta: float) -> str:
+    """Return a loss in words, where delta was said before.
+
+    >>> from farthing.privacy.loss import Gdp
+    >>> short(Gdp(0.25), 1e-6)
+    'epsilon 1.06 (mu 0.25)'
+    """
+    return _words(state(loss, delta), "")
+
+
+def price(facts: dict[str, float]) -> str:
+    """Return a loss in words from its plain values."""
+    return _words(facts, f" at delta {facts['delta']:g}")
+
+
+def _words(facts: dict[str, float], at: str) -> str:
+    """Return a loss in words: its epsilon, and its own parameter if that is another."""
+    own = next(iter(facts))
+    return f"epsilon {facts['epsilon']:.4g}" + ("" if own == "epsilon" else f"{at} ({own} {facts[own]:.4g})")
 
 
 def answer_rows(answer: Answer, most: int | None) -> list[int]:
@@ -80,7 +99,7 @@ def answer_rows(answer: Answer, most: int | None) -> list[int]:
 def answer_table(answer: Answer, rows: Sequence[int]) -> Table:
     """Return rows of an answer as a table: keys, answer, interval, met or not, what each group paid."""
     table = _table()
-    names = answer.keys.names if answer.keys is not None else ()
+    names = answer.keys.column_names if answer.keys is not None else []
     for name in names:
         table.add_column(name, no_wrap=True)
     table.add_column(answer.name, justify="right", no_wrap=True)

@@ -65,9 +65,9 @@ def quoted(name: str) -> str:
 def reader(name: str, native: str) -> str:
     """Return the total expression that reads a column in the type in which it is compared and grouped.
 
-    Floats are read as x + 0: a filter on the bare column may be handed to the reader of Arrow or Parquet, which can take
-    -0.0 and 0.0 for different values; a filter on an expression stays with DuckDB, which does not. Coarse timestamps
-    are cast only where the cast succeeds: TRY_CAST does raise there (DuckDB 1.5).
+    Floats are read as x + 0: a filter on the bare column may be handed to the reader of Arrow or Parquet, which can
+    take -0.0 and 0.0 for different values; a filter on an expression stays with DuckDB, which does not. Coarse
+    timestamps are cast only where the cast succeeds: TRY_CAST does raise there (DuckDB 1.5).
     """
     column = row(name)
     if native in ("FLOAT", "DOUBLE"):
@@ -114,7 +114,9 @@ def counting(query: Query, hash_key: int, schema: Schema, read: Mapping[str, str
     if query.unit.is_row:
         return _row_counts(query, schema, read)
     if query.keys is None:
-        cells = f"SELECT {_cut(query)} AS c FROM {TABLE} AS r WHERE {_rows(query, schema, read)} GROUP BY {_unit(query)}"
+        cells = (
+            f"SELECT {_cut(query)} AS c FROM {TABLE} AS r WHERE {_rows(query, schema, read)} GROUP BY {_unit(query)}"
+        )
         return f"SELECT 0::INTEGER AS i, coalesce(sum(c), 0)::BIGINT AS n FROM ({cells})"
     cells = _cells(query, schema, read)
     if query.cuts_groups:

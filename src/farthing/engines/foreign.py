@@ -178,7 +178,9 @@ class IbisEngine:
     def _read(self, name: str) -> Any:
         """Return a column in the type in which it is compared and grouped."""
         column = self._table[name]
-        return column.cast("float64") if self._schema.require(name) is Type.DECIMAL else column
+        if self._schema.require(name) in REAL_TYPES:
+            return column.cast("float64") + 0.0  # one zero: joins on the bare column may tell -0.0 from 0.0
+        return column
 
     def _predicate(self, expression: Expression) -> Any:  # noqa: PLR0911  # one return a case
         """Return a predicate as an ibis expression."""

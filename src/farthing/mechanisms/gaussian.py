@@ -39,6 +39,7 @@ ROUNDING_VARIANCE: Final = 1 + 2.0**-20
 """Grid and averaging together stretch the variance of the mean by less than this; accuracy counts it."""
 
 _LIMIT: Final = 1 << 62
+_EXACT_BITS: Final = 53  # whole numbers below 2^53 are float64s
 _MOST_GRAINS: Final = 1 << 62
 
 
@@ -66,9 +67,15 @@ class Measured:
         """The shown values, float64[groups], in answer units; 0 where nothing was measured."""
         return np.ldexp(self.mean.astype(np.float64), self.unit_log2)
 
+    def take(self, groups: Int64) -> Measured:
+        """Return the state of some groups, in the order of their indices."""
+        return Measured(self.mean[groups], self.information[groups], self.unit_log2)
+
     def in_unit(self, unit_log2: int) -> Measured:
         """Return the same state in a finer unit, exactly."""
         shift = self.unit_log2 - unit_log2
+        if shift == 0:
+            return self
         _check_range(self.mean, shift)
         return Measured(self.mean << shift, self.information, unit_log2)
 
@@ -101,42 +108,39 @@ class GaussianRefinement:
     bits: BitSource | None = None
 
     def measure(self, state: Measured, grains: Int64, groups: Int64 | None = None) -> Measured:
-        """Return the state after one more measurement of each listed group.
+        """Return the state of some groups after one more measurement of each.
 
         Args:
-            state: what was measured before, for all groups.
+            state: what was measured before of these groups, in their order.
             grains: int64[len(groups)], the cost of each new measurement, > 0.
             groups: int64 indices of the groups to measure, each at most once; None for all of them.
 
         Raises:
             DataError: answers too large for 64-bit fixed point at this accuracy (a limit on sizes, not on rows).
         """
-        where = np.arange(len(self.truth)) if groups is None else groups
-        released, exponent = self._release(where, grains)
-        unit = min(state.unit_log2, int(exponent.min(initial=0)) - GUARD_BITS)
-        now = state if unit == state.unit_log2 else state.in_unit(unit)
-        shift = exponent - unit
+        released, exponent = self._release(self.truth if groups is None else self.truth[groups], grains)
+        now = state.in_unit(min(state.unit_log2, int(exponent.min(initial=0)) - GUARD_BITS))
+        shift = exponent - now.unit_log2
         _check_range(released, int(shift.max(initial=0)))
         fresh = released << shift
-        before = now.information[where]
-        mean, information = now.mean.copy(), now.information.copy()
-        share = grains / (before + grains)
-        mean[where] += np.rint((fresh - mean[where]) * share).astype(np.int64)
-        information[where] = before + grains
-        return Measured(mean, information, unit)
+        information = now.information + grains
+        mean = now.mean + np.rint((fresh - now.mean) * (grains / information)).astype(np.int64)
+        return Measured(mean, information, now.unit_log2)
 
-    def _release(self, where: Int64, grains: Int64) -> tuple[Int64, Int64]:
+    def unit_for(self, grains: int) -> int:
+        """Return the exponent of a unit fine enough for every measurement of at most `grains`."""
+        return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS
+
+    def _release(self, truth: Int64, grains: Int64) -> tuple[Int64, Int64]:
         """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
         sigma = sigma_of(grains, self.sensitivity)
-        mantissa, binary = np.frexp(sigma)
-        exponent = binary.astype(np.int64) - (FINEST_BITS + 1)
-        truth = self.truth[where]
-        _check_range(truth, int(-exponent.min(initial=0)))
-        whole = np.where(exponent < 0, truth << np.maximum(-exponent, 0), truth >> np.clip(exponent, 0, 62))
-        rest = np.where(exponent > 0, truth - (whole << np.clip(exponent, 0, 62)), 0)
-        offset = np.ldexp(rest.astype(np.float64), -np.maximum(exponent, 0))
-        noisy = rounded_gaussian(np.ldexp(mantissa, FINEST_BITS + 1), offset=offset, bits=self.bits)
-        return whole + noisy, exponent
+        exponent = _grid(sigma)
+        _check_range(truth, max(_LIMIT.bit_length() - _EXACT_BITS - 1, int(-exponent.min(initial=0))))
+        scaled = np.ldexp(truth.astype(np.float64), -exponent)  # exact: |truth| < 2^53, and a power of two
+        whole = np.floor(scaled)
+        scaled -= whole
+        noisy = rounded_gaussian(np.ldexp(sigma, -exponent), offset=scaled, bits=self.bits)
+        return whole.astype(np.int64) + noisy, exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,11 @@ def sigma_of(grains: Int64, sensitivity: int) -> Float64:
     """
     scale: Float64 = sensitivity * 2.0**28 / np.sqrt(grains.astype(np.float64)) * (1 + 2.0**-50)
     return scale
+
+
+def _grid(sigma: Float64) -> Int64:
+    """Return the exponent e of each measurement's grid 2^e: sigma / 2^e lies in [2^FINEST_BITS, 2 * 2^FINEST_BITS)."""
+    return np.frexp(sigma)[1].astype(np.int64) - (FINEST_BITS + 1)
 
 
 def worst_cost(information: Int64, max_groups: int) -> int:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.mechanisms.gaussian import Measured
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from farthing.accuracy.schedule import Schedule
-    from farthing.mechanisms.gaussian import GaussianRefinement, Measured
+    from farthing.mechanisms.gaussian import GaussianRefinement
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +44,24 @@ def refine(
     Every decision (which groups go on, how far each jumps) is made from released values alone, so the whole run is one
     adaptive sequence of measurements and costs the information it ends with.
     """
-    groups = len(state.information)
-    active = np.flatnonzero(~schedule.stopped(state.information, state.values))
+    state = state.in_unit(min(state.unit_log2, mechanism.unit_for(int(schedule.looks[-1]))))
+    mean, information = state.mean.copy(), state.information.copy()
+    active = np.flatnonzero(~schedule.stopped(information, state.values))
+    part, values = state.take(active), state.values[active]
+    behind = schedule.behind(part.information)
+    reached = schedule.behind(schedule.looks)
     look = 0
     while len(active):
-        information = state.information[active]
-        target = schedule.next_look(information, state.values[active])
-        state = mechanism.measure(state, target - information, active)
-        information, values = state.information[active], state.values[active]
-        active = active[~(schedule.stopped(information, values) | schedule.futile(information, values))]
+        ahead = schedule.leap(behind, part.information, values)
+        part = mechanism.measure(part, schedule.looks[ahead] - part.information, active)
+        mean[active], information[active] = part.mean, part.information
+        values = part.values
+        going = np.flatnonzero(
+            ~(schedule.stopped(part.information, values) | schedule.futile(part.information, values))
+        )
+        active, part, values, behind = active[going], part.take(going), values[going], reached[ahead[going]]
         look += 1
         if progress is not None:
-            width = schedule.critical / np.sqrt(float(state.information.min()) * schedule.per_grain)
-            progress(Progress(look, groups, groups - len(active), float(width)))
-    return state
+            widest = schedule.critical / np.sqrt(float(information.min()) * schedule.per_grain)
+            progress(Progress(look, len(mean), len(mean) - len(active), float(widest)))
+    return Measured(mean, information, state.unit_log2)

@@ -1,0 +1,294 @@
+"""The command line: every command, what it prints, what it costs, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from farthing import __version__
+from farthing.cli.app import app
+
+ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
+TOTAL = "SELECT COUNT(*) AS n FROM rides"
+COMMANDS = {"demo", "init", "ask", "plan", "status", "version"}
+SOURCE = str(Path(__file__).parents[2] / "src")
+RUN = "import sys; sys.argv[0] = 'farthing'; from farthing.cli import main; main()"
+
+
+def run(*args: str):
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, list(args))
+
+
+def process(*args: str, **how):
+    """Run the command line in a process of its own, with pipes for its output."""
+    env = os.environ | {"PYTHONPATH": SOURCE, "COLUMNS": "80", **how.pop("env", {})}
+    return subprocess.run([sys.executable, "-c", RUN, *args], capture_output=True, text=True, env=env, check=False, **how)
+
+
+def spent() -> float:
+    """Return what the folder's ledger has charged."""
+    return json.loads(run("status", "--json").stdout)["spent"]["mu"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty folder with a table of 60 riders, and the command line in it."""
+    monkeypatch.chdir(tmp_path)
+    rows = range(6000)
+    table = {"rider_id": [i % 60 for i in rows], "zone": ["ab"[i % 3 == 0] for i in rows], "day": [i % 7 for i in rows]}
+    pq.write_table(pa.table(table), "rides.parquet")
+    Path("zones.csv").write_text("id\na\nb\nc\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def ready(folder) -> Path:
+    """The same, after `farthing init`."""
+    made = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6", "--keys", "zone=@zones.csv:id")
+    assert made.exit_code == 0, made.stderr
+    return folder
+
+
+def commands() -> dict:
+    """Return the commands with their parameters."""
+    return typer.main.get_command(app).commands
+
+
+def test_every_command_and_option_is_explained():
+    """Help knows every command, and every option has its line in it, in 80 columns."""
+    assert set(commands()) == COMMANDS
+    for name, command in commands().items():
+        shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+        assert shown.exit_code == 0
+        assert max(map(len, shown.stdout.splitlines())) <= 80
+        assert "\\" not in shown.stdout.replace("\\ ", "").replace("\\\n", "")
+        for option in command.params:
+            assert option.help, (name, option.name)
+            if option.param_type_name == "option":
+                assert all(flag in shown.stdout for flag in option.opts)
+
+
+def test_help_is_quick():
+    """farthing --help loads neither numpy nor an engine, and answers at once."""
+    heavy = "{'numpy', 'scipy', 'ibis', 'duckdb', 'pyarrow', 'sqlalchemy', 'altair'}"
+    look = f"import sys; import farthing.cli.app; assert not {heavy} & set(sys.modules), sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", look], check=True, env=os.environ | {"PYTHONPATH": SOURCE})
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        assert process("--help").returncode == 0
+        times.append(time.perf_counter() - start)
+    assert min(times) < 2.0  # a quiet machine takes 0.3 s; the bound only catches heavy imports
+
+
+def test_version_is_printed():
+    """farthing version prints the version alone."""
+    assert run("version").stdout == f"{__version__}\n"
+
+
+def test_init_writes_what_ask_plan_and_status_read(ready):
+    """After init the other commands need no option, and the example that init printed runs as it stands."""
+    again = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6", "--force")
+    assert again.exit_code == 0
+    example = next(line for line in again.stdout.splitlines() if line.strip().startswith("farthing ask"))
+    asked = subprocess.run(
+        ["sh", "-c", example.replace("farthing", f'"{sys.executable}" -c "{RUN}"', 1)],
+        env=os.environ | {"PYTHONPATH": SOURCE},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert asked.returncode == 0, asked.stderr
+    assert "yes" in asked.stdout
+
+
+def test_init_lists_the_columns_and_suggests_keys(folder):
+    """Without keys the example names a plausible column, from the types alone."""
+    shown = run("init", "rides.parquet", "--unit", "rider_id", "--rho", "0.02").stdout
+    assert all(f"{name}" in shown for name in ("rider_id", "integer", "zone", "string"))
+    assert "--keys zone=A,B,C" in shown
+    assert "--max-groups 5 --max-rows 20" in shown
+
+
+def test_init_replaces_nothing_unless_told(ready):
+    """A second init is refused; --force replaces the settings, never the ledger."""
+    before = Path("farthing.toml").read_text(encoding="utf-8")
+    refused = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6")
+    assert refused.exit_code == 2
+    assert before == Path("farthing.toml").read_text(encoding="utf-8")
+    other = run("init", "rides.parquet", "--epsilon", "2", "--delta", "1e-6", "--force")
+    assert (other.exit_code, before) == (4, Path("farthing.toml").read_text(encoding="utf-8"))
+
+
+def test_a_failed_init_leaves_no_file(folder):
+    """A mistake in any option is found before anything is written."""
+    mistakes = (
+        ["nowhere.parquet", "--epsilon", "1"],
+        ["rides.parquet"],
+        ["rides.parquet", "--epsilon", "-1"],
+        ["rides.parquet", "--epsilon", "1", "--delta", "1"],
+        ["rides.parquet", "--epsilon", "1", "--keys-delta", "0.1"],
+        ["rides.parquet", "--epsilon", "1", "--mu", "1"],
+        ["rides.parquet", "--epsilon", "nan"],
+        ["rides.parquet", "--epsilon", "1", "--unit", "ride"],
+        ["rides.parquet", "--epsilon", "1", "--max-groups", "0"],
+        ["rides.parquet", "--epsilon", "1", "--keys", "zne=a"],
+        ["rides.parquet", "--epsilon", "1", "--keys", "zone=@rides.parquet:zone"],
+    )
+    for args in mistakes:
+        ended = run("init", *args)
+        assert ended.exit_code in {2, 4}, args
+        assert "Traceback" not in ended.stderr
+    assert sorted(os.listdir()) == ["rides.parquet", "zones.csv"]
+
+
+def test_ask_shows_a_table_and_its_price(ready):
+    """The table has keys, answers, intervals, met and paid; below it stand the price and the promise."""
+    shown = run("ask", ZONES, "--relative", "5%", "--absolute", "200")
+    assert shown.exit_code == 0
+    for word in ("zone", "95% interval", "met", "paid (mu)", "met by 3 of 3", "left epsilon", "privacy unit: one row"):
+        assert word in shown.stdout
+    assert [line.split()[0] for line in shown.stdout.splitlines() if " .. " in line] == ["a", "b", "c"]
+
+
+def test_asking_again_is_free_and_sharper_pays_the_difference(ready):
+    """The second ask costs nothing; a sharper one costs less than it would from the start."""
+    args = ("ask", ZONES, "--absolute", "200", "--json")
+    first, again = json.loads(run(*args).stdout), json.loads(run(*args).stdout)
+    sharper = json.loads(run("ask", ZONES, "--absolute", "150", "--json").stdout)
+    assert first["paid"]["mu"] > 0
+    assert again["paid"] == {"mu": 0.0, "epsilon": 0.0, "delta": 1e-6}
+    assert 0 < sharper["paid"]["mu"] < 0.014
+    assert spent() == pytest.approx((first["paid"]["mu"] ** 2 + sharper["paid"]["mu"] ** 2) ** 0.5, rel=1e-6)
+
+
+def test_json_csv_and_table_show_the_same_rows(ready):
+    """One row shape everywhere."""
+    args = ("ask", ZONES, "--relative", "0.05", "--absolute", "200", "--confidence", "90%")
+    first = json.loads(run(*args, "--json").stdout)
+    assert {"answers", "paid", "remaining", "target", "about"} <= set(first)
+    assert list(first["answers"][0]) == ["zone", "n", "n_lower", "n_upper", "met", "paid"]
+    assert first["target"] == {"relative": 0.05, "absolute": 200.0, "confidence": 0.9, "simultaneous": False}
+    told = run(*args, "--csv")
+    rows = list(csv.DictReader(io.StringIO(told.stdout)))
+    assert [row["n"] for row in first["answers"]] == [float(row["n"]) for row in rows]
+    assert told.stderr.startswith("paid epsilon 0")
+
+
+def test_a_pipe_gets_every_row_a_terminal_the_largest(ready):
+    """Rows are cut only where asked for or on a terminal, and the cut is said."""
+    cut = run("ask", TOTAL.replace("COUNT", "day, COUNT") + " GROUP BY day", "--keys", "day=0..6", "--absolute", "200",
+              "--rows", "2").stdout  # fmt: skip
+    assert sum(" .. " in line for line in cut.splitlines()) == 2
+    assert "the 2 largest of 7 groups" in cut
+
+
+def test_options_change_the_question(ready):
+    """Keys, simultaneity, drop, caps and losses reach the session."""
+    one = json.loads(run("ask", ZONES, "--absolute", "200", "--keys", "zone=b", "--simultaneous", "--json").stdout)
+    assert [row["zone"] for row in one["answers"]] == ["b"]
+    assert one["target"]["simultaneous"]
+    capped = run("ask", ZONES, "--absolute", "1", "--max-epsilon", "0.05", "--on-miss", "drop", "--json")
+    assert json.loads(capped.stdout)["answers"] == []
+    assert 0 < json.loads(capped.stdout)["paid"]["epsilon"] <= 0.05
+    named = json.loads(run("ask", TOTAL, "--loss", "mu=0.01", "--json").stdout)
+    assert named["paid"]["mu"] == pytest.approx(0.01, rel=1e-4)
+    assert named["target"] is None
+
+
+def test_a_missed_target_that_raises_still_shows_what_was_paid_for(ready):
+    """--on-miss raise ends with 3 and shows the answer, in every shape."""
+    args = ("ask", TOTAL, "--absolute", "1", "--max-epsilon", "0.05", "--on-miss", "raise")
+    shown = run(*args)
+    assert shown.exit_code == 3
+    assert "met by 0 of 1" in shown.stdout
+    assert "missed the target" in shown.stderr
+    facts = json.loads(run(*args, "--json").stdout)
+    assert ("TargetMissed", 1) == (facts["error"]["kind"], len(facts["answers"]))
+
+
+def test_plan_is_free_and_takes_the_same_options(ready):
+    """plan prices with the options of ask, says so as text and as JSON, and charges nothing."""
+    asks = {flag for option in commands()["ask"].params for flag in option.opts}
+    plans = {flag for option in commands()["plan"].params for flag in option.opts}
+    assert asks - plans == {"--csv", "--chart", "--rows"}
+    assert "worst price" in run("plan", ZONES, "--relative", "10%", "--absolute", "100").stdout
+    plan = json.loads(run("plan", ZONES, "--absolute", "1", "--cap", "all", "--json").stdout)
+    assert not plan["reachable"]
+    assert spent() == 0
+
+
+def test_bounds_of_an_ask_replace_those_of_the_settings(folder):
+    """A unit column needs bounds: from the settings, or from the ask."""
+    run("init", "rides.parquet", "--unit", "rider_id", "--epsilon", "1", "--delta", "1e-6", "--max-rows", "200")
+    missing = run("ask", ZONES, "--absolute", "5000", "--keys", "zone=a,b")
+    assert missing.exit_code == 2
+    assert "--max-groups 5" in missing.stderr
+    given = ("plan", ZONES, "--absolute", "50", "--keys", "zone=a,b", "--max-groups", "1", "--max-rows", "3", "--json")
+    assert "at most 3 rows" in json.loads(run(*given).stdout)["about"]
+
+
+def test_status_shows_totals_history_and_open_reservations(ready):
+    """The books are read without opening the table, from the settings or the ledger's own path."""
+    run("ask", TOTAL, "--absolute", "200")
+    Path("rides.parquet").unlink()
+    facts = json.loads(run("status", "--json").stdout)
+    assert list(facts) == ["ledger", "budget", "unit", "total", "spent", "remaining", "open", "history"]
+    assert facts["total"]["mu"] ** 2 == pytest.approx(facts["spent"]["mu"] ** 2 + facts["remaining"]["mu"] ** 2)
+    assert [entry["state"] for entry in facts["history"]] == ["settled"]
+    assert facts == json.loads(run("status", "rides.ledger", "--json").stdout)
+    assert facts == json.loads(run("status", "farthing.toml", "--json").stdout)
+    shown = run("status", "--rows", "all").stdout
+    assert all(word in shown for word in ("total", "spent", "remaining", "COUNT(*)", "reserved", "settled"))
+
+
+def test_status_tells_a_dead_process_from_a_live_one(ready):
+    """A reservation that a dead process left is shown as such, and stays charged."""
+    reserve = (
+        "import sys; from farthing.ledger.store import Ledger\n"
+        "terms = Ledger.inspect('rides.ledger').terms\n"
+        "Ledger.open('rides.ledger', terms).reserve(increase=9, fresh=9, question='q', version=0, label='COUNT(*) lost')"
+    )
+    subprocess.run([sys.executable, "-c", reserve], check=True, env=os.environ | {"PYTHONPATH": SOURCE})
+    facts = json.loads(run("status", "--json").stdout)
+    assert [False] == [entry["alive"] for entry in facts["open"]]
+    assert facts["spent"]["mu"] > 0
+    assert "dead: stays charged" in run("status").stdout
+
+
+def test_a_chart_is_drawn_beside_the_answer(ready):
+    """--chart writes the picture and leaves stdout as it was."""
+    shown = run("ask", ZONES, "--absolute", "200", "--json", "--chart", "out.svg")
+    assert len(json.loads(shown.stdout)["answers"]) == 3
+    assert "<svg" in Path("out.svg").read_text(encoding="utf-8")
+
+
+def test_pipes_get_neither_colours_nor_progress(ready):
+    """In pipes there is no escape code on either stream, and JSON is alone on stdout."""
+    shown = process("ask", ZONES, "--relative", "5%", "--absolute", "200")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "\x1b" not in shown.stdout
+    machine = process("ask", ZONES, "--relative", "5%", "--absolute", "200", "--json")
+    assert json.loads(machine.stdout)["paid"]["mu"] == 0
+    assert machine.stderr == ""
+
+
+def test_ask_and_status_work_from_elsewhere_with_config(ready, monkeypatch):
+    """--config names the settings from any folder; their paths start where they are."""
+    monkeypatch.chdir("/")
+    config = str(ready / "farthing.toml")
+    assert run("ask", ZONES, "--absolute", "200", "--config", config).exit_code == 0
+    assert json.loads(run("status", "--config", str(ready), "--json").stdout)["spent"]["mu"] > 0

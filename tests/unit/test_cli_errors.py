@@ -1,0 +1,114 @@
+"""Bad input at the command line: one line, the right exit code, and nothing charged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from farthing import charts
+from farthing.cli.app import app
+from farthing.errors import FarthingError
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "cli" / "errors.json"
+ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
+CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def run(*args: str):
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, list(args))
+
+
+def said(text: str, folder: Path) -> str:
+    """Return a message without the folder of this test."""
+    return text.replace(str(folder), "FOLDER").strip()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder with a table and its settings, and the command line in it."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"zone": ["a", "b"] * 300, "day": [1, 2, 3] * 200}), "rides.parquet")
+    Path("zones.csv").write_text("id\na\nb\na\n", encoding="utf-8")
+    assert run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_bad_input_is_explained_and_free(folder, case):
+    """The line, the exit code and the object on stdout are the golden ones; the books stay empty."""
+    args = [arg.replace("ZONES", ZONES) for arg in case["args"]]
+    ended = run(*args)
+    assert case["exit_code"] == ended.exit_code
+    assert case["stderr"] == said(ended.stderr, folder)
+    assert ended.stdout == ""
+    if "--csv" not in args and "init" not in args:
+        facts = json.loads(run(*args, "--json").stdout)["error"]
+        assert case["kind"] == facts["kind"]
+        assert ended.exit_code == facts["exit_code"]
+    books = json.loads(run("status", "--json").stdout)
+    assert ([], 0) == (books["history"], books["spent"]["mu"])
+
+
+def test_a_budget_that_is_used_up_ends_with_three(folder):
+    """When nothing is left the ask is refused, and the books do not change."""
+    run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "1", "--cap", "all")
+    before = run("status", "--json").stdout
+    refused = run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "0.5", "--cap", "all", "--json")
+    assert refused.exit_code == 3
+    assert json.loads(refused.stdout)["error"]["kind"] == "BudgetExceeded"
+    assert before == run("status", "--json").stdout
+
+
+@pytest.mark.parametrize("content", [b"", b"not a ledger at all, but some text that is long enough " * 20])
+def test_a_ledger_that_is_none_ends_with_four(folder, content):
+    """A file that is no ledger is refused by ask, plan and status, and left as it was."""
+    Path("rides.ledger").unlink()
+    Path("rides.ledger").write_bytes(content)
+    for args in (["ask", ZONES, "--absolute", "50", "--keys", "zone=a"], ["status"], ["status", "rides.ledger"]):
+        ended = run(*args)
+        assert ended.exit_code == 4
+        assert "Traceback" not in ended.stderr
+        assert len(ended.stderr.splitlines()) == 1
+    assert content == Path("rides.ledger").read_bytes()
+
+
+def test_a_ledger_that_is_gone_is_not_made_again(folder):
+    """Forgetting the books would forget what was spent; only init makes new ones."""
+    Path("rides.ledger").unlink()
+    ended = run("ask", ZONES, "--absolute", "50", "--keys", "zone=a")
+    assert ended.exit_code == 4
+    assert "would forget what was spent" in ended.stderr
+    assert not Path("rides.ledger").exists()
+
+
+def test_another_budget_in_the_settings_is_refused(folder):
+    """The budget is fixed in the ledger; changing the settings does not raise it."""
+    settings = Path("farthing.toml")
+    settings.write_text(settings.read_text(encoding="utf-8").replace("1.0", "2.0"), encoding="utf-8")
+    ended = run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "50")
+    assert ended.exit_code == 4
+    assert "other terms" in ended.stderr
+
+
+def test_a_missing_chart_extra_is_said_before_anything_is_paid(folder, monkeypatch):
+    """Without altair or its renderer nothing is asked."""
+    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    ended = run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "50", "--chart", "x.svg")
+    assert ended.exit_code == 4
+    assert "farthing[charts]" in ended.stderr
+    assert json.loads(run("status", "--json").stdout)["history"] == []
+
+
+def test_no_error_of_ours_is_a_traceback(folder, monkeypatch):
+    """Whatever kind of error a session raises, the command line explains it."""
+    kinds = FarthingError.__subclasses__()
+    assert {kind.exit_code for kind in kinds} <= {2, 3, 4}
+    Path("rides.parquet").unlink()
+    ended = run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "50")
+    assert (4, True) == (ended.exit_code, ended.stderr.startswith("farthing: no such file"))

@@ -6,10 +6,7 @@ private row.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
-
-if TYPE_CHECKING:
-    from farthing.release import Answer
+from typing import Any, ClassVar
 
 
 class FarthingError(Exception):
@@ -128,11 +125,11 @@ class TargetMissed(FarthingError):
     """Raised by `on_miss="raise"`, after the answer was booked; carries it.
 
     Attributes:
-        answer: the answer, paid for, with `met` telling which groups missed their target.
+        answer: the `Answer`, paid for, with `met` telling which groups missed their target.
     """
 
     exit_code = 3
 
-    def __init__(self, what: str, *, answer: Answer, **facts: Any) -> None:
+    def __init__(self, what: str, *, answer: Any, **facts: Any) -> None:
         self.answer = answer
         super().__init__(what, **facts)

@@ -166,9 +166,13 @@ def oracle(table, query):
 def agrees(kind, table, query, hash_key, tmp_path):
     """Hold one engine against the slow one."""
     engine = opened(kind, pa.Table.from_pylist(table, schema=ARROW), tmp_path)
+    if kind == "ibis" and query.where is not None and r"\u0000" in query.where.canonical():
+        with pytest.raises(UnsupportedQuery, match="NUL"):
+            engine.fingerprint(query)
+        return
     found = engine.counts(query, hash_key)
 
-    assert SCHEMA == engine.schema
+    assert engine.schema == SCHEMA
     if kind == "ibis" and query.cuts_groups:  # ibis hashes differently: compare what does not depend on the choice
         whole = Query("data", query.by, query.keys, query.where, "n", query.unit, Bounds(10**6, query.sensitivity))
         assert (oracle(table, whole).counts(whole, hash_key) >= found).all()

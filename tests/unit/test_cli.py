@@ -35,7 +35,9 @@ def run(*args: str):
 def process(*args: str, **how):
     """Run the command line in a process of its own, with pipes for its output."""
     env = os.environ | {"PYTHONPATH": SOURCE, "COLUMNS": "80", **how.pop("env", {})}
-    return subprocess.run([sys.executable, "-c", RUN, *args], capture_output=True, text=True, env=env, check=False, **how)
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *args], capture_output=True, text=True, env=env, check=False, **how
+    )
 
 
 def spent() -> float:

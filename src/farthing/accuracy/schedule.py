@@ -191,7 +191,7 @@ class Schedule:
         """Return the number (from 0) of each group's next look, for a caller that keeps track of `behind`."""
         signal = value * np.sqrt(information * self.per_grain)
         table: Ints = _leaps(self.jumps, len(self.looks))
-        return table[behind * len(self.jumps.levels) + self.jumps.level_of(signal)]
+        return np.asarray(table[behind * len(self.jumps.levels) + self.jumps.level_of(signal)])
 
     def stopped(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
         """Return which groups have met the rule or reached the last look."""

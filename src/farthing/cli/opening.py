@@ -57,7 +57,7 @@ class Wanted:
         if self.cap is not None:
             how["cap"] = options.cap(self.cap)
         if self.on_miss is not None:
-            how["on_miss"] = self.on_miss
+            how["on_miss"] = options.on_miss(self.on_miss)
         return how
 
 

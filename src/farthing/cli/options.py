@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,15 @@ def fraction(option: str, text: str) -> float:
     """
     percent = text.strip().endswith("%")
     hint = "write 95% or 0.95" if option == "--confidence" else "write 5% or 0.05"
-    value = _decimal(option, text.strip().removesuffix("%"), InvalidTarget, text, hint)
-    if not percent and 1 <= value < 100:
-        hint = f"for {value.normalize():f} % write {value.normalize():f}% or {(value / 100).normalize():f}"
+    typed = _decimal(option, text.strip().removesuffix("%"), InvalidTarget, text, hint)
+    value = typed / 100 if percent else typed
+    if value >= 1:
+        if typed < 100:
+            hint = f"for {typed.normalize():f} % write {typed.normalize():f}% or {(typed / 100).normalize():f}"
         raise InvalidTarget(
-            f"{option} must be below 1", rule="a fraction below 1, or a percentage with its %", got=text, next_step=hint
+            f"{option} must be below 1", rule="a fraction, or a percentage with its %", got=text, next_step=hint
         )
-    return float(value / 100 if percent else value)
+    return float(value)
 
 
 def absolute(text: str) -> float:
@@ -36,7 +39,11 @@ def absolute(text: str) -> float:
 
 def amount(option: str, text: str) -> float:
     """Return an amount of epsilon, delta, rho or mu."""
-    return float(_decimal(option, text, InvalidBudget, text, "write a number such as 1, 0.5 or 1e-6"))
+    hint = "write a number such as 1, 0.5 or 1e-6"
+    value = float(_decimal(option, text, InvalidBudget, text, hint))
+    if not 0 <= value < math.inf:
+        raise InvalidBudget(f"{option} is out of range", rule="a finite number, not negative", got=text, next_step=hint)
+    return value
 
 
 def loss(option: str, text: str) -> Gdp | Zcdp | Pure:
@@ -64,6 +71,16 @@ def cap(text: str) -> Gdp | Zcdp | Pure | str:
     return "all" if text.strip() == "all" else loss("--cap", text)
 
 
+def on_miss(text: str) -> str:
+    """Return what to do with groups that miss the target."""
+    known = ("return", "drop", "raise")
+    if text not in known:
+        raise InvalidTarget(
+            "--on-miss is unknown", rule=" or ".join(known), got=text, next_step="leave it out to return them"
+        )
+    return text
+
+
 def rows(text: str) -> int | None:
     """Return how many rows to show; None for all of them."""
     if text.strip() == "all":
@@ -78,6 +95,9 @@ def rows(text: str) -> int | None:
 def _decimal(option: str, text: str, kind: type[FarthingError], got: str, hint: str) -> Decimal:
     """Return a number as it was written; refuse what is none."""
     try:
-        return Decimal(text.strip())
+        value = Decimal(text.strip())
     except InvalidOperation:
-        raise kind(f"{option} is not a number", got=got, next_step=hint) from None
+        value = Decimal("NaN")
+    if value.is_nan():
+        raise kind(f"{option} is not a number", got=got, next_step=hint)
+    return value

@@ -210,9 +210,16 @@ class IbisEngine:
         real = bool(REAL_TYPES & set(kinds))
         sides = []
         for side, kind in zip((left, right), kinds, strict=True):
-            value = ibis.literal(side.value) if isinstance(side, Literal) else self._read(side.name)
+            value = ibis.literal(_sendable(side)) if isinstance(side, Literal) else self._read(side.name)
             sides.append(value.cast("float64") if real and kind is Type.INTEGER else value)
         return sides[0], sides[1]
+
+
+def _sendable(literal: Literal) -> Any:
+    """Return a constant's value; refuse a text that cannot travel in a backend's SQL."""
+    if isinstance(literal.value, str) and "\0" in literal.value:
+        raise UnsupportedQuery("a text with a NUL letter", construct="NUL", next_step="export the table to Parquet")
+    return literal.value
 
 
 def _mixed(first: Any, second: Any, hash_key: int) -> Any:

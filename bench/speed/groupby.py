@@ -113,9 +113,7 @@ def many_groups(path, folder, repeats):
 
     def ours(turn):
         seen = []
-        asked.count(
-            by="place", keys={"place": np.roll(keys, turn)}, relative=0.3, absolute=30, progress=seen.append
-        )
+        asked.count(by="place", keys={"place": np.roll(keys, turn)}, relative=0.1, absolute=30, progress=seen.append)
         looks.append(seen[-1].look)
 
     result = interleaved(lambda: connection.execute(exact).fetchnumpy(), ours, repeats)

@@ -147,9 +147,10 @@ class Plan:
             times = float(self.target_price.amount / self.cap.amount)
             price = f"the target would take {said(self.target_price, self.delta)}, {_number(times)} times the cap in "
             price += f"{'mu^2' if self.worst_price.parameter == 'mu' else self.worst_price.parameter}; "
+        raising = "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'
         return (
             f"{price}groups too small for it stop at +/-{_number(self.half_width)}, marked not met; "
-            f'absolute={_rounded_up(self.half_width):.6g} fits this cap; max_epsilon= or cap="all" raises it'
+            f"absolute={_rounded_up(self.half_width):.6g} fits this cap{raising}"
         )
 
     @property

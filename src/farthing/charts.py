@@ -129,9 +129,10 @@ def save(chart: Any, path: str | Path) -> None:
     """Write a chart to an .svg, .png or .html file; html carries its own script and needs no network."""
     chosen = require_format(path)
     require_charts()
-    how: dict[str, dict[str, Any]] = {".html": {"inline": True}, ".png": {"scale_factor": 2}}
+    kind = chosen.suffix.lower().removeprefix(".")
+    how: dict[str, dict[str, Any]] = {"html": {"inline": True}, "png": {"scale_factor": 2}}
     try:
-        chart.save(str(chosen), **how.get(chosen.suffix.lower(), {}))
+        chart.save(str(chosen), format=kind, **how.get(kind, {}))
     except OSError:
         raise DataError("the chart cannot be written here", got=chosen, next_step="name another file") from None
 

@@ -395,11 +395,15 @@ def about(query: Query) -> str:
     """Return what the numbers are about: the privacy unit, and the bounds that the truth is taken after."""
     if query.unit.is_row:
         return "privacy unit: one row, added or removed"
-    groups = f"at most {_many(query.max_groups, 'group')} and " if query.by else ""
+    rows = _many(query.sensitivity, "row")
+    bound = (
+        f"in at most {_many(query.max_groups, 'group')}, with at most {rows} in each"
+        if query.by
+        else f"for at most {rows}"
+    )
     return (
-        f"privacy unit: one {query.unit.column}, with all its rows; numbers are of the bounded data: each "
-        f"{query.unit.column} counts in {groups}at most {_many(query.sensitivity, 'row')} in each; what the bounds cut "
-        "is not in the intervals"
+        f"privacy unit: one {query.unit.column}, with all its rows; the numbers are of the bounded data: each "
+        f"{query.unit.column} counts {bound}; what the bounds cut is not in the intervals"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -84,7 +85,7 @@ def test_every_command_and_option_is_explained():
 
 
 def test_help_is_quick():
-    """farthing --help loads neither numpy nor an engine, and answers at once."""
+    """Help loads neither numpy nor an engine, and answers at once."""
     heavy = "{'numpy', 'scipy', 'ibis', 'duckdb', 'pyarrow', 'sqlalchemy', 'altair'}"
     look = f"import sys; import farthing.cli.app; assert not {heavy} & set(sys.modules), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", look], check=True, env=os.environ | {"PYTHONPATH": SOURCE})
@@ -97,11 +98,12 @@ def test_help_is_quick():
 
 
 def test_version_is_printed():
-    """farthing version prints the version alone."""
+    """It prints the version alone."""
     assert run("version").stdout == f"{__version__}\n"
 
 
-def test_init_writes_what_ask_plan_and_status_read(ready):
+@pytest.mark.usefixtures("ready")
+def test_init_writes_what_ask_plan_and_status_read():
     """After init the other commands need no option, and the example that init printed runs as it stands."""
     again = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6", "--force")
     assert again.exit_code == 0
@@ -117,7 +119,8 @@ def test_init_writes_what_ask_plan_and_status_read(ready):
     assert "yes" in asked.stdout
 
 
-def test_init_lists_the_columns_and_suggests_keys(folder):
+@pytest.mark.usefixtures("folder")
+def test_init_lists_the_columns_and_suggests_keys():
     """Without keys the example names a plausible column, from the types alone."""
     shown = run("init", "rides.parquet", "--unit", "rider_id", "--rho", "0.02").stdout
     assert all(f"{name}" in shown for name in ("rider_id", "integer", "zone", "string"))
@@ -125,7 +128,8 @@ def test_init_lists_the_columns_and_suggests_keys(folder):
     assert "--max-groups 5 --max-rows 20" in shown
 
 
-def test_init_replaces_nothing_unless_told(ready):
+@pytest.mark.usefixtures("ready")
+def test_init_replaces_nothing_unless_told():
     """A second init is refused; --force replaces the settings, never the ledger."""
     before = Path("farthing.toml").read_text(encoding="utf-8")
     refused = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6")
@@ -135,7 +139,8 @@ def test_init_replaces_nothing_unless_told(ready):
     assert (other.exit_code, before) == (4, Path("farthing.toml").read_text(encoding="utf-8"))
 
 
-def test_a_failed_init_leaves_no_file(folder):
+@pytest.mark.usefixtures("folder")
+def test_a_failed_init_leaves_no_file():
     """A mistake in any option is found before anything is written."""
     mistakes = (
         ["nowhere.parquet", "--epsilon", "1"],
@@ -148,16 +153,18 @@ def test_a_failed_init_leaves_no_file(folder):
         ["rides.parquet", "--epsilon", "1", "--unit", "ride"],
         ["rides.parquet", "--epsilon", "1", "--max-groups", "0"],
         ["rides.parquet", "--epsilon", "1", "--keys", "zne=a"],
+        ["rides.parquet", "--epsilon", "1", "--keys", "zone=a,a"],
         ["rides.parquet", "--epsilon", "1", "--keys", "zone=@rides.parquet:zone"],
     )
     for args in mistakes:
         ended = run("init", *args)
         assert ended.exit_code in {2, 4}, args
         assert "Traceback" not in ended.stderr
-    assert sorted(os.listdir()) == ["rides.parquet", "zones.csv"]
+    assert sorted(path.name for path in Path().iterdir()) == ["rides.parquet", "zones.csv"]
 
 
-def test_ask_shows_a_table_and_its_price(ready):
+@pytest.mark.usefixtures("ready")
+def test_ask_shows_a_table_and_its_price():
     """The table has keys, answers, intervals, met and paid; below it stand the price and the promise."""
     shown = run("ask", ZONES, "--relative", "5%", "--absolute", "200")
     assert shown.exit_code == 0
@@ -166,7 +173,8 @@ def test_ask_shows_a_table_and_its_price(ready):
     assert [line.split()[0] for line in shown.stdout.splitlines() if " .. " in line] == ["a", "b", "c"]
 
 
-def test_asking_again_is_free_and_sharper_pays_the_difference(ready):
+@pytest.mark.usefixtures("ready")
+def test_asking_again_is_free_and_sharper_pays_the_difference():
     """The second ask costs nothing; a sharper one costs less than it would from the start."""
     args = ("ask", ZONES, "--absolute", "200", "--json")
     first, again = json.loads(run(*args).stdout), json.loads(run(*args).stdout)
@@ -177,7 +185,8 @@ def test_asking_again_is_free_and_sharper_pays_the_difference(ready):
     assert spent() == pytest.approx((first["paid"]["mu"] ** 2 + sharper["paid"]["mu"] ** 2) ** 0.5, rel=1e-6)
 
 
-def test_json_csv_and_table_show_the_same_rows(ready):
+@pytest.mark.usefixtures("ready")
+def test_json_csv_and_table_show_the_same_rows():
     """One row shape everywhere."""
     args = ("ask", ZONES, "--relative", "0.05", "--absolute", "200", "--confidence", "90%")
     first = json.loads(run(*args, "--json").stdout)
@@ -190,7 +199,8 @@ def test_json_csv_and_table_show_the_same_rows(ready):
     assert told.stderr.startswith("paid epsilon 0")
 
 
-def test_a_pipe_gets_every_row_a_terminal_the_largest(ready):
+@pytest.mark.usefixtures("ready")
+def test_a_pipe_gets_every_row_a_terminal_the_largest():
     """Rows are cut only where asked for or on a terminal, and the cut is said."""
     cut = run("ask", TOTAL.replace("COUNT", "day, COUNT") + " GROUP BY day", "--keys", "day=0..6", "--absolute", "200",
               "--rows", "2").stdout  # fmt: skip
@@ -198,7 +208,8 @@ def test_a_pipe_gets_every_row_a_terminal_the_largest(ready):
     assert "the 2 largest of 7 groups" in cut
 
 
-def test_options_change_the_question(ready):
+@pytest.mark.usefixtures("ready")
+def test_options_change_the_question():
     """Keys, simultaneity, drop, caps and losses reach the session."""
     one = json.loads(run("ask", ZONES, "--absolute", "200", "--keys", "zone=b", "--simultaneous", "--json").stdout)
     assert [row["zone"] for row in one["answers"]] == ["b"]
@@ -211,7 +222,8 @@ def test_options_change_the_question(ready):
     assert named["target"] is None
 
 
-def test_a_missed_target_that_raises_still_shows_what_was_paid_for(ready):
+@pytest.mark.usefixtures("ready")
+def test_a_missed_target_that_raises_still_shows_what_was_paid_for():
     """--on-miss raise ends with 3 and shows the answer, in every shape."""
     args = ("ask", TOTAL, "--absolute", "1", "--max-epsilon", "0.05", "--on-miss", "raise")
     shown = run(*args)
@@ -222,8 +234,9 @@ def test_a_missed_target_that_raises_still_shows_what_was_paid_for(ready):
     assert ("TargetMissed", 1) == (facts["error"]["kind"], len(facts["answers"]))
 
 
-def test_plan_is_free_and_takes_the_same_options(ready):
-    """plan prices with the options of ask, says so as text and as JSON, and charges nothing."""
+@pytest.mark.usefixtures("ready")
+def test_plan_is_free_and_takes_the_same_options():
+    """A plan prices with the options of ask, says so as text and as JSON, and charges nothing."""
     asks = {flag for option in commands()["ask"].params for flag in option.opts}
     plans = {flag for option in commands()["plan"].params for flag in option.opts}
     assert asks - plans == {"--csv", "--chart", "--rows"}
@@ -233,7 +246,8 @@ def test_plan_is_free_and_takes_the_same_options(ready):
     assert spent() == 0
 
 
-def test_bounds_of_an_ask_replace_those_of_the_settings(folder):
+@pytest.mark.usefixtures("folder")
+def test_bounds_of_an_ask_replace_those_of_the_settings():
     """A unit column needs bounds: from the settings, or from the ask."""
     run("init", "rides.parquet", "--unit", "rider_id", "--epsilon", "1", "--delta", "1e-6", "--max-rows", "200")
     missing = run("ask", ZONES, "--absolute", "5000", "--keys", "zone=a,b")
@@ -243,7 +257,8 @@ def test_bounds_of_an_ask_replace_those_of_the_settings(folder):
     assert "at most 3 rows" in json.loads(run(*given).stdout)["about"]
 
 
-def test_status_shows_totals_history_and_open_reservations(ready):
+@pytest.mark.usefixtures("ready")
+def test_status_shows_totals_history_and_open_reservations():
     """The books are read without opening the table, from the settings or the ledger's own path."""
     run("ask", TOTAL, "--absolute", "200")
     Path("rides.parquet").unlink()
@@ -257,12 +272,13 @@ def test_status_shows_totals_history_and_open_reservations(ready):
     assert all(word in shown for word in ("total", "spent", "remaining", "COUNT(*)", "reserved", "settled"))
 
 
-def test_status_tells_a_dead_process_from_a_live_one(ready):
+@pytest.mark.usefixtures("ready")
+def test_status_tells_a_dead_process_from_a_live_one():
     """A reservation that a dead process left is shown as such, and stays charged."""
     reserve = (
         "import sys; from farthing.ledger.store import Ledger\n"
         "terms = Ledger.inspect('rides.ledger').terms\n"
-        "Ledger.open('rides.ledger', terms).reserve(increase=9, fresh=9, question='q', version=0, label='COUNT(*) lost')"
+        "Ledger.open('rides.ledger', terms).reserve(increase=9, fresh=9, question='q', version=0, label='lost')"
     )
     subprocess.run([sys.executable, "-c", reserve], check=True, env=os.environ | {"PYTHONPATH": SOURCE})
     facts = json.loads(run("status", "--json").stdout)
@@ -271,14 +287,16 @@ def test_status_tells_a_dead_process_from_a_live_one(ready):
     assert "dead: stays charged" in run("status").stdout
 
 
-def test_a_chart_is_drawn_beside_the_answer(ready):
+@pytest.mark.usefixtures("ready")
+def test_a_chart_is_drawn_beside_the_answer():
     """--chart writes the picture and leaves stdout as it was."""
     shown = run("ask", ZONES, "--absolute", "200", "--json", "--chart", "out.svg")
     assert len(json.loads(shown.stdout)["answers"]) == 3
     assert "<svg" in Path("out.svg").read_text(encoding="utf-8")
 
 
-def test_pipes_get_neither_colours_nor_progress(ready):
+@pytest.mark.usefixtures("ready")
+def test_pipes_get_neither_colours_nor_progress():
     """In pipes there is no escape code on either stream, and JSON is alone on stdout."""
     shown = process("ask", ZONES, "--relative", "5%", "--absolute", "200")
     assert (shown.returncode, shown.stderr) == (0, "")
@@ -286,6 +304,27 @@ def test_pipes_get_neither_colours_nor_progress(ready):
     machine = process("ask", ZONES, "--relative", "5%", "--absolute", "200", "--json")
     assert json.loads(machine.stdout)["paid"]["mu"] == 0
     assert machine.stderr == ""
+
+
+@pytest.mark.usefixtures("ready")
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_a_terminal_gets_progress_on_stderr_only():
+    """When stderr is a terminal the refinement draws its bar there; stdout stays clean."""
+    master, terminal = os.openpty()
+    args = [sys.executable, "-c", RUN, "ask", ZONES, "--relative", "5%", "--absolute", "200", "--json"]
+    env = os.environ | {"PYTHONPATH": SOURCE, "TERM": "xterm", "NO_COLOR": "1"}
+    drawn = b""
+    with (
+        subprocess.Popen(args, stdout=subprocess.PIPE, stderr=terminal, env=env) as asking,
+        os.fdopen(master, "rb") as seen,
+    ):
+        os.close(terminal)
+        with contextlib.suppress(OSError):  # a terminal whose last writer is gone
+            while more := seen.raw.read(4096):
+                drawn += more
+        answer = json.loads(asking.stdout.read())
+    assert b"3/3 groups" in drawn
+    assert len(answer["answers"]) == 3
 
 
 def test_ask_and_status_work_from_elsewhere_with_config(ready, monkeypatch):

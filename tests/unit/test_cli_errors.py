@@ -57,25 +57,28 @@ def test_bad_input_is_explained_and_free(folder, case):
     assert ([], 0) == (books["history"], books["spent"]["mu"])
 
 
-def test_two_shapes_on_stdout_are_refused(folder):
+@pytest.mark.usefixtures("folder")
+def test_two_shapes_on_stdout_are_refused():
     """--json and --csv exclude each other."""
     ended = run("ask", ZONES, "--absolute", "50", "--keys", "zone=a", "--json", "--csv")
     assert ended.exit_code == 2
     assert json.loads(ended.stdout)["error"]["kind"] == "InvalidOption"
 
 
-def test_a_budget_that_is_used_up_ends_with_three(folder):
+@pytest.mark.usefixtures("folder")
+def test_a_budget_that_is_used_up_ends_with_three():
     """When nothing is left the ask is refused, and the books do not change."""
     run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "1", "--cap", "all")
     before = run("status", "--json").stdout
-    refused = run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "0.5", "--cap", "all", "--json")
+    refused = run("ask", "SELECT COUNT(*) FROM rides WHERE day = 1", "--absolute", "50", "--json")
     assert refused.exit_code == 3
     assert json.loads(refused.stdout)["error"]["kind"] == "BudgetExceeded"
     assert before == run("status", "--json").stdout
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("content", [b"", b"not a ledger at all, but some text that is long enough " * 20])
-def test_a_ledger_that_is_none_ends_with_four(folder, content):
+def test_a_ledger_that_is_none_ends_with_four(content):
     """A file that is no ledger is refused by ask, plan and status, and left as it was."""
     Path("rides.ledger").unlink()
     Path("rides.ledger").write_bytes(content)
@@ -87,7 +90,8 @@ def test_a_ledger_that_is_none_ends_with_four(folder, content):
     assert content == Path("rides.ledger").read_bytes()
 
 
-def test_a_ledger_that_is_gone_is_not_made_again(folder):
+@pytest.mark.usefixtures("folder")
+def test_a_ledger_that_is_gone_is_not_made_again():
     """Forgetting the books would forget what was spent; only init makes new ones."""
     Path("rides.ledger").unlink()
     ended = run("ask", ZONES, "--absolute", "50", "--keys", "zone=a")
@@ -96,7 +100,8 @@ def test_a_ledger_that_is_gone_is_not_made_again(folder):
     assert not Path("rides.ledger").exists()
 
 
-def test_another_budget_in_the_settings_is_refused(folder):
+@pytest.mark.usefixtures("folder")
+def test_another_budget_in_the_settings_is_refused():
     """The budget is fixed in the ledger; changing the settings does not raise it."""
     settings = Path("farthing.toml")
     settings.write_text(settings.read_text(encoding="utf-8").replace("1.0", "2.0"), encoding="utf-8")
@@ -105,16 +110,18 @@ def test_another_budget_in_the_settings_is_refused(folder):
     assert "other terms" in ended.stderr
 
 
-def test_a_missing_chart_extra_is_said_before_anything_is_paid(folder, monkeypatch):
+@pytest.mark.usefixtures("folder")
+def test_a_missing_chart_extra_is_said_before_anything_is_paid(monkeypatch):
     """Without altair or its renderer nothing is asked."""
-    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    monkeypatch.setattr(charts, "find_spec", lambda _: None)
     ended = run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "50", "--chart", "x.svg")
     assert ended.exit_code == 4
     assert "farthing[charts]" in ended.stderr
     assert json.loads(run("status", "--json").stdout)["history"] == []
 
 
-def test_no_error_of_ours_is_a_traceback(folder, monkeypatch):
+@pytest.mark.usefixtures("folder")
+def test_no_error_of_ours_is_a_traceback():
     """Whatever kind of error a session raises, the command line explains it."""
     kinds = FarthingError.__subclasses__()
     assert {kind.exit_code for kind in kinds} <= {2, 3, 4}

@@ -228,12 +228,11 @@ def init(
           --max-groups 5 --max-rows 20 --keys zone=@zones.csv:id
     """
     with explained():
-        from farthing.cli.init import Promise, init
+        from farthing.cli.init import Promise, Wish, init
 
-        promise = Promise(epsilon=epsilon, delta=delta, rho=rho, mu=mu, keys_delta=keys_delta)
-        init(
+        wish = Wish(
             table,
-            promise,
+            Promise(epsilon=epsilon, delta=delta, rho=rho, mu=mu, keys_delta=keys_delta),
             unit=unit,
             max_groups=max_groups,
             max_rows=max_rows,
@@ -241,8 +240,8 @@ def init(
             keys=keys or (),
             name=name,
             version=data_version,
-            force=force,
         )
+        init(wish, force=force)
 
 
 @app.command()

@@ -183,11 +183,11 @@ def _tell_looks(stage: Stage, looks: list[Progress]) -> None:
 
 
 def _tell_rows(stage: Stage, answer: Answer, small: int, large: int = LARGE) -> None:
-    """Show the largest answers, then some small ones: from the middle of the list to its end."""
+    """Show the largest answers, then some small ones: from the middle of the list and below."""
     import numpy as np
 
     order = np.argsort(-answer.cells.value, kind="stable")
-    rest = np.linspace(len(order) // 2, len(order) - 1, small).astype(int)
+    rest = np.linspace(0.5 * len(order), 0.8 * len(order), small).astype(int)
     stage.out.print(show.answer_table(answer, [int(i) for i in (*order[:large], *order[rest])]))
     stage.say(f"{large} largest" + (f" and {small} small" if small else "") + f" of {len(order):,} airports", "dim")
 
@@ -206,7 +206,10 @@ def _tell_price(stage: Stage, answer: Answer) -> None:
     facts = [("paid", _money(answer)), ("left", show.short(answer.remaining, DELTA))]
     if answer.doubling is not None:
         facts.append(
-            ("doubling", f"{show.short(answer.doubling, DELTA)}: what halving the noise step by step would pay")
+            (
+                "doubling",
+                f"{show.short(answer.doubling, DELTA)}: fresh noise at twice the loss, until it is good enough",
+            )
         )
     stage.out.print(show.facts_table(facts))
     stage.say(

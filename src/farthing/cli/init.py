@@ -54,19 +54,38 @@ class Promise:
         return {name: options.amount("--" + name.replace("_", "-"), text) for name, text in given.items()}
 
 
-def init(
-    table: str,
-    promise: Promise,
-    *,
-    unit: str,
-    max_groups: int | None,
-    max_rows: int | None,
-    ledger: str | None,
-    keys: Sequence[str],
-    name: str | None,
-    version: str,
-    force: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the options of `init` say, as they were typed."""
+
+    table: str
+    promise: Promise
+    unit: str = "row"
+    max_groups: int | None = None
+    max_rows: int | None = None
+    ledger: str | None = None
+    keys: Sequence[str] = ()
+    name: str | None = None
+    version: str = "1"
+
+    def config(self) -> Config:
+        """Return the settings, with this folder as theirs."""
+        called = self.name or _stem(self.table)
+        given = {"max_groups": self.max_groups, "max_rows": self.max_rows}
+        return Config(
+            folder=Path.cwd(),
+            table=_beside(self.table),
+            name=called,
+            unit=self.unit,
+            budget=self.promise.numbers(),
+            ledger=_beside(self.ledger or f"{called}.ledger"),
+            version=self.version,
+            bounds={bound: value for bound, value in given.items() if value is not None},
+            keys=dict(typed_keys.split(option) for option in self.keys),
+        )
+
+
+def init(wish: Wish, *, force: bool) -> None:
     """Check everything, write farthing.toml, and say what to do next."""
     file = Path(settings.FILE)
     if file.exists() and not force:
@@ -75,20 +94,8 @@ def init(
             got=file.absolute(),
             next_step="edit it, use another folder, or replace it with --force",
         )
-    called = name or _stem(table)
-    given = {"max_groups": max_groups, "max_rows": max_rows}
-    made = Config(
-        folder=Path.cwd(),
-        table=_beside(table),
-        name=called,
-        unit=unit,
-        budget=promise.numbers(),
-        ledger=_beside(ledger or f"{called}.ledger"),
-        version=version,
-        bounds={bound: value for bound, value in given.items() if value is not None},
-        keys=dict(typed_keys.split(option) for option in keys),
-    )
-    _check(made, keys)
+    made = wish.config()
+    _check(made, wish.keys)
     try:
         file.write_text(settings.text(made), encoding="utf-8")
     except OSError:
@@ -99,8 +106,13 @@ def init(
 
 def _check(made: Config, keys: Sequence[str]) -> None:
     """Open table and promise with books in memory first, so that a mistake leaves no file behind."""
+    from farthing.query.keys import Keys
+    from farthing.query.schema import Schema, Type
+
     with opened(made, "memory") as session:
-        group_keys(keys, session.schema, made, made.folder)
+        schema = Schema.of({name: Type(kind) for name, kind in session.schema.items()})
+        for column, values in group_keys(keys, session.schema, made, made.folder).items():
+            Keys.of((column,), {column: values}, schema)
     with opened(made, "new"):
         pass
 

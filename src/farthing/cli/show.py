@@ -60,7 +60,7 @@ def money(loss: Booked, delta: float) -> str:
 
     >>> from farthing.privacy.loss import Gdp
     >>> money(Gdp(0.25), 1e-6)
-    'epsilon 1.06 at delta 1e-06 (mu 0.25)'
+    'epsilon 1.061 at delta 1e-06 (mu 0.25)'
     """
     return _words(state(loss, delta), f" at delta {delta:g}")
 
@@ -70,7 +70,7 @@ def short(loss: Booked, delta: float) -> str:
 
     >>> from farthing.privacy.loss import Gdp
     >>> short(Gdp(0.25), 1e-6)
-    'epsilon 1.06 (mu 0.25)'
+    'epsilon 1.061 (mu 0.25)'
     """
     return _words(state(loss, delta), "")
 

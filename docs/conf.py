@@ -1,0 +1,75 @@
+"""How the documentation is built: python -m sphinx -W -b html docs build/docs."""  # noqa: INP001  no package
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+project = "farthing"
+author = "The farthing developers"
+release = version = "0.1.0"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["examples"]
+html_theme = "furo"
+html_title = f"farthing {release}"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+autodoc_typehints = "none"  # the signature keeps its types; a second list of them would only be longer
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+napoleon_google_docstring = True
+napoleon_use_rtype = False
+napoleon_attr_annotations = False
+default_role = "code"
+add_module_names = False
+
+_LABEL = re.compile(r"^(Guarantee|Proof|Assumes|Rounds): ")
+_PROOF = re.compile(r"docs/proofs/([\w.]+)\.md")
+_SPECIAL = re.compile(r"([|*\\]|(?<=\w)_(?!\w))")
+
+
+def setup(app: Any) -> None:
+    """Read docstrings as they are written: plain text, with `code`, guarantee blocks and Google sections."""
+    app.connect("autodoc-process-docstring", _as_written, priority=1)  # before napoleon
+
+
+def _as_written(_app: object, _what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
+    """Turn guarantee blocks into fields and leave letters alone that reStructuredText would read as markup."""
+    lines[:] = list(_fields([_escaped(line) for line in _outside_doctests(lines)]))
+
+
+def _outside_doctests(lines: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield every line with whether it is prose."""
+    example = False
+    for line in lines:
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        yield line, not example
+
+
+def _escaped(line: tuple[str, bool]) -> str:
+    """Escape markup outside of backticks, in prose; link proof pages."""
+    text, prose = line
+    if not prose:
+        return text
+    parts = text.split("`")
+    parts[::2] = [_SPECIAL.sub(r"\\\1", part) for part in parts[::2]]
+    return _PROOF.sub(r":doc:`\1 </proofs/\1>`", "`".join(parts))
+
+
+def _fields(lines: list[str]) -> Iterator[str]:
+    """Yield the lines, with the labels of guarantee blocks as fields."""
+    before = ""
+    for line in lines:
+        labelled = _LABEL.match(line)
+        if labelled and before.strip() and not before.startswith((":", " ")):
+            yield ""
+        shown = f":{labelled[1]}: {line[labelled.end() :]}" if labelled else line
+        yield shown
+        before = shown

@@ -1,0 +1,21 @@
+"""Shared by all tests: the false-alarm budget is counted, and Hypothesis is repeatable in the gate."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+from levels import TESTS
+
+settings.register_profile("gate", deadline=None, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse to run more statistical tests than the false-alarm budget was split over."""
+    counted = sum(item.get_closest_marker("statistical") is not None for item in items)
+    if counted > TESTS:
+        raise pytest.UsageError(f"{counted} statistical tests share a budget for {TESTS}: raise TESTS in tests/levels.py")

@@ -1,0 +1,76 @@
+"""The false-alarm budget is shared by a counted number of tests."""
+
+import ast
+import math
+from pathlib import Path
+
+from levels import ALPHA, FAMILY_ALPHA, TESTS, dkw_band
+
+ROOT = Path(__file__).parents[1]
+
+
+def statistical_tests():
+    """Return the test functions marked statistical, by file, from their syntax trees."""
+    found = []
+    for path in sorted(ROOT.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", [])]
+            if isinstance(node, ast.FunctionDef) and "pytest.mark.statistical" in marks:
+                found.append((path.name, node.name, cases(node, path)))
+    return found
+
+
+def cases(function, path):
+    """Return how many cases parametrize makes of a test; names of lists are looked up in its module."""
+    module = {
+        target.id: node.value
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    count = 1
+    for mark in function.decorator_list:
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.parametrize":
+            count *= size(mark.args[1], module)
+    return count
+
+
+def size(values, module):
+    """Return the length of a literal, of a named literal, or of its .values() or range."""
+    match values:
+        case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts):
+            return len(elts)
+        case ast.Dict(keys=keys):
+            return len(keys)
+        case ast.Name(id=name):
+            return size(module[name], module)
+        case ast.Call(func=ast.Attribute(value=value)):
+            return size(value, module)
+        case ast.Call(func=ast.Name(id="range"), args=args):
+            return len(range(*(ast.literal_eval(arg) for arg in args)))
+    raise AssertionError(ast.unparse(values))
+
+
+def test_every_statistical_test_is_counted():
+    """Each case of each marked test has its share of the family's false-alarm budget."""
+    assert sum(count for _, _, count in statistical_tests()) <= TESTS
+
+
+def test_the_count_sees_tests():
+    """The counter finds the tests it should: several files, some with cases."""
+    found = statistical_tests()
+
+    assert 5 < len({name for name, _, _ in found})
+    assert any(count > 1 for _, _, count in found)
+
+
+def test_shares_add_up():
+    """ALPHA is an equal share of the family's budget."""
+    assert math.isclose(FAMILY_ALPHA, ALPHA * TESTS)
+
+
+def test_the_band_is_dkw():
+    """Wider for fewer draws and smaller levels; the closed form of Massart."""
+    assert math.isclose(2 * math.exp(-2 * 1000 * dkw_band(1000) ** 2), ALPHA)
+    assert dkw_band(1000) > dkw_band(4000) * 1.99

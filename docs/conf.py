@@ -40,8 +40,10 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", _as_written, priority=1)  # before napoleon
 
 
-def _as_written(_app: object, _what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
+def _as_written(_app: object, what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
     """Turn guarantee blocks into fields and leave letters alone that reStructuredText would read as markup."""
+    if what in {"property", "attribute", "data"} and lines:
+        lines[0] = lines[0].replace(": ", " - ", 1)  # napoleon would take what is before the colon for a type
     lines[:] = list(_fields([_escaped(line) for line in _outside_doctests(lines)]))
 
 

@@ -148,10 +148,20 @@ class Plan:
             price = f"the target would take {said(self.target_price, self.delta)}, {_number(times)} times the cap in "
             price += f"{'mu^2' if self.worst_price.parameter == 'mu' else self.worst_price.parameter}; "
         raising = "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'
+        early = self.schedule is not None and self.schedule.futility is not None
+        end = "are given up early and pay little" if early else f"stop at +/-{_number(self.half_width)}"
         return (
-            f"{price}groups too small for it stop at +/-{_number(self.half_width)}, marked not met; "
+            f"{price}groups too small for it {end}, marked not met; "
             f"absolute={_rounded_up(self.half_width):.6g} fits this cap{raising}"
         )
+
+    @property
+    def _reach(self) -> str:
+        """How near every group comes to its truth, in words."""
+        reach = f"every group is within +/-{_number(self.half_width)} at that price"
+        if self.schedule is None or self.schedule.futility is None:
+            return reach
+        return f"{reach}, but for those that are given up early"
 
     @property
     def fitting(self) -> str:
@@ -196,7 +206,7 @@ class Plan:
             f"worst price  {said(self.worst_price, self.delta)}" + (" (already paid for: free)" if self.free else ""),
             f"cap          {said(self.cap, self.delta)} for this question",
             f"left         {said(self.remaining, self.delta)}",
-            f"every group is within +/-{_number(self.half_width)} at that price",
+            self._reach,
             f"{'size':>10}  {'half-width':>10}  {'pays ' + self.worst_price.parameter:>12}  {'epsilon':>10}",
         ]
         lines += [
@@ -387,7 +397,7 @@ def _pure(
 def describe(query: Query) -> str:
     """Return a question in words, for people and for the ledger's history."""
     by = f" BY {', '.join(query.by)} [{query.groups:,} groups]" if query.by else ""
-    where = f" WHERE {query.where.canonical()}" if query.where is not None else ""
+    where = f" WHERE {query.where}" if query.where is not None else ""
     return f"COUNT(*) AS {query.name} FROM {query.table}{where}{by}"
 
 

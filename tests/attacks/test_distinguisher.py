@@ -214,9 +214,7 @@ def refund_on_error(plant):
         receipt = ask._reserve(context, found, request)
         try:
             outcome = ask._measure(context, query, request, found, receipt)
-            answer = ask._answer(
-                context, query, request, found.plan, outcome
-            )  # may raise
+            answer = ask._answer(context, query, request, found.plan, outcome)  # may raise
             ask._settle(context, query, found, receipt, outcome)
         except BaseException:
             context.ledger.settle(receipt, 0, None)

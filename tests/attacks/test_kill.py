@@ -1,7 +1,7 @@
 """kill -9 at random points: whatever was shown is booked, and the budget never comes back.
 
-Workers ask one ledger file through the public Session, write each answer that they were given to a file and sync it, and
-are killed in the middle of it. When all of a round are dead, the ledger is opened again and checked.
+Workers ask one ledger file through the public Session, write each answer that they were given to a file and sync it,
+and are killed in the middle of it. When all of a round are dead, the ledger is opened again and checked.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Eight processes, or threads, race on one ledger: it is never overdrawn, nobody waits for ever, every answer is good."""
+"""Eight processes, or threads, race on one ledger: never overdrawn, nobody waits for ever, every answer is good."""
 
 import json
 import subprocess

@@ -105,7 +105,9 @@ def test_coverage_of_refined_answers(table, first, steps):
     session = Session(table, budget=PLENTY)
 
     def refined(session, where):
-        answer = session.count("k", keys=KEYS, where=where, **({"cap": "all"} | first if "loss" not in first else first))
+        answer = session.count(
+            "k", keys=KEYS, where=where, **({"cap": "all"} | first if "loss" not in first else first)
+        )
         for step in steps:
             answer = answer.refine(**step)
         return answer

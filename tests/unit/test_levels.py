@@ -61,7 +61,7 @@ def test_the_count_sees_tests():
     """The counter finds the tests it should: several files, some with cases."""
     found = statistical_tests()
 
-    assert 5 < len({name for name, _, _ in found})
+    assert 4 <= len({name for name, _, _ in found})
     assert any(count > 1 for _, _, count in found)
 
 

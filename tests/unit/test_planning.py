@@ -43,7 +43,9 @@ def test_the_worst_price_is_what_an_empty_group_pays(session):
     """A group of nobody goes to the floor: what is paid is the worst price, in whole farthings."""
     plan = session.plan("SELECT COUNT(*) FROM data WHERE x > 99", absolute=50)
 
-    assert plan.worst_price.farthings == session.sql("SELECT COUNT(*) FROM data WHERE x > 99", absolute=50).paid.farthings
+    assert (
+        plan.worst_price.farthings == session.sql("SELECT COUNT(*) FROM data WHERE x > 99", absolute=50).paid.farthings
+    )
 
 
 def test_nobody_pays_more_than_the_worst_price(session):

@@ -124,7 +124,7 @@ def test_answers_do_not_pickle(session):
 
 
 def test_representations(session):
-    """repr and the notebook show the rows, the promise, the price, and escape what the user named."""
+    """Text and notebook show the rows, the promise, the price, and escape what the user named."""
     answer = session.count("k", keys={"k": [f"<{i}>" for i in range(20)]}, absolute=50)
 
     assert "8 more rows" in repr(answer)

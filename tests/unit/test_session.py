@@ -253,7 +253,9 @@ def test_an_engine_that_fails_keeps_the_charge(session, monkeypatch):
 
     assert worst.farthings == session.spent.farthings
     assert "failed" == session.history()[0].state
-    assert worst.farthings == session.count(**BY, absolute=50).paid.farthings  # nothing was shown, so the whole price again
+    assert (
+        worst.farthings == session.count(**BY, absolute=50).paid.farthings
+    )  # nothing was shown, so the whole price again
 
 
 def test_an_error_of_the_callback_keeps_the_charge(session):
@@ -331,5 +333,3 @@ def test_status_and_history_are_plain(session):
     assert session.spent.mu == status["spent"]["mu"]
     assert [] == status["open"]
     assert 'WHERE (column "x" < integer 5) BY k [4 groups], within 50' in session.history()[0].label
-
-

@@ -171,7 +171,8 @@ def test_keys_without_group_by(session):
     {},
     {"epsilon": 0}, {"epsilon": -1}, {"epsilon": INF}, {"epsilon": NAN}, {"epsilon": "1"},
     {"mu": 0}, {"mu": -1}, {"rho": 0}, {"rho": INF}, {"rho": NAN},
-    {"epsilon": 1, "delta": 1}, {"epsilon": 1, "delta": 2}, {"epsilon": 1, "delta": -1e-6}, {"epsilon": 1, "delta": NAN},
+    {"epsilon": 1, "delta": 1}, {"epsilon": 1, "delta": 2}, {"epsilon": 1, "delta": -1e-6},
+    {"epsilon": 1, "delta": NAN},
     {"epsilon": 1, "rho": 1}, {"epsilon": 1, "delta": 1e-6, "keys_delta": 1e-6}, {"epsilon": 1e-30},
 ], ids=repr)  # fmt: skip
 def test_budgets(numbers):
@@ -239,7 +240,7 @@ def a_ledger(folder):
 
 
 def test_ledgers_that_are_none(tmp_path):
-    """Another file, a cut-off one, one of a newer version, a folder, a missing folder: refused, and left as they were."""
+    """Another file, a cut-off one, one of a newer version, a folder, a missing folder: refused, left as they were."""
     text, torn, newer = tmp_path / "text.ledger", tmp_path / "torn.ledger", tmp_path / "newer.ledger"
     text.write_text("not a ledger, but as long as one" * 200)
     sound = a_ledger(tmp_path)

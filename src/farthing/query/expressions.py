@@ -61,6 +61,9 @@ class Column:
         """Return the identity text."""
         return "column " + json.dumps(self.name)
 
+    def __str__(self) -> str:
+        return self.name if self.name.isidentifier() else '"' + self.name.replace('"', '""') + '"'
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
@@ -96,6 +99,15 @@ class Literal:
         shown = json.dumps(value) if isinstance(value, str | bool | int | float) else value.isoformat()
         return f"{kind.value} {shown}"
 
+    def __str__(self) -> str:
+        match self.value:
+            case bool():
+                return str(self.value).upper()
+            case int() | float():
+                return repr(self.value)
+            case _:
+                return "'" + str(self.value).replace("'", "''") + "'"
+
 
 # bool before int and datetime before date: each is a subclass of the other.
 _LITERAL_TYPES: tuple[tuple[type, Type], ...] = (
@@ -123,6 +135,9 @@ class Compare:
         left, right = self.left.canonical(), self.right.canonical()
         return min(f"({left} {self.operator} {right})", f"({right} {self.operator.flipped} {left})")
 
+    def __str__(self) -> str:
+        return f"{self.left} {self.operator} {self.right}"
+
 
 @dataclass(frozen=True, slots=True)
 class And:
@@ -133,6 +148,9 @@ class And:
     def canonical(self) -> str:
         """Return the identity text: order and repetition do not matter."""
         return _joined("and", self.operands)
+
+    def __str__(self) -> str:
+        return " AND ".join(map(_inner, self.operands))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +163,9 @@ class Or:
         """Return the identity text: order and repetition do not matter."""
         return _joined("or", self.operands)
 
+    def __str__(self) -> str:
+        return " OR ".join(map(_inner, self.operands))
+
 
 @dataclass(frozen=True, slots=True)
 class Not:
@@ -155,6 +176,9 @@ class Not:
     def canonical(self) -> str:
         """Return the identity text."""
         return f"(not {self.operand.canonical()})"
+
+    def __str__(self) -> str:
+        return f"NOT ({self.operand})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +191,9 @@ class IsNull:
         """Return the identity text."""
         return f"({self.column.canonical()} is null)"
 
+    def __str__(self) -> str:
+        return f"{self.column} IS NULL"
+
 
 @dataclass(frozen=True, slots=True)
 class In:
@@ -178,6 +205,9 @@ class In:
     def canonical(self) -> str:
         """Return the identity text: order and repetition do not matter."""
         return f"({self.column.canonical()} in {', '.join(sorted({c.canonical() for c in self.choices}))})"
+
+    def __str__(self) -> str:
+        return f"{self.column} IN ({', '.join(map(str, self.choices))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +227,16 @@ class Between:
         """Return the identity text of the two comparisons."""
         return And(self.comparisons).canonical()
 
+    def __str__(self) -> str:
+        return f"{self.operand} BETWEEN {self.low} AND {self.high}"
+
 
 Expression: TypeAlias = Compare | And | Or | Not | IsNull | In | Between
+
+
+def _inner(expression: Expression) -> str:
+    """Return an operand of AND or OR as people read it, in parentheses where they matter."""
+    return f"({expression})" if isinstance(expression, And | Or) else str(expression)
 
 
 def check(expression: Expression, schema: Schema) -> None:

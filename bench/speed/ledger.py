@@ -1,9 +1,11 @@
-"""How fast the books are: reserve + settle pairs a second, against the standard library's sqlite3 in the same run.
+"""How fast the books are: reserve + settle pairs a second, against bare sqlite3 and psycopg in the same run.
 
-The bare side does the same two durable transactions (BEGIN IMMEDIATE, WAL, synchronous=FULL, busy_timeout) with the
-same inserts and nothing else: no prices, no budget, no checks. Figure to keep: ratio >= 1/4.
+The bare side does the same two durable transactions (SQLite: BEGIN IMMEDIATE, WAL, synchronous=FULL, busy_timeout;
+PostgreSQL: the row of the running total locked by its update, synchronous_commit=on) with the same entries and the same
+total, and nothing else: no prices, no refusals, no chain, no checks. Figures to keep: each ratio >= 1/4; a ledger of a
+million entries opens in under 0.5 s, and memory does not grow with the entries.
 
-    python bench/speed/ledger.py [--json FILE] [--seconds 2]
+    python bench/speed/ledger.py [--postgres URL] [--json FILE] [--seconds 2] [--entries 1000000]
 """
 
 import argparse
@@ -15,27 +17,44 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
+from farthing.ledger.chain import Tip
 from farthing.ledger.entry import Terms
+from farthing.ledger.rows import advance, append
 from farthing.ledger.store import Ledger
+from farthing.ledger.tables import CLOSE, RESERVE
 
 TERMS = Terms("gdp", budget=1 << 60, delta=0, keys_delta=0, unit="row", description="bench")
 BLOB = os.urandom(8192)
 QUESTIONS = 100
-SCHEMA = """
-CREATE TABLE reservations (id INTEGER PRIMARY KEY, request TEXT UNIQUE, question TEXT, label TEXT, reserved INTEGER,
-    exclusive INTEGER, version INTEGER, opened_at INTEGER, pid INTEGER, host TEXT, started TEXT);
-CREATE TABLE settlements (reservation INTEGER PRIMARY KEY, state TEXT, amount INTEGER, closed_at INTEGER);
-CREATE TABLE measurements (question TEXT PRIMARY KEY, version INTEGER, blob BLOB);
-"""
+STARTED = "b0071d00-0000-4000-8000-000000000000/123456"
+TABLES = (
+    "CREATE TABLE totals (spent BIGINT)",
+    "INSERT INTO totals VALUES (0)",
+    (
+        "CREATE TABLE reservations (id {key}, request TEXT UNIQUE, question TEXT, label TEXT, reserved BIGINT, "
+        "exclusive BOOLEAN, version BIGINT, opened_at BIGINT, pid BIGINT, host TEXT, started TEXT)"
+    ),
+    "CREATE TABLE settlements (reservation BIGINT PRIMARY KEY, state TEXT, amount BIGINT, closed_at BIGINT)",
+    "CREATE TABLE measurements (question TEXT PRIMARY KEY, version BIGINT, blob {blob})",
+)
+RESERVE_BARE = (
+    "INSERT INTO reservations (request, question, label, reserved, exclusive, version, opened_at, pid, host, started) "
+    "VALUES ({}) RETURNING id"
+)
+STORE_BARE = (
+    "INSERT INTO measurements VALUES ({}) ON CONFLICT (question) DO UPDATE SET version = excluded.version, "
+    "blob = excluded.blob"
+)
 
 
 class Ours:
     """The ledger as a session uses it."""
 
-    def __init__(self, folder: str) -> None:
-        self.ledger = Ledger.open(Path(folder) / "bench.ledger", TERMS)
+    def __init__(self, place: str) -> None:
+        self.ledger = Ledger.open(place, TERMS)
 
     def pair(self, i: int, blob: bytes | None) -> None:
         """Reserve and settle once."""
@@ -51,40 +70,91 @@ class Ours:
 
 
 class Bare:
-    """The same two transactions with the standard library alone."""
+    """The same two transactions with the driver alone."""
 
-    def __init__(self, folder: str) -> None:
-        self.sqlite = sqlite3.connect(Path(folder) / "bench.sqlite", isolation_level=None, timeout=30)
-        self.sqlite.execute("PRAGMA journal_mode=WAL")
-        self.sqlite.execute("PRAGMA synchronous=FULL")
-        if not self.sqlite.execute("SELECT 1 FROM sqlite_master WHERE name='reservations'").fetchone():
-            self.sqlite.executescript(SCHEMA)
+    def __init__(self, place: str) -> None:
+        self.server = "://" in place
+        if self.server:
+            import psycopg
+
+            url, _, schema = place.partition("?schema=")
+            self.opened = psycopg.connect(
+                url.replace("+psycopg", ""), autocommit=True, options=f"-csearch_path={schema} -csynchronous_commit=on"
+            )
+            self.run("SELECT pg_advisory_lock(1)")
+            self.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            there = self.run("SELECT to_regclass('reservations')").fetchone()[0]
+        else:
+            self.opened = sqlite3.connect(place, isolation_level=None, timeout=30)
+            self.run("PRAGMA journal_mode=WAL")
+            self.run("PRAGMA synchronous=FULL")
+            there = self.run("SELECT 1 FROM sqlite_master WHERE name='reservations'").fetchone()
+        for table in () if there else TABLES:
+            key = "BIGSERIAL PRIMARY KEY" if self.server else "INTEGER PRIMARY KEY"
+            self.run(table.format(key=key, blob="BYTEA" if self.server else "BLOB"))
+        if self.server:
+            self.run("SELECT pg_advisory_unlock(1)")
+
+    def run(self, statement: str, values: tuple = ()):
+        """Execute one statement."""
+        return self.opened.execute(statement, values)
 
     def pair(self, i: int, blob: bytes | None) -> None:
         """Reserve and settle once."""
-        run = self.sqlite.execute
-        run("BEGIN IMMEDIATE")
-        number = run(
-            "INSERT INTO reservations (request, question, label, reserved, exclusive, version, opened_at, pid, host,"
-            " started) VALUES (?,?,?,?,?,?,?,?,?,?)",
-            (f"{os.getpid()}-{i}", f"question {i % QUESTIONS}", "SELECT COUNT(*)", 7, 1, 0, time.time_ns() // 1000,
-             os.getpid(), "host", "b0071d00-0000-4000-8000-000000000000/123456"),
-        ).lastrowid  # fmt: skip
-        run("COMMIT")
-        run("BEGIN IMMEDIATE")
-        run("INSERT INTO settlements VALUES (?,?,?,?)", (number, "settled", 5, time.time_ns() // 1000))
+        begin, mark = ("BEGIN", "%s") if self.server else ("BEGIN IMMEDIATE", "?")
+        question = f"question {i % QUESTIONS}"
+        self.run(begin)
+        self.run("UPDATE totals SET spent = spent + 7")
+        row = (f"{os.getpid()}-{i}", question, "SELECT COUNT(*)", 7, True, 0, time.time_ns() // 1000, os.getpid())
+        number = self.run(RESERVE_BARE.format(",".join([mark] * 10)), (*row, "host", STARTED)).fetchone()[0]
+        self.run("COMMIT")
+        self.run(begin)
+        self.run("UPDATE totals SET spent = spent - 2")
+        closed = (number, "settled", 5, time.time_ns() // 1000)
+        self.run(f"INSERT INTO settlements VALUES ({','.join([mark] * 4)})", closed)
         if blob is not None:
-            run("INSERT OR REPLACE INTO measurements VALUES (?,?,?)", (f"question {i % QUESTIONS}", 1, blob))
-        run("COMMIT")
+            self.run(STORE_BARE.format(",".join([mark] * 3)), (question, 1, blob))
+        self.run("COMMIT")
 
     def close(self) -> None:
         """Close the books."""
-        self.sqlite.close()
+        self.opened.close()
 
 
-def rate(kind: type, folder: str, blob: bytes | None, seconds: float) -> float:
+class Places:
+    """New places for books: files in a folder, or schemas of a server."""
+
+    def __init__(self, server: str | None) -> None:
+        self.server = server
+        self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR"))
+        self.schemas = []
+
+    def new(self) -> str:
+        """Return a new place."""
+        name = f"bench_{uuid.uuid4().hex[:12]}"
+        if self.server is None:
+            return str(Path(self.folder.name) / name)
+        self.schemas.append(name)
+        return f"{self.server}?schema={name}"
+
+    def close(self) -> None:
+        """Remove them all."""
+        self.folder.cleanup()
+        if self.schemas:
+            import psycopg
+
+            with psycopg.connect(self.server.replace("+psycopg", ""), autocommit=True) as opened:
+                for schema in self.schemas:
+                    opened.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+
+def rate(kind: type, place: str, blob: bytes | None, seconds: float, *, waits: bool = False) -> float:
     """Return pairs a second."""
-    books = kind(folder)
+    books = kind(place)
+    books.pair(-1, blob)
+    if waits:  # for the others, so that all work at the same time
+        print("ready", flush=True)
+        sys.stdin.readline()
     start, i = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         books.pair(i, blob)
@@ -94,72 +164,102 @@ def rate(kind: type, folder: str, blob: bytes | None, seconds: float) -> float:
     return i / took
 
 
-def alone(blob: bytes | None, seconds: float) -> dict[str, float]:
+def alone(places: Places, blob: bytes | None, seconds: float) -> dict[str, float]:
     """Compare in turns, so that a busy machine slows both sides; medians of five turns."""
-    ours, bare = [], []
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
-        for turn in range(5):
-            for kind, rates in ((Bare, bare), (Ours, ours)):
-                where = Path(folder) / f"{turn}"
-                where.mkdir(exist_ok=True)
-                rates.append(rate(kind, str(where), blob, seconds / 5))
-    return _row(statistics.median(ours), statistics.median(bare))
+    rates = {Bare: [], Ours: []}
+    for _ in range(5):
+        for kind, found in rates.items():
+            found.append(rate(kind, places.new(), blob, seconds / 5))
+    return _row(statistics.median(rates[Ours]), statistics.median(rates[Bare]))
 
 
-def together(processes: int, seconds: float) -> dict[str, float]:
-    """Compare several processes on one file."""
-    rates = {}
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
-        for kind in (Bare, Ours):
-            kind(folder).close()
-            command = [
-                sys.executable,
-                __file__,
-                "--worker",
-                kind.__name__,
-                "--folder",
-                folder,
-                "--seconds",
-                str(seconds),
-            ]
-            workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-            rates[kind] = sum(float(worker.communicate()[0]) for worker in workers)
-    return _row(rates[Ours], rates[Bare])
+def together(places: Places, processes: int, seconds: float) -> dict[str, float]:
+    """Compare several processes on the same books; medians of three turns."""
+    rates = {Bare: [], Ours: []}
+    for _ in range(3):
+        for kind, found in rates.items():
+            place = places.new()
+            kind(place).close()
+            command = [sys.executable, __file__, "--worker", kind.__name__, "--place", place, "--seconds", str(seconds)]
+            pipe = subprocess.PIPE
+            workers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(processes)]
+            for worker in workers:
+                worker.stdout.readline()
+            for worker in workers:
+                worker.stdin.write("go\n")
+                worker.stdin.flush()
+            found.append(sum(float(worker.communicate()[0]) for worker in workers))
+    return _row(statistics.median(rates[Ours]), statistics.median(rates[Bare]))
 
 
 def _row(ours: float, bare: float) -> dict[str, float]:
-    return {"ours_pairs_per_s": ours, "sqlite3_pairs_per_s": bare, "ratio": ours / bare}
+    return {"ours_pairs_per_s": ours, "bare_pairs_per_s": bare, "ratio": ours / bare}
 
 
-def large(entries: int) -> dict[str, float]:
-    """Time a ledger of many entries: opening, the running total, one reservation, the check of everything."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
-        path = Path(folder) / "large.ledger"
-        with Ledger.open(path, TERMS) as ledger:
-            _fill(ledger, entries)
-        times = {"entries": float(entries)}
-        with _timed(times, "open_s"):
-            ledger = Ledger.open(path, TERMS)
-        with _timed(times, "spent_s"):
-            assert ledger.spent == 5 * entries  # noqa: S101  the figure is of the right books
-        with _timed(times, "reserve_s"):
-            ledger.reserve(increase=1, fresh=1, question="question 1", version=0, label="one more")
-        with _timed(times, "verify_s"):
-            ledger.verify()
-        ledger.close()
+def large(place: str, entries: int) -> dict[str, float]:
+    """Time a ledger of many entries: opening, the running total, one reservation, reading all, checking all."""
+    with Ledger.open(place, TERMS) as ledger:
+        _fill(ledger, entries)
+    command = [sys.executable, __file__, "--worker", "Large", "--place", place]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def measured(place: str) -> dict[str, float]:
+    """Measure a large ledger in a process of its own, whose memory is its own too."""
+    import resource
+
+    times: dict[str, float] = {}
+    with _timed(times, "open_s"):
+        ledger = Ledger.open(place, TERMS)
+    with _timed(times, "spent_s"):
+        _ = ledger.spent
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with _timed(times, "reserve_s"):
+        ledger.reserve(increase=1, fresh=1, question="question 1", version=0, label="one more")
+    with _timed(times, "read_all_s"):
+        times["entries"] = float(sum(1 for _ in ledger.entries()))
+    with _timed(times, "verify_s"):
+        ledger.verify()
+    ledger.close()
+    times["memory_grew_mb"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return times
 
 
 def _fill(ledger: Ledger, entries: int) -> None:
-    """Write many settled entries at once, as no user could."""
+    """Write many settled entries at once, each linked to the last, as no user could."""
     with ledger._books.writing() as connection:
-        numbers = range(1, entries + 1)
-        connection.exec_driver_sql(
-            "INSERT INTO reservations VALUES (?,NULL,?,'label',7,1,0,0,1,'host','')",
-            [(n, f"question {n % QUESTIONS}") for n in numbers],
-        )
-        connection.exec_driver_sql("INSERT INTO settlements VALUES (?,'settled',5,0)", [(n,) for n in numbers])
-        connection.exec_driver_sql("UPDATE totals SET spent = ?", (5 * entries,))
+        many = _Many(connection)
+        tip = Tip(*connection.exec_driver_sql("SELECT records, head, clock FROM totals").one())
+        for number in range(1, entries + 1):
+            row = {"id": number, "request": None, "question": f"question {number % QUESTIONS}", "label": "label",
+                   "target": "", "reserved": 7, "exclusive": True, "version": 0, "allotment": "", "partition": "",
+                   "part": "", "pid": 1, "host": "host", "started": "", "who": "bench", "opened_at": tip.clock,
+                   "behind": 0}  # fmt: skip
+            tip = append(many, RESERVE, row, tip)
+            row = {"reservation": number, "state": "settled", "amount": 5, "stored": 0, "digest": "", "who": "bench",
+                   "closed_at": tip.clock, "behind": 0}  # fmt: skip
+            tip = append(many, CLOSE, row, tip)
+        many.flush()
+        advance(connection, tip, 5 * entries)
+
+
+class _Many:
+    """A connection that gathers rows and writes them together."""
+
+    def __init__(self, connection) -> None:
+        self.connection, self.rows = connection, {}
+
+    def execute(self, insert, row: dict) -> None:
+        """Gather one row."""
+        self.rows.setdefault(insert, []).append(row)
+        if len(self.rows[insert]) >= 5000:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was gathered, reservations first."""
+        for insert in (RESERVE, CLOSE):
+            if self.rows.get(insert):
+                self.connection.execute(insert, self.rows.pop(insert))
 
 
 class _timed:  # noqa: N801  reads as a statement
@@ -175,28 +275,47 @@ class _timed:  # noqa: N801  reads as a statement
         self.times[self.name] = time.perf_counter() - self.start
 
 
+def compare(places: Places, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Print and return the figures of one kind of books."""
+    kind = "SQLite" if places.server is None else "PostgreSQL"
+    rows = {
+        f"{kind}, 1 process": alone(places, None, options.seconds),
+        f"{kind}, 1 process, 8 KiB measurement": alone(places, BLOB, options.seconds),
+        f"{kind}, 8 processes": together(places, 8, options.seconds),
+    }
+    for name, row in rows.items():
+        print(f"{name:40}{row['ours_pairs_per_s']:10.0f}{row['bare_pairs_per_s']:10.0f}{row['ratio']:8.2f}", flush=True)
+    big = large(places.new(), options.entries)
+    figures = ", ".join(f"{k[:-2]} {v * 1e3:,.1f} ms" for k, v in big.items() if k.endswith("_s"))
+    print(f"{big['entries']:,.0f} entries: {figures}; memory grew by {big['memory_grew_mb']:.0f} MB", flush=True)
+    return {**rows, f"{kind}, large": big}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--postgres", metavar="URL", help="a PostgreSQL server to compare too")
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each side of each row")
-    parser.add_argument("--worker", choices=("Ours", "Bare"), help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    parser.add_argument("--entries", type=int, default=1_000_000, help="entries of the large ledger")
+    parser.add_argument("--worker", choices=("Ours", "Bare", "Large"), help=argparse.SUPPRESS)
+    parser.add_argument("--place", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.worker:
-        print(rate({"Ours": Ours, "Bare": Bare}[options.worker], options.folder, None, options.seconds))
+    if options.worker == "Large":
+        print(json.dumps(measured(options.place)))
         return
-    rows = {
-        "1 process": alone(None, options.seconds),
-        "1 process, 8 KiB measurement": alone(BLOB, options.seconds),
-        "8 processes": together(8, options.seconds),
-    }
-    print(f"{'reserve + settle pairs a second':34}{'farthing':>10}{'sqlite3':>10}{'ratio':>8}")
-    for name, row in rows.items():
-        print(f"{name:34}{row['ours_pairs_per_s']:10.0f}{row['sqlite3_pairs_per_s']:10.0f}{row['ratio']:8.2f}")
-    big = large(100_000)
-    print("100,000 entries: " + ", ".join(f"{k[:-2]} {v * 1e3:.2f} ms" for k, v in big.items() if k != "entries"))
+    if options.worker:
+        print(rate({"Ours": Ours, "Bare": Bare}[options.worker], options.place, None, options.seconds, waits=True))
+        return
+    print(f"{'reserve + settle pairs a second':40}{'farthing':>10}{'bare':>10}{'ratio':>8}")
+    figures = {}
+    for server in [None, *filter(None, [options.postgres])]:
+        places = Places(server)
+        try:
+            figures |= compare(places, options)
+        finally:
+            places.close()
     if options.json:
-        Path(options.json).write_text(json.dumps({"pairs": rows, "large": big}, indent=2) + "\n", encoding="utf-8")
+        Path(options.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import Coin
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.query.words import about, describe
 
 if TYPE_CHECKING:
     from farthing.accuracy.kept import Kept
@@ -313,7 +314,7 @@ def _gaussian(
         limit = max(1, coin.level(cap, (0,) * coin.max_groups))
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
-    kept = None if standing is None else standing.kept
+    kept = None if standing is None else _reread(standing.kept, relative, beta, coin.per_grain)
     free = kept is not None and kept.covers(relative, absolute, beta, limit)
     if kept is None:
         schedule = Schedule.plan(relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit)
@@ -352,6 +353,18 @@ def _gaussian(
     )
 
 
+def _reread(kept: Kept, relative: float, beta: float, per_grain: float) -> Kept:
+    """Return what measurements promise at another confidence, where their information was fixed beforehand.
+
+    Cells of absolute rules all stopped at the last look, so that their errors are plainly Gaussian: the same
+    measurements keep a narrower promise less surely, and a wider one more surely.
+    """
+    if relative > 0 or kept.relative > 0:
+        return kept
+    critical = two_sided(beta)
+    return replace(kept, beta=beta, critical=critical, floor=critical / math.sqrt(kept.grains * per_grain))
+
+
 def _pure(
     query: Query,
     target: Target | None,
@@ -374,9 +387,9 @@ def _pure(
     wanted = affordable if needed is None else min(affordable, needed)
     width = geometric.half_width(wanted, query.sensitivity, beta)
     kept = None if standing is None else standing.kept
-    free = kept is not None and kept.covers(0.0, width if target is None else target.absolute, beta, affordable)
+    free = kept is not None and wanted <= kept.grains  # as much was paid already: its noise is as narrow
     if kept is not None and free:
-        wanted, width, beta = kept.grains, int(kept.floor), kept.beta
+        wanted, width = kept.grains, geometric.half_width(kept.grains, query.sensitivity, beta)
     price = Pure.of_farthings(0 if free else wanted * query.max_groups)
     return Plan(
         cap=cap,
@@ -392,34 +405,6 @@ def _pure(
         beta=beta,
         **common,
     )
-
-
-def describe(query: Query) -> str:
-    """Return a question in words, for people and for the ledger's history."""
-    by = f" BY {', '.join(query.by)} [{query.groups:,} groups]" if query.by else ""
-    where = f" WHERE {query.where}" if query.where is not None else ""
-    return f"COUNT(*) AS {query.name} FROM {query.table}{where}{by}"
-
-
-def about(query: Query) -> str:
-    """Return what the numbers are about: the privacy unit, and the bounds that the truth is taken after."""
-    if query.unit.is_row:
-        return "privacy unit: one row, added or removed"
-    rows = _many(query.sensitivity, "row")
-    bound = (
-        f"in at most {_many(query.max_groups, 'group')}, with at most {rows} in each"
-        if query.by
-        else f"for at most {rows}"
-    )
-    return (
-        f"privacy unit: one {query.unit.column}, with all its rows; the numbers are of the bounded data: each "
-        f"{query.unit.column} counts {bound}; what the bounds cut is not in the intervals"
-    )
-
-
-def _many(count: int, thing: str) -> str:
-    """Return a number of things."""
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def _number(x: float) -> str:

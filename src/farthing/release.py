@@ -43,8 +43,8 @@ class Cells:
     met: NDArray[np.bool_]
     paid: Float64
 
-    def keep(self, where: NDArray[np.bool_]) -> Cells:
-        """Return the cells of some groups only."""
+    def keep(self, where: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
+        """Return the cells of some groups only, or of all in another order."""
         return Cells(self.value[where], self.lower[where], self.upper[where], self.met[where], self.paid[where])
 
 

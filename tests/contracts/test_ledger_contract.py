@@ -1,9 +1,10 @@
-"""What every ledger does, in memory and in a file."""
+"""What every ledger does: in memory, in a file, and on a PostgreSQL server."""
 
 import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from ledger_servers import fresh_schema
 
 from farthing.errors import BudgetExceeded, LedgerError
 from farthing.ledger.entry import Receipt, Stored, Terms
@@ -12,9 +13,18 @@ from farthing.ledger.store import Ledger
 TERMS = Terms("gdp", budget=100, delta=10**21, keys_delta=7, unit="row", description="100 farthings")
 
 
-@pytest.fixture(params=["memory", "file"])
-def ledger(request, tmp_path):
-    with Ledger.open(None if request.param == "memory" else tmp_path / "a.ledger", TERMS) as opened:
+@pytest.fixture(params=["memory", "file", "postgres"])
+def place(request, tmp_path):
+    if request.param != "postgres":
+        yield None if request.param == "memory" else tmp_path / "a.ledger"
+        return
+    with fresh_schema() as url:
+        yield url
+
+
+@pytest.fixture
+def ledger(place):
+    with Ledger.open(place, TERMS) as opened:
         yield opened
 
 

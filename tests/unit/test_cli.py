@@ -23,7 +23,7 @@ from farthing.cli.app import app
 
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
-COMMANDS = {"demo", "init", "ask", "plan", "status", "version"}
+COMMANDS = {"demo", "init", "ask", "plan", "status", "history", "export", "verify", "allot", "version"}
 SOURCE = str(Path(__file__).parents[2] / "src")
 RUN = "import sys; sys.argv[0] = 'farthing'; from farthing.cli import main; main()"
 
@@ -263,7 +263,7 @@ def test_status_shows_totals_history_and_open_reservations():
     run("ask", TOTAL, "--absolute", "200")
     Path("rides.parquet").unlink()
     facts = json.loads(run("status", "--json").stdout)
-    assert list(facts) == ["ledger", "budget", "unit", "total", "spent", "remaining", "open", "history"]
+    assert list(facts) == ["ledger", "budget", "unit", "total", "spent", "remaining", "allotments", "open", "history"]
     assert facts["total"]["mu"] ** 2 == pytest.approx(facts["spent"]["mu"] ** 2 + facts["remaining"]["mu"] ** 2)
     assert [entry["state"] for entry in facts["history"]] == ["settled"]
     assert facts == json.loads(run("status", "rides.ledger", "--json").stdout)

@@ -196,7 +196,7 @@ def test_truncated_header_is_refused(made):
 def test_newer_format_is_refused(made):
     """A ledger from the future is refused, and says to upgrade."""
     with sqlite3.connect(made) as connection:
-        connection.execute("PRAGMA user_version=2")
+        connection.execute("PRAGMA user_version=3")
     connection.close()
     assert "upgrade" in refused(made, "newer version").next_step
 
@@ -352,10 +352,19 @@ def test_entries_are_only_added(made, table, change):
         ("UPDATE totals SET spent = 1", "running total 1, entries sum to 24"),
         ("DELETE FROM unsettled", "entry 2 is unsettled, yet not counted"),
         ("INSERT INTO unsettled VALUES ('q', 1)", "entry 1 is unsettled, yet not counted"),
-        ("INSERT INTO settlements VALUES (9, 'settled', 0, 0)", "entry 9 is closed but never reserved"),
-        ("INSERT INTO settlements VALUES (2, 'failed', 3, 0)", "entry 2 is settled above its reservation, or refunded"),
-        ("INSERT INTO settlements VALUES (2, 'settled', 21, 0)", "entry 2 is settled above"),
-        ("INSERT INTO reservations VALUES (3, NULL, 'x', 'x', 90, 1, 0, 0, 1, '', '')", "114, over the budget of 100"),
+        (
+            "INSERT INTO settlements VALUES (9, 'settled', 0, 0, '', 'me', 0, 0, 4, '')",
+            "entry 9 is closed but never reserved",
+        ),
+        (
+            "INSERT INTO settlements VALUES (2, 'failed', 3, 0, '', 'me', 0, 0, 4, '')",
+            "entry 2 is settled above its reservation, or refunded",
+        ),
+        ("INSERT INTO settlements VALUES (2, 'settled', 21, 0, '', 'me', 0, 0, 4, '')", "entry 2 is settled above"),
+        (
+            "INSERT INTO reservations VALUES (3, NULL, 'x', 'x', '', 90, 1, 0, '', '', '', 1, '', '', '', 0, 0, 4, 0)",
+            "114, over the budget of 100",
+        ),
     ],
 )
 def test_verify_finds_forgeries(made, forgery, fault):

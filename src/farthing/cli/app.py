@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from farthing.cli import ledgers
 from farthing.cli.failing import explained
 
 app = typer.Typer(
@@ -339,29 +340,7 @@ def plan(
         plan(sql, wanted, config, as_json=as_json)
 
 
-@app.command()
-def status(
-    ledger: Annotated[
-        str | None, typer.Argument(metavar="LEDGER", help="A ledger or a .toml. Default: farthing.toml here.")
-    ] = None,
-    *,
-    as_json: Json = False,
-    rows: Annotated[str | None, typer.Option(metavar="N", help="Show the last N entries, or all. Default: 20.")] = None,
-    config: ConfigPath = None,
-) -> None:
-    """Show the books: total, spent, left, and the history of questions.
-
-    An open reservation belongs to an ask that is running, or to one that died:
-    its loss stays charged.
-
-    Examples:
-      farthing status
-      farthing status flights.ledger --json
-    """
-    with explained(as_json=as_json):
-        from farthing.cli.books import status
-
-        status(ledger, config, rows=rows, as_json=as_json)
+ledgers.register(app)
 
 
 @app.command()

@@ -68,8 +68,8 @@ class DuckDBEngine:
         self._source.check()
 
     def fingerprint(self, query: Query) -> str:
-        """Return the identity of the hash that chooses groups, "" when none has to be given up."""
-        if not query.cuts_groups:
+        """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""
+        if not query.cuts_groups and not query.cuts_parts:
             return ""
         native = self._native[query.unit.column or ""]
         return f"duckdb {native} {self._probe}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, assert_never
 
+from farthing.engines.engine import PARTS_SALT
 from farthing.query.expressions import (
     And,
     Between,
@@ -97,9 +98,10 @@ def row(name: str) -> str:
 
 def columns_read(query: Query) -> tuple[str, ...]:
     """Return the columns a question reads, sorted."""
-    where = frozenset[str]() if query.where is None else columns_of(query.where)
+    where = frozenset[str]() if query.rows is None else columns_of(query.rows)
     unit = frozenset[str]() if query.unit.column is None else {query.unit.column}
-    return tuple(sorted({*query.by, *where, *unit}))
+    part = frozenset[str]() if query.part is None else {query.part.column}
+    return tuple(sorted({*query.by, *where, *unit, *part}))
 
 
 def counting(query: Query, hash_key: int, schema: Schema, read: Mapping[str, str]) -> str:
@@ -113,12 +115,13 @@ def counting(query: Query, hash_key: int, schema: Schema, read: Mapping[str, str
     """
     if query.unit.is_row:
         return _row_counts(query, schema, read)
-    if query.keys is None:
-        cells = (
-            f"SELECT {_cut(query)} AS c FROM {TABLE} AS r WHERE {_rows(query, schema, read)} GROUP BY {_unit(query)}"
-        )
-        return f"SELECT 0::INTEGER AS i, coalesce(sum(c), 0)::BIGINT AS n FROM ({cells})"
-    cells = _cells(query, schema, read)
+    if query.part is not None:
+        cells = _cells_of_part(query, hash_key, schema, read)
+    elif query.keys is not None:
+        cells = _cells(query, schema, read)
+    else:
+        found = f"FROM {TABLE} AS r WHERE {_rows(query, schema, read)} GROUP BY {_unit(query)}"
+        return f"SELECT 0::INTEGER AS i, coalesce(sum(c), 0)::BIGINT AS n FROM (SELECT {_cut(query)} AS c {found})"
     if query.cuts_groups:
         # i breaks ties; without it DuckDB also picks a slower plan for the ranking.
         kept = f"row_number() OVER (PARTITION BY u ORDER BY {keyed_hash('u', 'i', hash_key)}, i) <= {query.max_groups}"
@@ -165,6 +168,38 @@ def _cells(query: Query, schema: Schema, read: Mapping[str, str]) -> str:
     return f"SELECT t.u, k.i, {_cut(query)} AS c FROM ({rows}) AS t JOIN {KEYS} AS k ON {found} GROUP BY t.u, k.i"
 
 
+def _cells_of_part(query: Query, hash_key: int, schema: Schema, read: Mapping[str, str]) -> str:
+    """Return SQL of the cells (u, i, c) of the units that are kept in the part that is asked.
+
+    All listed parts are read, and only then is it chosen: where a unit is kept depends on all its rows and on nothing
+    that is asked. It is chosen by a window over its own cells and not by a join, so that one unit is what GROUP BY
+    takes for one.
+    """
+    part = query.part
+    assert part is not None  # noqa: S101  # callers ask for a part
+    kept = range(len(part.choices))
+    placed = " ".join(f"WHEN {predicate(part.condition(place), schema, read)} THEN {place}" for place in kept)
+    columns = "".join(f", {read[column]} AS k{place}" for place, column in enumerate(query.by))
+    counted = "TRUE" if query.rows is None else predicate(query.rows, schema, read)
+    rows = (
+        f"SELECT {_unit(query)} AS u, (CASE {placed} END)::INTEGER AS p, {counted} AS w{columns} "
+        f"FROM {TABLE} AS r WHERE {_unit(query)} IS NOT NULL"
+    )
+    group, found = "0::INTEGER", ""
+    if query.keys is not None:
+        same = _same_key(query, [f"t.k{place}" for place in range(len(query.by))])
+        group, found = "k.i", f" LEFT JOIN {KEYS} AS k ON {same}"
+    cut = f"least(count(*) FILTER (WHERE t.w), {query.sensitivity})"
+    every = (
+        f"SELECT t.u AS u, t.p AS p, {group} AS i, {cut} AS c FROM ({rows}) AS t{found} "
+        f"WHERE t.p IS NOT NULL GROUP BY t.u, t.p, {group}"
+    )
+    rank = keyed_hash("u", "p", hash_key ^ PARTS_SALT)
+    home = f"first_value(p) OVER (PARTITION BY u ORDER BY {rank}, p)"
+    marked = f"SELECT u, p, i, c, {home} AS home FROM ({every})"
+    return f"SELECT u, i, c FROM ({marked}) WHERE p = home AND p = {part.place} AND i IS NOT NULL AND c > 0"
+
+
 def _cut(query: Query) -> str:
     """Return the bounded number of rows of a cell."""
     return f"least(count(*), {query.sensitivity})"
@@ -177,7 +212,7 @@ def _unit(query: Query) -> str:
 
 def _rows(query: Query, schema: Schema, read: Mapping[str, str]) -> str:
     """Return the condition of the rows that count."""
-    parts = ["TRUE" if query.where is None else predicate(query.where, schema, read)]
+    parts = ["TRUE" if query.rows is None else predicate(query.rows, schema, read)]
     if not query.unit.is_row:
         parts.append(f"{_unit(query)} IS NOT NULL")
     return " AND ".join(parts)

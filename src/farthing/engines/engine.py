@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from farthing.errors import DataError
 
@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from farthing.query.query import Query
     from farthing.query.schema import Schema
 
+PARTS_SALT: Final = 0x70617274
+"""Joined to the hash key where the part of a unit is chosen, so that it tells nothing of the groups that it keeps."""
+
 
 class Engine(Protocol):
     """Exact, bounded counts of one table. Raw: only the session may hold what `counts` returns.
 
     Guarantee: `counts` changes in at most `query.max_groups` places, each by at most `query.sensitivity`, when one unit
-        is added or removed.
+        is added or removed. Of the parts of one partition, one unit counts in one only: with a unit column in the one
+        that a hash of unit, part and hash key chooses among those in which it has rows, whatever is asked of them.
     Proof: [design, bound last] rows that count (WHERE TRUE, key listed, unit not NULL) are aggregated per unit and
         group, each cell is cut to `sensitivity` rows, and the kept cells of a unit are chosen by a hash of unit, group
         and hash key: a function of that unit's own cells.
@@ -42,7 +46,7 @@ class Engine(Protocol):
         """
 
     def fingerprint(self, query: Query) -> str:
-        """Return the identity of the hash that chooses groups, "" when none has to be given up.
+        """Return the identity of the hash that chooses groups and parts, "" when none has to be given up.
 
         Two runs with equal fingerprints and hash keys choose the same groups.
 

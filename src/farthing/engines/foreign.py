@@ -13,7 +13,7 @@ from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import TYPE_CHECKING, Any, assert_never
 
-from farthing.engines.engine import engine_failed
+from farthing.engines.engine import PARTS_SALT, engine_failed
 from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import (
     And,
@@ -46,6 +46,8 @@ _COMPARE = {
     Operator.GE: ge,
 }
 
+
+_GIVEN_UP = "groups beyond max_groups, and parts of a unit but one, are given up by a hash, in the engine"
 
 # Stand for NULL beside a flag that says so: joins compare NULLs in ways that differ between backends.
 _STAND_INS = {
@@ -80,13 +82,13 @@ class IbisEngine:
         """Do nothing: asking a remote backend is no cheap check."""
 
     def fingerprint(self, query: Query) -> str:
-        """Return the identity of the hash that chooses groups; refuse what the backend cannot express."""
+        """Return the identity of the hash that chooses groups and parts; refuse what the backend cannot express."""
         import ibis
         from ibis.common.exceptions import IbisError
 
         try:
             self._backend.compile(self._counting(query, 0))
-            if not query.cuts_groups:
+            if not query.cuts_groups and not query.cuts_parts:
                 return ""
             value = ibis.literal("probe").hash()
             with self._turn:
@@ -95,7 +97,7 @@ class IbisEngine:
             raise UnsupportedQuery(
                 f"the {self._backend.name} backend cannot run this question",
                 construct=type(problem).__name__,
-                rule="groups beyond max_groups are given up by a hash, in the engine" if query.cuts_groups else "",
+                rule=_GIVEN_UP if query.cuts_groups or query.cuts_parts else "",
                 next_step="use max_groups of at least the number of groups, or export the table to Parquet",
             ) from None
         return f"ibis {self._backend.name} {hashlib.sha256(shown.encode()).hexdigest()[:16]}"
@@ -119,10 +121,14 @@ class IbisEngine:
         import ibis
 
         rows = self._table
-        if query.where is not None:
-            rows = rows.filter(self._predicate(query.where))
         if query.unit.column is not None:
             rows = rows.filter(rows[query.unit.column].notnull())
+        if query.cuts_parts:
+            cells = self._cells_of_part(query, rows, hash_key)
+            kept = self._chosen(query, cells, hash_key)
+            return kept.group_by("i").agg(n=kept.c.sum())
+        if query.rows is not None:
+            rows = rows.filter(self._predicate(query.rows))
         if query.unit.is_row:
             return self._row_counts(query, rows)
         cells = rows.select(u=rows[query.unit.column], **self._group_columns(query))
@@ -131,12 +137,42 @@ class IbisEngine:
         else:
             cells = self._placed(query, cells)
             cells = cells.group_by("u", "i").agg(c=ibis.least(cells.count(), query.sensitivity))
-        if query.cuts_groups:
-            ranked = cells.mutate(h=_mixed(cells.u.hash(), cells.i.hash(), hash_key))
-            window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.i])
-            ranked = ranked.mutate(r=ibis.row_number().over(window))
-            cells = ranked.filter(ranked.r < query.max_groups)
+        cells = self._chosen(query, cells, hash_key)
         return cells.group_by("i").agg(n=cells.c.sum())
+
+    def _chosen(self, query: Query, cells: Any, hash_key: int) -> Any:
+        """Return the cells that are kept where a unit is in more groups than it may count in."""
+        import ibis
+
+        if not query.cuts_groups:
+            return cells
+        ranked = cells.mutate(h=_mixed(cells.u.hash(), cells.i.hash(), hash_key))
+        window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.i])
+        ranked = ranked.mutate(r=ibis.row_number().over(window))
+        return ranked.filter(ranked.r < query.max_groups)
+
+    def _cells_of_part(self, query: Query, rows: Any, hash_key: int) -> Any:
+        """Return the cells (u, i, c) of the units that are kept in the part; chosen before WHERE, of all its rows."""
+        import ibis
+
+        part = query.part
+        assert part is not None  # noqa: S101  # callers ask for a part
+        tests = [(self._predicate(part.condition(place)), place) for place in range(len(part.choices))]
+        counted = ibis.literal(value=True) if query.rows is None else self._predicate(query.rows)
+        rows = rows.select(
+            u=rows[query.unit.column],
+            p=ibis.cases(*tests, else_=None).cast("int32"),
+            w=ibis.ifelse(counted, 1, 0),
+            **self._group_columns(query),
+        )
+        rows = rows.filter(rows.p.notnull())
+        placed = rows.mutate(i=0) if query.keys is None else self._placed(query, rows, how="left")
+        every = placed.group_by("u", "p", "i").agg(c=ibis.least(placed.w.sum(), query.sensitivity))
+        ranked = every.mutate(h=_mixed(every.u.hash(), every.p.hash(), hash_key ^ PARTS_SALT))
+        window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.p])
+        marked = ranked.mutate(home=ranked.p.first().over(window))
+        kept = marked.filter(marked.p == marked.home, marked.p == part.place, marked.i.notnull(), marked.c > 0)
+        return kept.select("u", "i", "c")
 
     def _row_counts(self, query: Query, rows: Any) -> Any:
         """Return the expression for one row as unit: group first, then find each group's place."""
@@ -157,8 +193,8 @@ class IbisEngine:
             columns[f"k{place}"] = value
         return columns
 
-    def _placed(self, query: Query, rows: Any) -> Any:
-        """Return rows with the place i of their group; rows of unlisted groups are dropped."""
+    def _placed(self, query: Query, rows: Any, how: str = "inner") -> Any:
+        """Return rows with the place i of their group; rows of unlisted groups are dropped, or have none (left)."""
         import ibis
         import numpy as np
         import pyarrow as pa
@@ -172,7 +208,7 @@ class IbisEngine:
             listed[f"k{place}"] = values.cast(pa.string()) if pa.types.is_large_string(values.type) else values
         keys = ibis.memtable(pa.table(listed))
         same = [rows[name] == keys[name] for name in listed if name != "i"]
-        joined = rows.join(keys, same)
+        joined = rows.join(keys, same, how=how)
         return joined.select(*[rows[name] for name in rows.columns if name not in listed], joined.i)
 
     def _read(self, name: str) -> Any:

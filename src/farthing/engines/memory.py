@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, assert_never
 
+from farthing.engines.engine import PARTS_SALT
 from farthing.query.expressions import (
     And,
     Between,
@@ -84,7 +85,7 @@ class MemoryEngine:
 
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups, "" when none has to be given up."""
-        return f"memory {self._hash(0, 0, 5)}" if query.cuts_groups else ""
+        return f"memory {self._hash(0, 0, 5)}" if query.cuts_groups or query.cuts_parts else ""
 
     def counts(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded counts, int64[groups], aligned with the keys; see `Engine.counts`."""
@@ -93,18 +94,43 @@ class MemoryEngine:
         places = _places(query)
         cells: defaultdict[Any, Counter[int]] = defaultdict(Counter)
         units: dict[Any, Any] = {}
+        homes = self._homes(query, hash_key) if query.cuts_parts else {}
+        here = None if query.part is None else query.part.place
+
+        def counts(row: Mapping[str, Any]) -> bool:
+            inside = query.part is None or holds(query.part.condition(), row) is True
+            return inside and (query.where is None or holds(query.where, row) is True)
+
         for number, row in enumerate(self._rows):
             place = places.get(tuple(_key(row[column]) for column in query.by))
             unit = number if query.unit.column is None else row[query.unit.column]
-            if place is not None and unit is not None and (query.where is None or holds(query.where, row) is True):
-                units[_key(unit, exact=True)] = unit
-                cells[_key(unit, exact=True)][place] += 1
+            if place is None or unit is None or not counts(row) or homes.get(_key(unit, exact=True), here) != here:
+                continue
+            units[_key(unit, exact=True)] = unit
+            cells[_key(unit, exact=True)][place] += 1
         answer = np.zeros(query.groups, np.int64)
         for key, groups in cells.items():
             ranked = sorted(groups, key=lambda place: (self._hash(units[key], place, hash_key), place))
             for place in ranked[: query.max_groups] if query.cuts_groups else ranked:
                 answer[place] += min(groups[place], query.sensitivity)
         return answer
+
+    def _homes(self, query: Query, hash_key: int) -> dict[Any, int]:
+        """Return the part in which each unit is kept, of those in which it has rows."""
+        assert query.part is not None  # noqa: S101  # only asked where a unit may have rows in several parts
+        found: defaultdict[Any, set[int]] = defaultdict(set)
+        units: dict[Any, Any] = {}
+        for row in self._rows:
+            unit = row[query.unit.column or ""]
+            for place in range(len(query.part.choices)):
+                if unit is not None and holds(query.part.condition(place), row):
+                    units[_key(unit, exact=True)] = unit
+                    found[_key(unit, exact=True)].add(place)
+        salt = hash_key ^ PARTS_SALT
+        return {
+            key: min(places, key=lambda place: (self._hash(units[key], place, salt), place))
+            for key, places in found.items()
+        }
 
 
 def _places(query: Query) -> dict[tuple[Any, ...], int]:

@@ -1,17 +1,17 @@
-"""One durable SQLite database: a connection per process, transactions, and failures told as ledger errors.
+"""One durable database: a connection per process, transactions, and failures told as ledger errors.
 
-SQLite forgets its file locks across a fork, so a connection never crosses one: it is closed before and opened again on
-both sides. Threads of one process take turns on its one connection.
+What differs between SQLite and PostgreSQL is a `Store`. A connection never crosses a fork (SQLite forgets its file
+locks there, and two processes would talk over one socket): it is closed before and opened again on both sides. Threads
+of one process take turns on its one connection.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
 import weakref
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import sqlalchemy as sa
 
@@ -21,40 +21,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-Mode = Literal["rw", "ro", "immutable"]
+Purpose = Literal["read", "write", "build"]
 
-# Name of SQLite's error code, what it means here, the rule, the next step.
-_FAILURES: Final = (
-    ("SQLITE_BUSY", "the ledger is locked", "a writer must be free within the time limit",
-     "let the other process finish, or raise timeout_s"),
-    ("SQLITE_LOCKED", "the ledger is locked", "a writer must be free within the time limit",
-     "let the other process finish, or raise timeout_s"),
-    ("SQLITE_NOTADB", "this file is not a ledger", "a ledger is a file that farthing made", "name another file"),
-    ("SQLITE_CORRUPT", "the ledger file is damaged or cut off", "every page of a ledger must be there",
-     "restore it from a copy; what it had charged stays spent"),
-    ("SQLITE_ERROR", "the ledger file is damaged", "every table of a ledger must be there",
-     "restore it from a copy; what it had charged stays spent"),
-    ("SQLITE_READONLY", "the ledger is read-only", "a charge must be written before noise is drawn",
-     "make the file and its folder writable"),
-    ("SQLITE_PERM", "the ledger may not be opened", "the file and its folder must be readable and writable",
-     "ask its owner for access"),
-    ("SQLITE_CANTOPEN", "the ledger cannot be opened", "the file and its folder must be readable and writable",
-     "make the file and its folder writable"),
-    ("SQLITE_FULL", "the disk is full", "a charge must be written before noise is drawn", "free some space"),
-    ("SQLITE_TOOBIG", "the measurement is too large to store", "at most about 1 GB a question", "ask for fewer groups"),
-)  # fmt: skip
+
+class Store(Protocol):
+    """A database in which books are kept."""
+
+    @property
+    def place(self) -> Path | str | None:
+        """The file, or the server's URL without its secrets; None for memory."""
+        ...
+
+    @property
+    def writable(self) -> bool:
+        """Whether it may be written."""
+        ...
+
+    def connect(self) -> sa.Connection:
+        """Open a connection that begins and ends transactions by name."""
+        ...
+
+    def begin(self, connection: sa.Connection, purpose: Purpose) -> None:
+        """Begin a transaction: "read" sees one state throughout; of those that "write" there is one at a time."""
+        ...
+
+    def in_transaction(self, connection: sa.Connection) -> bool:
+        """Whether the database is inside a transaction now (it may have rolled back by itself)."""
+        ...
+
+    def explain(self, error: sa.exc.DBAPIError) -> LedgerError:
+        """Say which rule a failure of the database broke, without any secret."""
+        ...
 
 
 class Books:
-    """A SQLite database, in a file or in memory.
+    """A database with its one connection.
 
-    Writers are serialised by BEGIN IMMEDIATE; a commit is on disk when it returns (WAL, synchronous=FULL).
+    Writers are serialised; a commit is durable when it returns.
     """
 
-    def __init__(self, path: Path | None, *, mode: Mode = "rw", timeout_s: float = 30.0) -> None:
-        self.path = path
-        self.mode: Mode = mode
-        self._timeout_s = timeout_s
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self._lock = threading.RLock()
         self._connection: sa.Connection | None = None
         self._pid = os.getpid()
@@ -64,23 +71,30 @@ class Books:
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Give a connection that sees one state of the books throughout."""
-        with self._transaction("BEGIN") as connection:
+        with self._transaction("read") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """Give the only writer's connection; commit durably at the end, or undo everything on any error."""
-        if self.mode != "rw":
+        if not self.store.writable:
             raise LedgerError(
                 "the ledger was opened for reading", rule="an inspected ledger is not written", next_step="open it"
             )
-        with self._transaction("BEGIN IMMEDIATE") as connection:
+        with self._transaction("write") as connection:
             yield connection
 
-    def use_write_ahead_log(self) -> None:
-        """Let readers go on while one process writes; the file remembers it."""
+    @contextmanager
+    def building(self) -> Iterator[sa.Connection]:
+        """Give the only connection that makes or rebuilds the tables, all of them or none."""
+        with self._transaction("build") as connection:
+            yield connection
+
+    @contextmanager
+    def outside(self) -> Iterator[sa.Connection]:
+        """Give the connection outside any transaction, for what a database only does there."""
         with self._lock, self._told():
-            self._connect().exec_driver_sql("PRAGMA journal_mode=WAL")
+            yield self._connect()
 
     def close(self) -> None:
         """Close the connection for good. Closing twice is fine."""
@@ -90,19 +104,28 @@ class Books:
                 self._disconnect()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sa.Connection]:
+    def _transaction(self, purpose: Purpose) -> Iterator[sa.Connection]:
         with self._lock, self._told():
             connection = self._connect()
-            if _in_transaction(connection):
+            if self.store.in_transaction(connection):
                 raise LedgerError("the ledger was used from inside its own merge", rule="a merge only combines bytes")
-            connection.exec_driver_sql(begin)
             try:
+                self.store.begin(connection, purpose)
                 yield connection
                 connection.exec_driver_sql("COMMIT")
             except BaseException:
-                if _in_transaction(connection):
-                    connection.exec_driver_sql("ROLLBACK")
+                self._undo(connection)
                 raise
+
+    def _undo(self, connection: sa.Connection) -> None:
+        """Roll back what is left of a transaction; give up a connection that cannot even do that."""
+        try:
+            if not connection.invalidated and self.store.in_transaction(connection):
+                connection.exec_driver_sql("ROLLBACK")
+        except sa.exc.SQLAlchemyError:
+            self._disconnect()
+        if connection.invalidated:
+            self._disconnect()
 
     def _connect(self) -> sa.Connection:
         """Return this process's connection, opening it at first use."""
@@ -111,15 +134,12 @@ class Books:
         if self._pid != os.getpid():
             self._adopt()
         if self._connection is None:
-            engine = sa.create_engine(
-                "sqlite://", creator=self._sqlite, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT"
-            )
-            self._connection = engine.connect()
+            self._connection = self.store.connect()
         return self._connection
 
     def _adopt(self) -> None:
-        """Let a forked child open the file anew; books in memory, and a connection still in use, stay the parent's."""
-        if self.path is None or self._connection is not None:
+        """Let a forked child connect anew; books in memory, and a connection still in use, stay the parent's."""
+        if self.store.place is None or self._connection is not None:
             raise LedgerError(
                 "the ledger belongs to the process that forked this one",
                 rule="books in memory, and a connection in use, do not cross a fork",
@@ -127,42 +147,38 @@ class Books:
             )
         self._pid = os.getpid()
 
-    def _sqlite(self) -> sqlite3.Connection:
-        """Open SQLite's own connection, in autocommit: transactions are begun by name."""
-        name = ":memory:" if self.path is None else f"{self.path.as_uri()}?{_URI[self.mode]}"
-        connection = sqlite3.connect(
-            name, timeout=self._timeout_s, uri=True, isolation_level=None, check_same_thread=False
-        )
-        connection.execute("PRAGMA synchronous=FULL")
-        return connection
-
     def _disconnect(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection, if there is one; one that was lost needs no closing."""
         if self._connection is not None:
-            self._connection.close()
+            with suppress(sa.exc.DBAPIError):
+                self._connection.close()
             self._connection = None
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Tell SQLite's failures as ledger errors."""
+        """Tell the database's failures as ledger errors."""
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise self._explain(error.orig) from error
-
-    def _explain(self, cause: BaseException | None) -> LedgerError:
-        """Say which rule a failure of SQLite broke."""
-        where = "in memory" if self.path is None else str(self.path)
-        code = getattr(cause, "sqlite_errorname", "")
-        for prefix, what, rule, next_step in _FAILURES:
-            if code.startswith(prefix):
-                return LedgerError(what, rule=rule, got=f"{where} ({cause})", next_step=next_step)
-        return LedgerError("the ledger failed", rule="SQLite must accept every entry", got=f"{where} ({cause})")
+            told = self.store.explain(error)
+        except sa.exc.NoResultFound:
+            told = LedgerError(
+                "the ledger is damaged",
+                rule="terms and totals have one row each",
+                got=self.store.place or "in memory",
+                next_step="restore it from a copy; what it had charged stays spent",
+            )
+        else:
+            return
+        raise told  # without the driver's error behind it: a traceback must not show a password
 
     def rest(self) -> None:
         """Close the connection before a fork, unless it is in the middle of a transaction of this very thread."""
         with self._lock:
-            if self.path is not None and self._connection is not None and not _in_transaction(self._connection):
+            connection = self._connection
+            if self.store.place is None or connection is None or self._pid != os.getpid():
+                return
+            if connection.invalidated or not self.store.in_transaction(connection):
                 self._disconnect()
 
     def wake_in_child(self) -> None:
@@ -170,14 +186,7 @@ class Books:
         self._lock = threading.RLock()
 
 
-_URI: Final[dict[Mode, str]] = {"rw": "mode=rw", "ro": "mode=ro", "immutable": "mode=ro&immutable=1"}
 _BOOKS: Final[weakref.WeakSet[Books]] = weakref.WeakSet()
-
-
-def _in_transaction(connection: sa.Connection) -> bool:
-    """Whether SQLite is inside a transaction now (it may have rolled back by itself)."""
-    inner = connection.connection.dbapi_connection
-    return isinstance(inner, sqlite3.Connection) and inner.in_transaction
 
 
 def _before_fork() -> None:

@@ -6,6 +6,7 @@ Losses are whole farthings of the ledger's one additive currency; measurements a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from farthing.errors import InvalidBudget, LedgerError, LedgerMismatch
@@ -150,6 +151,13 @@ class Entry:
         pid: the process that reserved.
         host: the machine that reserved.
         alive: whether that process still runs, as well as this machine can tell; None when closed or unknown.
+        who: the analyst's name as it was given, or the operating system's user; "" in entries of format 1.
+        target: the accuracy that was asked, as people read it; "" where the label says it.
+        allotment: the allotment it draws on, or None.
+        partition: the partition of the data that was asked, or None.
+        part: the part of it, or None.
+        clock_behind: by how much the clock was behind the ledger's latest moment, which was then written instead.
+        hash: the newest link of the chain that is about this entry.
     """
 
     id: int
@@ -166,8 +174,54 @@ class Entry:
     pid: int
     host: str
     alive: bool | None
+    who: str = ""
+    target: str = ""
+    allotment: str | None = None
+    partition: str | None = None
+    part: str | None = None
+    clock_behind: timedelta = timedelta(0)
+    hash: str = ""
 
     @property
     def charged(self) -> int:
         """Farthings that this entry takes from the budget now."""
         return self.reserved if self.settled is None else self.settled
+
+
+@dataclass(frozen=True, slots=True)
+class Allotment:
+    """A share of the budget that the owner gave to an analyst or a project.
+
+    Attributes:
+        name: whose it is.
+        share: the most farthings that may be charged to it.
+        spent: farthings charged to it.
+        total_left: what is left of the whole budget, which every allotment draws on.
+    """
+
+    name: str
+    share: int
+    spent: int
+    total_left: int
+
+    @property
+    def left(self) -> int:
+        """Farthings that may still be charged to it: no more than the whole budget has left.
+
+        >>> Allotment("alice", share=50, spent=20, total_left=10).left
+        10
+        """
+        return min(self.share - self.spent, self.total_left)
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What `verify` found good: note it, and later see that nothing before it was rewritten.
+
+    Attributes:
+        records: how many records the chain has.
+        head: the hash of the last one.
+    """
+
+    records: int
+    head: str

@@ -7,11 +7,8 @@ processes may create the same ledger at once, and a crash leaves no half of one.
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
-import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,31 +16,109 @@ import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger.books import Books
-from farthing.ledger.entry import Terms
-from farthing.ledger.tables import APPEND_ONLY, FORMAT, META, TERMS, TOTALS
+from farthing.ledger.migrating import migrate
+from farthing.ledger.postgres import Postgres, is_url
+from farthing.ledger.shaping import APPLICATION_ID, FORMATS, Header, build, header, refuse_format
+from farthing.ledger.sqlite import Sqlite
+from farthing.ledger.tables import FORMAT, TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-APPLICATION_ID: Final = 0x66726468
-"""Marks a SQLite database as a ledger ("frdh")."""
+    from farthing.ledger.entry import Terms
+    from farthing.ledger.sqlite import Mode
 
 _SIDE_FILES: Final = ("-wal", "-journal")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What is fixed in a ledger.
+def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Books, Header]:
+    """Open the ledger at a path or URL to write it, making it if there is none; None keeps the books in memory."""
+    if path is None:
+        books = Books(Sqlite(None, timeout_s=timeout_s))
+        with books.building() as connection:
+            build(connection, terms)
+            return books, header(connection, "memory")
+    if is_url(path):
+        return _served(Postgres.of(str(path), timeout_s=timeout_s), terms)
+    place = located(path)
+    if not place.exists():
+        create(place, terms)
+    reader, found = inspected(place, timeout_s)
+    reader.close()
+    found.terms.require(terms)
+    require_writable(place)
+    books = Books(Sqlite(place, timeout_s=timeout_s))
+    with books.reading() as connection:
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    if version < FORMAT:
+        with books.building() as connection:
+            migrate(connection)
+    return books, found
 
-    Attributes:
-        terms: the promise it keeps.
-        identity: tells it apart from every other ledger.
-        hash_key: 64 random bits, a salt for engines.
-    """
 
-    terms: Terms
-    identity: str
-    hash_key: int
+def looked_at(path: str | Path, timeout_s: float) -> tuple[Books, Header]:
+    """Open an existing ledger, at a path or URL, without being able to change it."""
+    if is_url(path):
+        return _served(Postgres.of(str(path), writable=False, timeout_s=timeout_s), None)
+    return inspected(located(path), timeout_s)
+
+
+def _served(store: Postgres, terms: Terms | None) -> tuple[Books, Header]:
+    """Open a ledger on a server; make it if there is none and terms are given."""
+    books = Books(store)
+    try:
+        with books.reading() as connection:
+            found = _header_on(connection, store)
+        if found is None:
+            found = _made_on(books, store, terms)
+        if terms is not None:
+            found.terms.require(terms)
+    except BaseException:
+        books.close()
+        raise
+    return books, found
+
+
+def _made_on(books: Books, store: Postgres, terms: Terms | None) -> Header:
+    """Make a ledger in its schema, whole or not at all; take the one of another process that was first."""
+    if terms is None:
+        raise LedgerError(
+            "there is no ledger here",
+            rule="the schema must hold one",
+            got=store.place,
+            next_step="check the URL, or ask first",
+        )
+    with books.building() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {store.schema}")
+        found = _header_on(connection, store)
+        if found is None:
+            build(connection, terms)
+            found = header(connection, store.place)
+    return found
+
+
+def _header_on(connection: sa.Connection, store: Postgres) -> Header | None:
+    """Read the header of a ledger on a server; None when its schema is empty."""
+    tables = set(sa.inspect(connection).get_table_names(schema=store.schema))
+    if not tables:
+        return None
+    if not {FORMATS.name, TERMS.name} <= tables:
+        raise LedgerError(
+            "this schema is not a ledger",
+            rule="a ledger has a schema of its own",
+            got=store.place,
+            next_step="name another: ?schema=NAME",
+        )
+    version = connection.execute(sa.select(FORMATS.c.version)).scalar_one()
+    refuse_format(version, store.place)
+    if version < FORMAT:
+        raise LedgerError(
+            "the ledger's format was damaged",
+            rule="books on PostgreSQL began with format 2",
+            got=f"{store.place} (format {version})",
+            next_step="restore it from a copy; what it had charged stays spent",
+        )
+    return header(connection, store.place)
 
 
 def located(path: str | Path) -> Path:
@@ -76,9 +151,9 @@ def create(path: Path, terms: Terms) -> None:
     _refuse_leftovers(path)
     try:
         with _draft(path) as draft:
-            books = Books(draft)
+            books = Books(Sqlite(draft))
             try:
-                build(books, terms)
+                _fill(books, terms)
             finally:
                 books.close()
             os.link(draft, path)
@@ -94,53 +169,12 @@ def create(path: Path, terms: Terms) -> None:
         ) from error
 
 
-def build(books: Books, terms: Terms) -> None:
-    """Write an empty ledger's tables and terms into an empty database."""
-    books.use_write_ahead_log()
-    with books.writing() as connection:
-        connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
-        connection.exec_driver_sql(f"PRAGMA user_version={FORMAT}")
-        for table in META.sorted_tables:
-            connection.execute(sa.schema.CreateTable(table))
-        for table in APPEND_ONLY:
-            for action in ("UPDATE", "DELETE"):
-                connection.exec_driver_sql(
-                    f"CREATE TRIGGER {table.name}_refuse_{action.lower()} BEFORE {action} ON {table.name} "
-                    f"BEGIN SELECT RAISE(ABORT, 'entries are only ever added'); END"
-                )
-        connection.execute(sa.insert(TOTALS).values(only=1, spent=0))
-        connection.execute(
-            sa.insert(TERMS).values(
-                only=1,
-                identity=secrets.token_hex(16),
-                hash_key=secrets.token_bytes(8),
-                currency=terms.currency,
-                budget=terms.budget,
-                delta=str(terms.delta),
-                keys_delta=str(terms.keys_delta),
-                unit=terms.unit,
-                description=terms.description,
-                made_at=time.time_ns() // 1000,
-            )
-        )
-
-
-def header(books: Books) -> Header:
-    """Read what is fixed in a ledger, or say why it is none."""
-    with books.reading() as connection:
-        application_id = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        _refuse_others(application_id, version, books.path)
-        row = connection.execute(sa.select(TERMS)).one()
-    terms = Terms(
-        currency=row.currency,
-        budget=row.budget,
-        delta=int(row.delta),
-        keys_delta=int(row.keys_delta),
-        unit=row.unit,
-        description=row.description,
-    )
-    return Header(terms, row.identity, int.from_bytes(row.hash_key))
+def _fill(books: Books, terms: Terms) -> None:
+    """Write an empty ledger into an empty file; readers will go on while one process writes (WAL)."""
+    with books.outside() as connection:
+        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    with books.building() as connection:
+        build(connection, terms)
 
 
 def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
@@ -158,22 +192,28 @@ def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
             next_step="restore it from a copy; delete it only if it never was a ledger",
         )
     try:
-        return _read(Books(path, mode="ro", timeout_s=timeout_s), path)
+        return _read(path, "ro", timeout_s)
     except LedgerError:
         if os.access(path.parent, os.W_OK, effective_ids=_EFFECTIVE) or _leftovers(path):
             raise
     # In a folder where SQLite may not keep its lock file, a ledger that was closed can be read as it lies.
-    return _read(Books(path, mode="immutable", timeout_s=timeout_s), path)
+    return _read(path, "immutable", timeout_s)
 
 
-def _read(books: Books, path: Path) -> tuple[Books, Header]:
-    """Read a ledger's header and size, and close the books on any error."""
+def _read(path: Path, mode: Mode, timeout_s: float) -> tuple[Books, Header]:
+    """Open a file to look at it; one of an older format as a copy in memory, carried over to ours."""
+    books = Books(Sqlite(path, mode, timeout_s))
     try:
-        found = header(books)
+        with books.reading() as connection:
+            version = _format_of(connection, path)
+            found = header(connection, path)
         _refuse_cut_off(books, path)
     except BaseException:
         books.close()
         raise
+    if version < FORMAT:
+        books.close()
+        books = Books(Sqlite(path, "carried", timeout_s))
     return books, found
 
 
@@ -207,8 +247,10 @@ def require_writable(path: Path) -> None:
 _EFFECTIVE: Final = os.access in os.supports_effective_ids
 
 
-def _refuse_others(application_id: int, version: int, path: Path | None) -> None:
-    """Refuse databases that are not ledgers, and ledgers from the future."""
+def _format_of(connection: sa.Connection, path: Path) -> int:
+    """Return the format of a ledger file; refuse databases that are not ledgers, and ledgers from the future."""
+    application_id = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
+    version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
     if application_id != APPLICATION_ID:
         raise LedgerError(
             "this file is not a ledger",
@@ -216,13 +258,8 @@ def _refuse_others(application_id: int, version: int, path: Path | None) -> None
             got=f"{path} (another SQLite database)",
             next_step="name another file",
         )
-    if version > FORMAT:
-        raise LedgerError(
-            "the ledger is from a newer version of farthing",
-            rule=f"this version reads formats up to {FORMAT}",
-            got=f"{path} (format {version})",
-            next_step="upgrade farthing",
-        )
+    refuse_format(version, path)
+    return version
 
 
 def _leftovers(path: Path) -> list[Path]:

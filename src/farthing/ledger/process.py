@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
 from dataclasses import dataclass
@@ -49,6 +50,15 @@ def this_process() -> Process:
     True
     """
     return _process(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def user() -> str:
+    """Return the name of the operating system's user, or its number where it has no name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 @lru_cache(maxsize=1)

@@ -1,13 +1,15 @@
-"""Rows in and out of the tables."""
+"""Rows in and out of the tables, each record linked to the one before it."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from farthing.errors import LedgerError
 from farthing.ledger import tables
+from farthing.ledger.chain import Tip, link
 from farthing.ledger.entry import Entry, State, Stored
 from farthing.ledger.process import Process, this_process
 
@@ -22,32 +24,75 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class Reservation(TypedDict):
     """What a reservation writes down, apart from who made it and when."""
 
+    id: int
     question: str
     reserved: int
     exclusive: bool
     version: int
     label: str
+    target: str
     request: str | None
+    allotment: str
+    partition: str
+    part: str
 
 
-def add_reservation(connection: sa.Connection, reservation: Reservation) -> int:
-    """Book a reservation for this process, and return its number."""
-    maker = this_process()
-    row = {**reservation, "opened_at": _now(), "pid": maker.pid, "host": maker.host, "started": maker.started}
-    key = cast("tuple[int]", connection.execute(tables.RESERVE, row).inserted_primary_key)
-    connection.execute(tables.OPENED, {"question": reservation["question"], "reservation": key[0]})
-    if reservation["reserved"]:
-        connection.execute(tables.ADD_SPENT, {"change": reservation["reserved"]})
-    return key[0]
+class Act(TypedDict):
+    """What the owner did, or a newer version of farthing."""
+
+    kind: str
+    name: str
+    amount: int
+    digest: str
 
 
-def add_settlement(connection: sa.Connection, number: int, state: State, amount: int) -> None:
-    """Write what became of a reservation."""
-    row = {"reservation": number, "state": state, "amount": amount, "closed_at": _now()}
-    connection.execute(tables.CLOSE, row)
+def tip_of(row: Any) -> Tip:
+    """Return the end of the chain from a row that has the totals."""
+    return Tip(row.records, row.head, row.clock)
 
 
-def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | None], bytes]) -> None:
+def append(connection: sa.Connection, insert: sa.Insert, row: dict[str, Any], tip: Tip) -> Tip:
+    """Write one record behind the tip of the chain, and return the new tip; the caller writes that to the totals."""
+    number = tip.records + 1
+    row["seq"] = number
+    row["hash"] = link(tip.head, insert.table.name, row)
+    connection.execute(insert, row)
+    return Tip(number, row["hash"], tip.clock)
+
+
+def add_reservation(connection: sa.Connection, reservation: Reservation, who: str, tip: Tip) -> Tip:
+    """Book a reservation for this process."""
+    maker, (moment, behind) = this_process(), tip.stamp(_now())
+    row = {**reservation, "who": who, "opened_at": moment, "behind": behind,
+           "pid": maker.pid, "host": maker.host, "started": maker.started}  # fmt: skip
+    tip = append(connection, tables.RESERVE, row, tip._replace(clock=moment))
+    connection.execute(tables.OPENED, {"question": reservation["question"], "reservation": reservation["id"]})
+    return tip
+
+
+def add_settlement(
+    connection: sa.Connection, number: int, state: State, amount: int, *, stored: Stored | None, who: str, tip: Tip
+) -> Tip:
+    """Write what became of a reservation, and which measurement it stored."""
+    moment, behind = tip.stamp(_now())
+    row = {"reservation": number, "state": state, "amount": amount, "who": who, "closed_at": moment, "behind": behind}
+    row |= {"stored": 0, "digest": ""} if stored is None else {"stored": stored.version, "digest": digest(stored.blob)}
+    return append(connection, tables.CLOSE, row, tip._replace(clock=moment))
+
+
+def add_act(connection: sa.Connection, act: Act, who: str, tip: Tip) -> Tip:
+    """Write what the owner did."""
+    moment, behind = tip.stamp(_now())
+    row = {**act, "who": who, "done_at": moment, "behind": behind}
+    return append(connection, tables.ACT, row, tip._replace(clock=moment))
+
+
+def advance(connection: sa.Connection, tip: Tip, change: int) -> None:
+    """Write the end of the chain, and by how much the total changes."""
+    connection.execute(tables.ADVANCE, {"change": change, **tip._asdict()})
+
+
+def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | None], bytes]) -> Stored:
     """Replace a question's measurement by its merge with what was measured."""
     stored = load(connection, question)
     blob = merge(None if stored is None else stored.blob)
@@ -55,8 +100,9 @@ def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | N
         raise LedgerError("a merge must return bytes", rule="measurements are bytes", got=type(blob).__name__)
     if stored is None:
         connection.execute(tables.STORE, {"question": question, "version": 1, "blob": blob})
-    else:
-        connection.execute(tables.SHARPEN, {"key": question, "next": stored.version + 1, "bytes": blob})
+        return Stored(1, blob)
+    connection.execute(tables.SHARPEN, {"key": question, "next": stored.version + 1, "bytes": blob})
+    return Stored(stored.version + 1, blob)
 
 
 def load(connection: sa.Connection, question: str) -> Stored | None:
@@ -65,31 +111,43 @@ def load(connection: sa.Connection, question: str) -> Stored | None:
     return None if row is None else Stored(row.version, row.blob)
 
 
-def entry(row: Any) -> Entry:
-    """Read an entry from a row of the history."""
+def digest(blob: bytes) -> str:
+    """Return a measurement's SHA-256."""
+    return hashlib.sha256(blob).hexdigest()
+
+
+def entry(row: Any, prefix: str) -> Entry:
+    """Read an entry from a row of the history; the prefix that marks a part's questions is left out."""
     return Entry(
         id=row.id,
         request=row.request,
-        question=row.question,
+        question=row.question.removeprefix(prefix),
         label=row.label,
         reserved=row.reserved,
         settled=row.amount,
         state=row.state or "open",
         exclusive=row.exclusive,
         version=row.version,
-        opened_at=_moment(row.opened_at),
-        closed_at=None if row.closed_at is None else _moment(row.closed_at),
+        opened_at=moment(row.opened_at),
+        closed_at=None if row.closed_at is None else moment(row.closed_at),
         pid=row.pid,
         host=row.host,
         alive=Process(row.pid, row.host, row.started).alive() if row.state is None else None,
+        who=row.who,
+        target=row.target,
+        allotment=row.allotment or None,
+        partition=row.partition or None,
+        part=row.part if row.partition else None,
+        clock_behind=timedelta(microseconds=max(row.behind, row.closed_behind or 0)),
+        hash=row.closed_hash or row.hash,
     )
+
+
+def moment(microseconds: int) -> datetime:
+    """Return a moment, exactly."""
+    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def _now() -> int:
     """Return microseconds since 1970, UTC."""
     return time.time_ns() // 1000
-
-
-def _moment(microseconds: int) -> datetime:
-    """Return a moment, exactly."""
-    return _EPOCH + timedelta(microseconds=microseconds)

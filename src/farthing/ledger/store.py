@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-import operator
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
-from farthing.errors import BudgetExceeded, LedgerError
-from farthing.ledger import tables
-from farthing.ledger.books import Books
-from farthing.ledger.checking import check
-from farthing.ledger.entry import Entry, Receipt, Stored, Terms
-from farthing.ledger.opening import build, create, header, inspected, located, require_writable
-from farthing.ledger.rows import Reservation, add_reservation, add_settlement, entry, load, sharpen
+from farthing.errors import LedgerError
+from farthing.ledger import rows, rules, tables
+from farthing.ledger.accounts import Scope, allot, charge, purses
+from farthing.ledger.checking import require_good
+from farthing.ledger.entry import Allotment, Receipt, Seal
+from farthing.ledger.opening import looked_at, opened
+from farthing.ledger.process import user
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from fractions import Fraction
     from pathlib import Path
 
-    from farthing.ledger.entry import State
-    from farthing.ledger.opening import Header
+    from farthing.ledger.accounts import Purse
+    from farthing.ledger.books import Books
+    from farthing.ledger.entry import Entry, Stored, Terms
+    from farthing.ledger.shaping import Header
+
+_PAGE = 1000
 
 
 class Ledger:
-    """Books of one privacy budget, in a file that processes share, or in memory.
+    """Books of one privacy budget, in a file or a PostgreSQL database that processes share, or in memory.
 
     Open them with `Ledger.open` (or `Ledger.inspect` to look only); close them with `close` or a `with` block.
+    `part` gives a handle with the same interface for one part of a partition of the data.
 
     Guarantee: at any time, crashes included, the losses of all measurements whose receipts this ledger gave sum to at
         most `spent`, and `spent` never passes `terms.budget`.
-    Proof: docs/proofs/ledger.store.md; that such a sum may be adaptive is the filter's theorem, in `farthing.privacy`.
+    Proof: docs/proofs/ledger.store.md, and docs/proofs/ledger.parts.md for parts, where "sum" reads "for each unit";
+        that such a sum may be adaptive is the filter's theorem, in `farthing.privacy`.
     Assumes: noise is drawn only after `reserve` returned a receipt that is not `repeated`; the caller's `increase`,
         `fresh` and settled amounts are prices as `reserve` and `settle` define them; the file is not rolled back to an
         older copy; the disk keeps what it has synced.
     Rounds: nothing; farthings are whole, and callers round them up.
 
+    >>> from farthing.ledger.entry import Terms
     >>> terms = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
     >>> with Ledger.open(None, terms) as ledger:
     ...     receipt = ledger.reserve(increase=60, fresh=60, question="q", version=0, label="COUNT(*)")
@@ -45,41 +54,117 @@ class Ledger:
     (60, 25, 75, Stored(version=1, blob=b'released'))
     """
 
-    def __init__(self, books: Books, header: Header) -> None:
+    def __init__(
+        self, books: Books, header: Header, *, scope: Scope | None = None, who: str | None = None, owns: bool = True
+    ) -> None:
         self._books = books
         self._header = header
+        self._scope = scope or Scope()
+        self.allotment = self._scope.allotment or None
+        self._who = user() if who is None else rules.text("who", who)
+        self._owns = owns
 
     @classmethod
-    def open(cls, path: str | Path | None, terms: Terms, *, timeout_s: float = 30.0) -> Self:
-        """Open the ledger at a path, making it if there is none; None keeps the books in memory.
+    def open(
+        cls,
+        path: str | Path | None,
+        terms: Terms,
+        *,
+        timeout_s: float = 30.0,
+        allotment: str | None = None,
+        who: str | None = None,
+    ) -> Self:
+        """Open the ledger at a path or URL, making it if there is none; None keeps the books in memory.
 
         Args:
-            path: the ledger's file, in a folder that exists, or None.
+            path: the ledger's file, in a folder that exists; or "postgresql+psycopg://USER@HOST:5432/DATABASE", with
+                "?schema=NAME" for a schema other than "farthing"; or None.
             terms: the promise. A ledger that was made with others is refused, whatever it holds.
             timeout_s: how long to wait for another writer, in seconds.
+            allotment: the allotment that reservations draw on unless they name another.
+            who: the analyst's name in the history; by default the operating system's user.
 
         Raises:
             LedgerMismatch: the ledger was made with other terms.
-            LedgerError: the file is no ledger, or cannot be read and written. It is not changed.
+            LedgerError: the place holds no ledger, or cannot be read and written, or there is no such allotment.
+                It is not changed.
         """
-        if path is None:
-            books = Books(None, timeout_s=timeout_s)
-            build(books, terms)
-            return cls(books, header(books))
-        place = located(path)
-        if not place.exists():
-            create(place, terms)
-        reader, found = inspected(place, timeout_s)
-        reader.close()
-        found.terms.require(terms)
-        require_writable(place)
-        books = Books(place, timeout_s=timeout_s)
-        return cls(books, header(books))
+        scope = Scope("" if allotment is None else rules.text("allotment", allotment))
+        ledger = cls(*opened(path, terms, timeout_s), scope=scope, who=who)
+        try:
+            ledger._found()
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
 
     @classmethod
     def inspect(cls, path: str | Path, *, timeout_s: float = 30.0) -> Self:
         """Open an existing ledger to look at it, whatever its terms; charging it is refused."""
-        return cls(*inspected(located(path), timeout_s))
+        return cls(*looked_at(path, timeout_s))
+
+    def part(self, *, partition: str, name: str) -> Ledger:
+        """Return a handle for one part of a partition of the data: what all parts are charged is their maximum.
+
+        It has the interface of a ledger. Its `spent` is the part's own; its `remaining` is what may still be reserved
+        in it; its questions, measurements and history are its own. Closing it leaves this ledger open.
+
+        Args:
+            partition: the identity of the partition; every part of it passes the same.
+            name: which part.
+
+        Guarantee: for every privacy unit, the losses of all measurements whose receipts this ledger gave sum to at most
+            the ledger's `spent`.
+        Proof: docs/proofs/ledger.parts.md.
+        Assumes: each unit is in at most one part of the partition, decided before and apart from every answer.
+        Rounds: nothing.
+
+        >>> from farthing.ledger.entry import Terms
+        >>> terms = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
+        >>> ledger = Ledger.open(None, terms)
+        >>> parts = [ledger.part(partition="region", name=name) for name in ("EU", "US")]
+        >>> asks = [part.reserve(increase=60, fresh=60, question="q", version=0, label="COUNT(*)") for part in parts]
+        >>> (ledger.spent, parts[0].spent, parts[0].remaining)
+        (60, 60, 40)
+        """
+        if self._scope.partition:
+            raise LedgerError("a part has no parts", rule="one partition at a time", next_step="use the whole ledger")
+        scope = Scope(self._scope.allotment, rules.text("partition", partition), rules.text("name", name, empty=True))
+        return Ledger(self._books, self._header, scope=scope, who=self._who, owns=False)
+
+    def allot(self, name: str, share: int | Fraction | rules.Priced) -> None:
+        """Give an analyst or a project a share of the budget, or change it; the owner's act.
+
+        Shares may add up to more than the budget: all of them draw on the one total, which nobody can pass, alone or
+        together. To raise one every month on data that do not change promises nothing; nothing here does so by itself.
+
+        Args:
+            name: whose share it is.
+            share: the most that may ever be charged to it: farthings, a fraction of the budget (rounded down), or a
+                loss in the ledger's currency.
+
+        Raises:
+            LedgerError: more than is left, or less than was already spent of it; the share stays as it was.
+
+        >>> from farthing.ledger.entry import Terms
+        >>> terms = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
+        >>> ledger = Ledger.open(None, terms)
+        >>> ledger.allot("alice", 20)
+        >>> _ = ledger.reserve(increase=8, fresh=8, question="q", version=0, label="COUNT(*)", allotment="alice")
+        >>> ledger.allotments["alice"].left
+        12
+        """
+        name, farthings = rules.text("name", name), rules.share_of(self.terms, share)
+        with self._books.writing() as connection:
+            allot(connection, self.terms.budget, name, farthings, self._who)
+
+    @property
+    def allotments(self) -> dict[str, Allotment]:
+        """Every allotment, by name."""
+        with self._books.reading() as connection:
+            left = self.terms.budget - connection.execute(sa.select(tables.TOTALS.c.spent)).scalar_one()
+            held = connection.execute(tables.SHARES).all()
+        return {row.allotment: Allotment(row.allotment, row.share, row.spent, left) for row in held}
 
     @property
     def terms(self) -> Terms:
@@ -87,9 +172,9 @@ class Ledger:
         return self._header.terms
 
     @property
-    def path(self) -> Path | None:
-        """Where the file is; None for books in memory."""
-        return self._books.path
+    def path(self) -> Path | str | None:
+        """Where the file is, or the URL without its secrets; None for books in memory."""
+        return self._books.store.place
 
     @property
     def identity(self) -> str:
@@ -103,33 +188,72 @@ class Ledger:
 
     @property
     def spent(self) -> int:
-        """Farthings charged: settled, open and failed. Takes the same time however many entries there are."""
-        with self._books.reading() as connection:
-            return int(connection.execute(sa.select(tables.TOTALS.c.spent)).scalar_one())
+        """Farthings charged: settled, open and failed; of a part its own. The same time however many entries."""
+        whole = self._found()[0]
+        return whole.own if self._scope.partition else whole.spent
 
     @property
     def remaining(self) -> int:
-        """Farthings that may still be reserved."""
-        return self.terms.budget - self.spent
+        """Farthings that may still be reserved here: of the budget, and of the allotment if there is one."""
+        return min(purse.room for purse in self._found())
+
+    @property
+    def seal(self) -> Seal:
+        """The end of the hash chain; noted elsewhere, `verify` tells later that nothing was rewritten."""
+        with self._books.reading() as connection:
+            row = connection.execute(sa.select(tables.TOTALS)).one()
+        return Seal(row.records, row.head)
 
     @property
     def open_reservations(self) -> list[Entry]:
         """Reservations neither settled nor failed, newest first: work under way, or what a dead process left."""
         with self._books.reading() as connection:
-            return [entry(row) for row in connection.execute(tables.OPEN)]
+            return [self._entry(row) for row in connection.execute(self._mine(tables.OPEN))]
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """Return the entries, newest first: all, or the last `limit`."""
         with self._books.reading() as connection:
-            return [entry(row) for row in connection.execute(tables.HISTORY.limit(limit))]
+            return [self._entry(row) for row in connection.execute(self._mine(tables.HISTORY).limit(limit))]
+
+    def entries(self) -> Iterator[Entry]:
+        """Give the entries, oldest first, without ever holding all of them or keeping others from the ledger."""
+        last, page = 0, [0]
+        while page:
+            with self._books.reading() as connection:
+                found = connection.execute(self._mine(tables.PAGE).limit(_PAGE), {"after": last}).all()
+            page = [row.id for row in found]
+            yield from map(self._entry, found)
+            last = max(page, default=last)
+
+    def acts(self) -> list[dict[str, Any]]:
+        """Return what the owner did, oldest first: shares that were allotted, and formats that were carried over."""
+        with self._books.reading() as connection:
+            return [dict(row) for row in connection.execute(tables.ACTED).mappings()]
 
     def load(self, question: str) -> Stored | None:
         """Return what was released for a question, or None. It is public: reading it is free."""
         with self._books.reading() as connection:
-            return load(connection, question)
+            return rows.load(connection, self._scope.question(question))
+
+    def stored(self, prefix: str) -> list[str]:
+        """Return the questions that begin so and have a stored measurement, in order: what was released is public."""
+        first = self._scope.question(rules.text("prefix", prefix))
+        with self._books.reading() as connection:
+            bounds = {"first": first, "end": first + chr(sys.maxunicode)}
+            found = connection.execute(tables.BEGINNING, bounds).scalars()
+            return [question.removeprefix(self._scope.prefix) for question in found]
 
     def reserve(
-        self, *, increase: int, fresh: int, question: str, version: int, label: str, request: str | None = None
+        self,
+        *,
+        increase: int,
+        fresh: int,
+        question: str,
+        version: int,
+        label: str,
+        request: str | None = None,
+        target: str = "",
+        allotment: str | None = None,
     ) -> Receipt:
         """Charge a question's worst price, durably, before any noise is drawn.
 
@@ -144,12 +268,15 @@ class Ledger:
             label: the question as people read it.
             request: a unique id of this ask. Reserving it again charges nothing and returns the same receipt, marked
                 `repeated`.
+            target: the accuracy that was asked, as people read it.
+            allotment: whose share it draws on, besides the whole budget; by default the one the ledger was opened with.
 
         Returns:
             The receipt; its `exclusive` tells which price was charged, and so which price to settle.
 
         Raises:
-            BudgetExceeded: it would pass the budget. Nothing was charged; a smaller one may still fit.
+            BudgetExceeded: it would pass the budget, or the allotment's share. Nothing was charged; a smaller one
+                may still fit.
 
         Guarantee: the prices charged for a question sum to at least Q of all its measurements, released or not, stored
             or lost; Q(t) is the sum of the K largest c_i^2 t_i.
@@ -158,28 +285,29 @@ class Ledger:
             at most `fresh`, whichever the stops turn out to be.
         Rounds: nothing.
         """
-        increase, fresh, version = _whole("increase", increase), _whole("fresh", fresh), _whole("version", version)
-        question, label = _text("question", question), _text("label", label)
-        request = None if request is None else _text("request", request)
-        if fresh < increase:
-            raise LedgerError(
-                "the prices contradict each other",
-                rule="new measurements alone never cost less than what they add (Q is subadditive)",
-                got=f"increase {increase}, fresh {fresh}",
-                next_step="price the question again",
-            )
+        scope = self._scope if allotment is None else replace(self._scope, allotment=rules.text("allotment", allotment))
+        question = scope.question(rules.text("question", question))
+        asked = rules.asked(increase=increase, fresh=fresh, question=question, version=version)
+        label = rules.text("label", label)
+        request = None if request is None else rules.text("request", request)
         with self._books.writing() as connection:
-            if request is not None and (row := connection.execute(tables.BY_REQUEST, {"request": request}).first()):
-                return self._again(row, increase, fresh, question, version)
-            standing = connection.execute(tables.STANDING, {"question": question}).one()
-            exclusive = standing.version == version and not standing.others
-            amount = increase if exclusive else fresh
-            self._require_room(standing.spent, amount)
-            reservation = Reservation(
-                question=question, reserved=amount, exclusive=exclusive, version=version, label=label, request=request
-            )
-            number = add_reservation(connection, reservation)
-        return Receipt(number, self.identity, amount, question, version, exclusive)
+            facts = {"question": asked.question, "request": request}
+            standing = connection.execute(tables.STANDING, facts).one()
+            if standing.before is not None:
+                row = connection.execute(tables.STATE_OF, {"id": standing.before}).one()
+                return rules.again(row, asked, scope.allotment, self.identity)
+            exclusive = standing.version == asked.version and not standing.others
+            amount = asked.increase if exclusive else asked.fresh
+            found = purses(connection, scope, self.terms.budget, standing.spent)
+            rules.require_room(found, amount)
+            reservation = rows.Reservation(
+                id=standing.last + 1, question=asked.question, reserved=amount, exclusive=exclusive,
+                version=asked.version, label=label, target=target, request=request, allotment=scope.allotment,
+                partition=scope.partition, part=scope.part,
+            )  # fmt: skip
+            tip = rows.add_reservation(connection, reservation, self._who, rows.tip_of(standing))
+            rows.advance(connection, tip, charge(connection, scope, found, amount))
+        return Receipt(standing.last + 1, self.identity, amount, asked.question, asked.version, exclusive)
 
     def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:
         """Lower a reservation to what was used, and store what was measured, in one transaction.
@@ -196,36 +324,16 @@ class Ledger:
             LedgerError: the receipt is another ledger's or closed, or the amount is out of range. The reservation stays
                 as it was.
         """
-        amount = _whole("amount", amount)
-        if amount > receipt.reserved:
-            raise LedgerError(
-                "more was used than reserved",
-                rule="settling may lower a charge, never raise it",
-                got=f"{amount} farthings of {receipt.reserved}",
-                next_step="stop measuring at what was reserved",
-            )
-        if merge is None and amount > 0 and receipt.exclusive and receipt.version > 0:
-            raise LedgerError(
-                "a measurement would be forgotten",
-                rule="what was measured at the price of an increase is stored",
-                got="no merge",
-                next_step="pass a merge, or reserve with increase = fresh",
-            )
+        amount = rules.used(receipt, amount, stores=merge is not None)
         with self._books.writing() as connection:
-            state = self._state(connection, receipt)
-            if state != "open":
-                raise LedgerError(
-                    f"the reservation is already {state}",
-                    rule="a reservation is closed once",
-                    got=f"entry {receipt.id}",
-                    next_step="reserve again before measuring again",
-                )
-            if merge is not None:
-                sharpen(connection, receipt.question, merge)
-            add_settlement(connection, receipt.id, "settled", amount)
+            row = rules.reserved(connection, receipt, self.identity)
+            rules.require_open(row)
+            stored = None if merge is None else rows.sharpen(connection, receipt.question, merge)
+            tip = rows.add_settlement(
+                connection, receipt.id, "settled", amount, stored=stored, who=self._who, tip=rows.tip_of(row)
+            )
             connection.execute(tables.SETTLED, {"question": receipt.question, "id": receipt.id})
-            if amount != receipt.reserved:
-                connection.execute(tables.ADD_SPENT, {"change": amount - receipt.reserved})
+            rows.advance(connection, tip, self._given_back(connection, row, amount - receipt.reserved))
 
     def fail(self, receipt: Receipt) -> None:
         """Close a reservation whose measurement went wrong. There is no refund: it stays charged whole.
@@ -234,28 +342,33 @@ class Ledger:
         What is closed already stays as it is: this may be called on every way out.
         """
         with self._books.writing() as connection:
-            if self._state(connection, receipt) == "open":
-                add_settlement(connection, receipt.id, "failed", receipt.reserved)
+            row = rules.reserved(connection, receipt, self.identity)
+            if row.state is None:
+                tip = rows.add_settlement(
+                    connection, receipt.id, "failed", receipt.reserved, stored=None, who=self._who, tip=rows.tip_of(row)
+                )
+                rows.advance(connection, tip, 0)
 
-    def verify(self) -> None:
-        """Recompute the books from their entries.
+    def verify(self, noted: str | None = None) -> Seal:
+        """Recompute the books from their entries, and the hash chain from its content.
+
+        Args:
+            noted: the head of a seal that was noted earlier. If it is not in the chain, the ledger was rewritten since,
+                or replaced by an older copy.
+
+        Returns:
+            The seal of the chain as it is now.
 
         Raises:
-            LedgerError: the file is damaged, or the books contradict themselves; says every way in which they do.
+            LedgerError: the file is damaged, or the books contradict themselves; says in which ways.
         """
         with self._books.reading() as connection:
-            faults = check(connection, self.terms.budget)
-        if faults:
-            raise LedgerError(
-                "the books contradict themselves",
-                rule="the running total is what the entries sum to",
-                got="; ".join(faults),
-                next_step="restore the ledger from a copy, and charge nothing more to it",
-            )
+            return require_good(connection, noted)
 
     def close(self) -> None:
         """Close the ledger. Reservations that are open stay charged. Closing twice is fine."""
-        self._books.close()
+        if self._owns:
+            self._books.close()
 
     def __enter__(self) -> Self:
         return self
@@ -264,67 +377,24 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        where = "memory" if self._books.path is None else str(self._books.path)
-        return f"<Ledger in {where}: {self.terms.description}, unit {self.terms.unit}>"
+        part = f", part {self._scope.part} of {self._scope.partition}" if self._scope.partition else ""
+        return f"<Ledger in {self.path or 'memory'}: {self.terms.description}, unit {self.terms.unit}{part}>"
 
-    def _again(self, row: Any, increase: int, fresh: int, question: str, version: int) -> Receipt:
-        """Return the receipt of a request that was reserved before, if it is the same request."""
-        price = increase if row.exclusive else fresh
-        if (row.question, row.version, row.reserved) != (question, version, price):
-            raise LedgerError(
-                "this request was reserved for something else",
-                rule="a request id names one ask",
-                got=f"request {row.request!r} of entry {row.id}",
-                next_step="draw a new request id",
-            )
-        return Receipt(row.id, self.identity, row.reserved, question, version, row.exclusive, repeated=True)
+    def _found(self) -> list[Purse]:
+        """Return the purses that a charge here draws on, as they stand."""
+        with self._books.reading() as connection:
+            spent = connection.execute(sa.select(tables.TOTALS.c.spent)).scalar_one()
+            return purses(connection, self._scope, self.terms.budget, spent)
 
-    def _require_room(self, spent: int, amount: int) -> None:
-        """Refuse what would pass the budget."""
-        left = self.terms.budget - spent
-        if amount > left:
-            raise BudgetExceeded(
-                "the budget does not cover this question",
-                needed=amount,
-                left=left,
-                rule="charged + reserved <= budget",
-                got=f"needs {amount} farthings, {left} of {self.terms.budget} are left",
-                next_step="ask for less accuracy; what was released before stays free to read",
-            )
+    def _mine(self, statement: sa.Select[Any]) -> sa.Select[Any]:
+        """Return a statement about this handle's entries only."""
+        return tables.of_part(statement, self._scope.partition, self._scope.part)
 
-    def _state(self, connection: sa.Connection, receipt: Receipt) -> State:
-        """Return the state of a receipt's reservation; refuse a receipt that this ledger did not give."""
-        row = connection.execute(tables.STATE_OF, {"id": receipt.id}).first()
-        if row is None or receipt != Receipt(
-            row.id, self.identity, row.reserved, row.question, row.version, row.exclusive
-        ):
-            raise LedgerError(
-                "this receipt is not from this ledger",
-                rule="a reservation is closed with the receipt it was given",
-                got=receipt,
-                next_step="settle it in the ledger that gave it",
-            )
-        state: State = row.state or "open"
-        return state
+    def _entry(self, row: Any) -> Entry:
+        """Read an entry; a part sees its questions as it asked them."""
+        return rows.entry(row, self._scope.prefix)
 
-
-def _whole(name: str, value: int) -> int:
-    """Return a whole number of at least zero, of any integer type."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise LedgerError(f"{name} must be a whole number of at least 0", got=repr(value), rule="farthings are whole")
-    return number
-
-
-def _text(name: str, value: str) -> str:
-    """Return text that can be written, not empty."""
-    try:
-        good = bool(value) and len(value.encode()) > 0
-    except (AttributeError, UnicodeEncodeError):
-        good = False
-    if not good:
-        raise LedgerError(f"{name} must be text, not empty", got=repr(value), rule="text identifies what is booked")
-    return value
+    def _given_back(self, connection: sa.Connection, row: Any, change: int) -> int:
+        """Lower the accounts of a reservation, and return by how much the ledger's total changes."""
+        scope = Scope(row.allotment, row.partition, row.part)
+        return charge(connection, scope, purses(connection, scope, self.terms.budget, row.spent), change)

@@ -1,4 +1,4 @@
-"""The tables of a ledger, format 1, and the statements that read and write them."""
+"""The tables of a ledger, format 2, and the statements that read and write them, on SQLite and PostgreSQL alike."""
 
 from __future__ import annotations
 
@@ -6,15 +6,37 @@ from typing import Final
 
 import sqlalchemy as sa
 
-FORMAT: Final = 1
-"""Version of the tables. A reader refuses what is newer."""
+FORMAT: Final = 2
+"""Version of the tables. A reader refuses what is newer, and carries over what is older."""
 
 META: Final = sa.MetaData()
+
+# Text that is searched: byte by byte on both databases, so that an index finds what begins with something.
+_KEY: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+
+_NUMBER: Final = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite's own row number is an INTEGER
+
+
+def _only() -> sa.Column[int]:
+    """Return the key of a table of one row."""
+    return sa.Column("only", sa.Integer, sa.CheckConstraint('"only" = 1'), primary_key=True, autoincrement=False)
+
+
+def _record(moment: str) -> list[sa.Column[object]]:
+    """Return what every record of the chain has: who, when, by how much the clock was behind, number and hash."""
+    return [
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column(moment, sa.BigInteger, nullable=False),  # microseconds since 1970, UTC
+        sa.Column("behind", sa.BigInteger, nullable=False),  # microseconds
+        sa.Column("seq", sa.BigInteger, nullable=False),
+        sa.Column("hash", sa.Text, nullable=False),
+    ]
+
 
 TERMS: Final = sa.Table(
     "terms",
     META,
-    sa.Column("only", sa.Integer, sa.CheckConstraint("only = 1"), primary_key=True),
+    _only(),
     sa.Column("identity", sa.Text, nullable=False),
     sa.Column("hash_key", sa.LargeBinary, nullable=False),
     sa.Column("currency", sa.Text, nullable=False),
@@ -27,78 +49,139 @@ TERMS: Final = sa.Table(
 )
 
 TOTALS: Final = sa.Table(
-    "totals",
+    "totals",  # the one row that a writer locks: what is charged, and the end of the chain
     META,
-    sa.Column("only", sa.Integer, sa.CheckConstraint("only = 1"), primary_key=True),
+    _only(),
     sa.Column("spent", sa.BigInteger, sa.CheckConstraint("spent >= 0"), nullable=False),
+    sa.Column("records", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.Text, nullable=False),
+    sa.Column("clock", sa.BigInteger, nullable=False),
 )
 
 RESERVATIONS: Final = sa.Table(
     "reservations",
     META,
-    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("id", _NUMBER, primary_key=True, autoincrement=False),
     sa.Column("request", sa.Text, unique=True),
-    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("question", _KEY, nullable=False),
     sa.Column("label", sa.Text, nullable=False),
+    sa.Column("target", sa.Text, nullable=False),
     sa.Column("reserved", sa.BigInteger, sa.CheckConstraint("reserved >= 0"), nullable=False),
     sa.Column("exclusive", sa.Boolean, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
-    sa.Column("opened_at", sa.BigInteger, nullable=False),  # microseconds since 1970, UTC
+    sa.Column("allotment", sa.Text, nullable=False),  # "" for none, as are the next two
+    sa.Column("partition", sa.Text, nullable=False),
+    sa.Column("part", sa.Text, nullable=False),
     sa.Column("pid", sa.BigInteger, nullable=False),
     sa.Column("host", sa.Text, nullable=False),
     sa.Column("started", sa.Text, nullable=False),
+    *_record("opened_at"),
 )
 
 SETTLEMENTS: Final = sa.Table(
     "settlements",
     META,
-    sa.Column("reservation", sa.Integer, sa.ForeignKey("reservations.id"), primary_key=True, autoincrement=False),
+    sa.Column("reservation", _NUMBER, sa.ForeignKey("reservations.id"), primary_key=True, autoincrement=False),
     sa.Column("state", sa.Text, sa.CheckConstraint("state IN ('settled', 'failed')"), nullable=False),
     sa.Column("amount", sa.BigInteger, sa.CheckConstraint("amount >= 0"), nullable=False),
-    sa.Column("closed_at", sa.BigInteger, nullable=False),
+    sa.Column("stored", sa.BigInteger, nullable=False),  # the version of the measurement it stored, or 0
+    sa.Column("digest", sa.Text, nullable=False),  # that measurement's SHA-256, or ""
+    *_record("closed_at"),
+)
+
+ACTS: Final = sa.Table(
+    "acts",  # of the owner, and of a newer version of farthing that took the ledger over
+    META,
+    sa.Column("kind", sa.Text, sa.CheckConstraint("kind IN ('allotted', 'carried', 'migrated')"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("amount", sa.BigInteger, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    *_record("done_at"),
+    sa.PrimaryKeyConstraint("seq"),
+)
+
+ACCOUNTS: Final = sa.Table(
+    "accounts",  # of allotments and parts: a working copy, checked by verify()
+    META,
+    sa.Column("allotment", sa.Text, primary_key=True),
+    sa.Column("partition", sa.Text, primary_key=True),
+    sa.Column("part", sa.Text, primary_key=True),
+    sa.Column("share", sa.BigInteger),  # of an allotment only
+    sa.Column("spent", sa.BigInteger, sa.CheckConstraint("spent >= 0"), nullable=False),
 )
 
 UNSETTLED: Final = sa.Table(
     "unsettled",  # reservations that are open or failed, by question: a working copy, checked by verify()
     META,
-    sa.Column("question", sa.Text, primary_key=True),
-    sa.Column("reservation", sa.Integer, sa.ForeignKey("reservations.id"), primary_key=True, autoincrement=False),
+    sa.Column("question", _KEY, primary_key=True),
+    sa.Column("reservation", _NUMBER, sa.ForeignKey("reservations.id"), primary_key=True, autoincrement=False),
     sqlite_with_rowid=False,
 )
 
 MEASUREMENTS: Final = sa.Table(
     "measurements",
     META,
-    sa.Column("question", sa.Text, primary_key=True),
+    sa.Column("question", _KEY, primary_key=True),
     sa.Column("version", sa.BigInteger, nullable=False),  # before the blob, so that reading it does not touch the blob
     sa.Column("blob", sa.LargeBinary, nullable=False),
 )
 
-APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS)
+APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS)
 
 _question = sa.bindparam("question", type_=sa.Text)
 _stored = sa.select(MEASUREMENTS.c.version).where(MEASUREMENTS.c.question == _question).scalar_subquery()
 _others = sa.exists().where(UNSETTLED.c.question == _question)
+_before = (
+    sa.select(RESERVATIONS.c.id)
+    .where(RESERVATIONS.c.request == sa.bindparam("request", type_=sa.Text))
+    .scalar_subquery()
+)
+_last = sa.select(sa.func.coalesce(sa.func.max(RESERVATIONS.c.id), 0)).scalar_subquery()
 
-STANDING: Final = sa.select(TOTALS.c.spent, sa.func.coalesce(_stored, 0).label("version"), _others.label("others"))
-"""All that pricing a reservation needs: total, the question's stored version, whether others of it are unsettled."""
+STANDING: Final = sa.select(
+    TOTALS.c.spent,
+    sa.func.coalesce(_stored, 0).label("version"),
+    _others.label("others"),
+    _last.label("last"),
+    _before.label("before"),
+    TOTALS.c.records,
+    TOTALS.c.head,
+    TOTALS.c.clock,
+)
+"""All that a reservation needs: total, the question's stored version, whether others of it are unsettled, the last
+entry, the one of the same request, the tip."""
 
-BY_REQUEST: Final = sa.select(RESERVATIONS).where(RESERVATIONS.c.request == sa.bindparam("request"))
-
-STATE_OF: Final = (
-    sa.select(RESERVATIONS, SETTLEMENTS.c.state)
-    .outerjoin_from(RESERVATIONS, SETTLEMENTS)
-    .where(RESERVATIONS.c.id == sa.bindparam("id"))
+STATE_OF: Final = sa.select(
+    RESERVATIONS, SETTLEMENTS.c.state, TOTALS.c.spent, TOTALS.c.records, TOTALS.c.head, TOTALS.c.clock
+).select_from(
+    TOTALS.outerjoin(RESERVATIONS, RESERVATIONS.c.id == sa.bindparam("id")).outerjoin(
+        SETTLEMENTS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id
+    )
 )
 
 LOAD: Final = sa.select(MEASUREMENTS.c.version, MEASUREMENTS.c.blob).where(MEASUREMENTS.c.question == _question)
 
+BEGINNING: Final = (
+    sa.select(MEASUREMENTS.c.question)
+    .where(MEASUREMENTS.c.question >= sa.bindparam("first", type_=_KEY))
+    .where(MEASUREMENTS.c.question < sa.bindparam("end", type_=_KEY))
+    .order_by(MEASUREMENTS.c.question)
+)
+
 RESERVE: Final = sa.insert(RESERVATIONS)
 OPENED: Final = sa.insert(UNSETTLED)
 CLOSE: Final = sa.insert(SETTLEMENTS)
+ACT: Final = sa.insert(ACTS)
 STORE: Final = sa.insert(MEASUREMENTS)
 
-ADD_SPENT: Final = sa.update(TOTALS).values(spent=TOTALS.c.spent + sa.bindparam("change"))
+ACTED: Final = sa.select(ACTS).order_by(ACTS.c.seq)
+
+ADVANCE: Final = sa.update(TOTALS).values(
+    spent=TOTALS.c.spent + sa.bindparam("change"),
+    records=sa.bindparam("records"),
+    head=sa.bindparam("head"),
+    clock=sa.bindparam("clock"),
+)
 
 SETTLED: Final = sa.delete(UNSETTLED).where(
     UNSETTLED.c.question == _question, UNSETTLED.c.reservation == sa.bindparam("id")
@@ -110,9 +193,49 @@ SHARPEN: Final = (
     .values(version=sa.bindparam("next"), blob=sa.bindparam("bytes"))
 )
 
-_ENTRY: Final = sa.select(RESERVATIONS, SETTLEMENTS.c.state, SETTLEMENTS.c.amount, SETTLEMENTS.c.closed_at)
 
-HISTORY: Final = _ENTRY.outerjoin_from(RESERVATIONS, SETTLEMENTS).order_by(RESERVATIONS.c.id.desc())
+def _most(of: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    """Return the most that any of these accounts has spent."""
+    return sa.func.coalesce(sa.func.max(sa.case((of, ACCOUNTS.c.spent))), 0)
+
+
+_owner = sa.bindparam("owner", type_=sa.Text)
+_partition = sa.bindparam("in_partition", type_=sa.Text)
+_part = sa.bindparam("in_part", type_=sa.Text)
+_is_part = ACCOUNTS.c.part == _part
+SHARES: Final = (
+    sa.select(ACCOUNTS.c.allotment, ACCOUNTS.c.share, ACCOUNTS.c.spent)
+    .where(ACCOUNTS.c.share.is_not(None))
+    .order_by(ACCOUNTS.c.allotment)
+)
+
+SHARE: Final = SHARES.where(ACCOUNTS.c.allotment == _owner)
+
+PART: Final = sa.select(_most(_is_part).label("own"), _most(~_is_part).label("others")).where(
+    ACCOUNTS.c.allotment == _owner, ACCOUNTS.c.partition == _partition
+)
+"""What one owner's part has spent, and the most that any other part of its partition has."""
+
+_account = (ACCOUNTS.c.allotment == _owner) & (ACCOUNTS.c.partition == _partition) & _is_part
+
+ADD: Final = sa.update(ACCOUNTS).where(_account).values(spent=ACCOUNTS.c.spent + sa.bindparam("change"))
+GRANT: Final = sa.update(ACCOUNTS).where(_account).values(share=sa.bindparam("granted"))
+ACCOUNT: Final = sa.insert(ACCOUNTS)
+
+_ENTRY: Final = sa.select(
+    RESERVATIONS,
+    SETTLEMENTS.c.state,
+    SETTLEMENTS.c.amount,
+    SETTLEMENTS.c.closed_at,
+    SETTLEMENTS.c.behind.label("closed_behind"),
+    SETTLEMENTS.c.hash.label("closed_hash"),
+)
+
+ENTRIES: Final = _ENTRY.outerjoin_from(RESERVATIONS, SETTLEMENTS)
+
+HISTORY: Final = ENTRIES.order_by(RESERVATIONS.c.id.desc())
+
+PAGE: Final = ENTRIES.where(RESERVATIONS.c.id > sa.bindparam("after")).order_by(RESERVATIONS.c.id)
 
 OPEN: Final = (
     _ENTRY.join_from(UNSETTLED, RESERVATIONS, UNSETTLED.c.reservation == RESERVATIONS.c.id)
@@ -120,3 +243,10 @@ OPEN: Final = (
     .where(SETTLEMENTS.c.reservation.is_(None))
     .order_by(RESERVATIONS.c.id.desc())
 )
+
+
+def of_part(statement: sa.Select[tuple[object, ...]], partition: str, part: str) -> sa.Select[tuple[object, ...]]:
+    """Return the entries of one part only; all of them when there is none."""
+    if not partition:
+        return statement
+    return statement.where(RESERVATIONS.c.partition == partition, RESERVATIONS.c.part == part)

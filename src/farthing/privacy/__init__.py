@@ -1,5 +1,6 @@
 """Privacy losses, their conversions, budgets and filters: pure mathematics, exact inside."""
 
-from farthing.privacy.loss import BoundedRange, Gdp, Loss, Pure, Zcdp
+from farthing.privacy.loss import Approx, BoundedRange, Gdp, Loss, Pure, Zcdp
+from farthing.privacy.renyi import Rdp, Tcdp
 
-__all__ = ["BoundedRange", "Gdp", "Loss", "Pure", "Zcdp"]
+__all__ = ["Approx", "BoundedRange", "Gdp", "Loss", "Pure", "Rdp", "Tcdp", "Zcdp"]

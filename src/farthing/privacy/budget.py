@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBudget
 from farthing.privacy import convert
-from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp, exact
+from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.privacy.numbers import exact
 from farthing.rounding import DELTA_COIN, coins_down, coins_up
 
 if TYPE_CHECKING:
-    from farthing.privacy.convert import Number
+    from farthing.privacy.numbers import Number
 
 REPORT_DELTA = 1e-6
 """The delta at which an epsilon is reported when the budget names none (Budget(mu=) and Budget(rho=))."""

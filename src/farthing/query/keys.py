@@ -9,10 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import InvalidKeys
+from farthing.query.arrange import arrangement
 from farthing.query.schema import REAL_TYPES, Schema, Type
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 MOST_GROUPS: Final = 10**8
 """The most groups of one answer: an answer holds several numbers for each."""
@@ -31,6 +36,7 @@ class Keys:
     Attributes:
         table: an Arrow table of the combinations; the columns are named as the grouping columns.
         fingerprint: sha256 (hex) of names, types, values and their order.
+        order: int64[groups], the rows of the table in the one order of these keys, or None if they are in it.
 
     >>> schema = Schema.of({"dest": Type.STRING, "month": Type.INTEGER})
     >>> keys = Keys.of(("dest", "month"), {"dest": ["ORD", "ATL"], "month": range(1, 13)}, schema)
@@ -40,6 +46,7 @@ class Keys:
 
     table: pa.Table = field(compare=False, repr=False)
     fingerprint: str
+    order: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -80,7 +87,14 @@ class Keys:
         _same_columns(by, lists)
         columns = {name: _column(name, lists[name], kinds[name]) for name in by}
         table = _product(columns) if whole is None else _combinations(columns)
-        return cls(table, _fingerprint(table, kinds))
+        return cls(table, _fingerprint(table), arrangement(table))
+
+    def arranged(self) -> Self:
+        """Return the same keys in their one order: columns by name, rows by value."""
+        table = self.table.select(sorted(self.names))
+        if self.order is not None:
+            table = table.take(self.order).combine_chunks()
+        return type(self)(table, _fingerprint(table))
 
 
 def _missing(by: tuple[str, ...]) -> InvalidKeys:
@@ -281,12 +295,12 @@ def _distinct(table: pa.Table) -> None:
     )
 
 
-def _fingerprint(table: pa.Table, kinds: Mapping[str, Type]) -> str:
+def _fingerprint(table: pa.Table) -> str:
     """Return the sha256 of names, types, values and order, read from buffers: no Python object a key."""
     digest = hashlib.sha256()
     for name in table.column_names:
         array = table.column(name).combine_chunks()
-        digest.update(repr((name, kinds[name].value, str(array.type), len(array))).encode())
+        digest.update(repr((name, str(array.type), len(array))).encode())
         for part in _parts(array):
             digest.update(part)
     return digest.hexdigest()

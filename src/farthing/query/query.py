@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
+from farthing.query.normal import conjunction
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.bounding import Bounds
     from farthing.query.expressions import Expression
     from farthing.query.keys import Keys
+    from farthing.query.part import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Query:
         unit: whose presence is hidden.
         bounds: the contribution bounds; both are needed for a unit column (max_groups only with groups).
         aggregate: what is computed for every group.
+        part: the part of a partition that is asked, or None for all rows.
     """
 
     table: str
@@ -55,10 +60,16 @@ class Query:
     unit: PrivacyUnit
     bounds: Bounds
     aggregate: Count = field(default_factory=Count)
+    part: Part | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.by)) != len(self.by):
-            raise UnsupportedQuery("a grouping column is named twice", construct="GROUP BY", got=", ".join(self.by))
+            raise UnsupportedQuery(
+                "a grouping column is named twice",
+                construct="GROUP BY",
+                rule="each grouping column once",
+                got=", ".join(self.by),
+            )
         if self.name in self.by:
             raise UnsupportedQuery(
                 "the answer has the name of a grouping column",
@@ -104,23 +115,59 @@ class Query:
         """Return whether a unit may have to give up groups, so that a keyed hash has to choose."""
         return not self.unit.is_row and self.max_groups < self.groups
 
-    def canonical(self) -> str:
-        """Return the identity text: equal texts ask for the same bounded truth of the same data set.
+    @property
+    def cuts_parts(self) -> bool:
+        """Return whether a unit may have rows in several parts, so that a keyed hash has to choose one."""
+        return not self.unit.is_row and self.part is not None
 
-        >>> from farthing.privacy.unit import PrivacyUnit
-        >>> from farthing.query.bounding import Bounds
-        >>> Query("flights", (), None, None, "n", PrivacyUnit(), Bounds()).canonical()
-        '["flights", "count(*)", [], "", "", "row", 1, 1]'
+    @property
+    def rows(self) -> Expression | None:
+        """Return the condition of the rows that count, in normal form: what engines run. None for all rows.
+
+        A part of a partition by rows is one more condition; with a unit column it is for the engine to choose.
         """
+        return self._rows(self.where)
+
+    def arranged(self) -> Self:
+        """Return the same question with its keys in their one order, whichever way they were listed."""
+        if self.keys is None or (self.keys.order is None and list(self.by) == sorted(self.by)):
+            return self
+        return replace(self, by=tuple(sorted(self.by)), keys=self.keys.arranged())
+
+    def family(self, by: tuple[str, ...] | None = None, where: Expression | None = None) -> str:
+        """Return the identity text without keys and bounds on groups.
+
+        Args:
+            by: the grouping columns of another question, to tell its family; None for this one's.
+            where: the predicate of that other question.
+        """
+        columns, rows = (self.by, self.rows) if by is None else (by, self._rows(where))
         return json.dumps(
             [
                 self.table,
                 self.aggregate.canonical(),
-                list(self.by),
-                "" if self.keys is None else self.keys.fingerprint,
-                "" if self.where is None else self.where.canonical(),
+                list(columns),
+                "" if rows is None else rows.canonical(),
+                "" if self.part is None else self.part.canonical(),
                 self.unit.label,
-                self.max_groups,
                 self.sensitivity,
             ]
         )
+
+    def _rows(self, where: Expression | None) -> Expression | None:
+        """Return the normal form of a predicate on the rows that are asked."""
+        here = self.part.condition() if self.part is not None and self.unit.is_row else None
+        return conjunction(tuple(part for part in (where, here) if part is not None))
+
+    def canonical(self) -> str:
+        """Return the identity text: equal texts ask for the same bounded truth of the same data set.
+
+        Keys in another order are another text: `arranged` comes first.
+
+        >>> from farthing.privacy.unit import PrivacyUnit
+        >>> from farthing.query.bounding import Bounds
+        >>> one, other = (Query("flights", (), None, None, name, PrivacyUnit(), Bounds()) for name in ("n", "count"))
+        >>> one.canonical() == other.canonical()
+        True
+        """
+        return json.dumps([self.family(), "" if self.keys is None else self.keys.fingerprint, self.max_groups])

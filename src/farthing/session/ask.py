@@ -6,10 +6,8 @@ show. A crash in between leaves the reservation charged, an error too: there is 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,10 +21,13 @@ from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianRefinement, Measur
 from farthing.mechanisms.geometric import GeometricRelease
 from farthing.planning import Plan, Standing, plan, said, state
 from farthing.release import Answer, Cells
-from farthing.session.records import Record
+from farthing.session import free
+from farthing.session.records import Record, keys_to_bytes
 from farthing.session.refine import refine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from farthing.engines import Engine
     from farthing.ledger.entry import Receipt, Stored
     from farthing.ledger.store import Ledger
@@ -59,10 +60,9 @@ class Context:
         """Return a ledger's farthings as a loss of its currency."""
         return self.budget.currency.of_farthings(farthings)
 
-    def question(self, query: Query) -> str:
-        """Return the identity of a question: equal ones share their measurements."""
-        facts = [self.data_set, query.canonical(), self.engine.fingerprint(query)]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    def data(self, query: Query) -> str:
+        """Return the identity of the bounded data that a question is about: of the rows, and of the hash that cuts."""
+        return f"{self.data_set} {self.engine.fingerprint(query)}"
 
     @property
     def where_kept(self) -> str:
@@ -91,12 +91,17 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A question with what stands in the ledger about it."""
+    """A question, arranged, with what stands in the ledger about it.
+
+    `record` is what its answer may be computed from; `sums` is that answer, where it adds up cells of another question.
+    """
 
     question: str
+    query: Query
     stored: Stored | None
     record: Record | None
     plan: Plan
+    sums: Report | None = None
 
 
 def plan_for(context: Context, query: Query, request: Request) -> Plan:
@@ -116,8 +121,9 @@ def ask(context: Context, query: Query, request: Request) -> Answer:
     context.engine.check()
     found = _wait_for_others(context, query, request)
     if found.plan.free and found.record is not None:
-        measured = found.record.measured
-        return _answer(context, query, request, found.plan, _Outcome(measured, measured, context.loss(0)))
+        measured = found.record.measured if found.sums is None else Measured.nothing(query.groups)
+        outcome = _Outcome(measured, measured, context.loss(0), found.sums)
+        return _answer(context, query, request, found.plan, outcome)
     receipt = _reserve(context, found, request)
     try:
         outcome = _measure(context, query, request, found, receipt)
@@ -135,19 +141,57 @@ class _Outcome:
     before: Measured
     after: Measured
     price: Booked
+    sums: Report | None = None
 
 
 def _find(context: Context, query: Query, request: Request) -> _Found:
-    """Load what is known of a question and plan it."""
-    question = context.question(query)
+    """Load what is known of a question and plan it; look for released cells that answer it where it would cost."""
+    query = query.arranged()
+    data = context.data(query)
+    question = free.identity(data, query.family(), query.canonical())
     stored = context.ledger.load(question)
     record = None if stored is None else Record.from_bytes(stored.blob)
+    own = _Found(question, query, stored, record, _planned(context, query, request, record))
+    if own.plan.free or request.target is None:
+        return own
+    return next(_free(context, data, own, request), own)
+
+
+def _free(context: Context, data: str, own: _Found, request: Request) -> Iterator[_Found]:
+    """Give the ways in which cells of other questions answer this one for nothing."""
+    assert request.target is not None  # noqa: S101  # a named loss is paid
+    made = own.plan
+    for other in free.found(context.ledger, data, own.query, context.engine.schema):
+        if other.cells.shape[1] == 1:
+            again = _planned(context, own.query, request, other.chosen)
+            if again.free:
+                taken = replace(again, about=f"{again.about}; taken from groups that were released before")
+                yield replace(own, record=other.chosen, plan=taken)
+            continue
+        sums = free.summed(
+            other,
+            request.target,
+            request.beta(own.query.groups),
+            per_grain=None if made.coin is None else made.coin.per_grain,
+            sensitivity=own.query.sensitivity,
+        )
+        if sums is not None:
+            about = f"{made.about}; each number is a sum of {other.cells.shape[1]:,} groups that were released before"
+            width = float((sums.upper - sums.lower).max()) / 2
+            zero = context.loss(0)
+            free_plan = replace(made, worst_price=zero, fresh_price=zero, free=True, reachable=True)
+            summed = replace(free_plan, about=about, half_width=width)
+            yield replace(own, record=other.record, sums=sums, plan=summed)
+
+
+def _planned(context: Context, query: Query, request: Request, record: Record | None) -> Plan:
+    """Plan an arranged question, given what was released about it."""
     standing = None
     if record is not None:
         top = np.sort(record.measured.information)[-query.max_groups :]
         standing = Standing(record.kept, tuple(int(n) for n in top))
     limit = context.budget.loss(request.max_epsilon) if request.max_epsilon is not None else request.cap
-    made = plan(
+    return plan(
         query,
         target=request.target,
         loss=request.loss,
@@ -158,7 +202,6 @@ def _find(context: Context, query: Query, request: Request) -> _Found:
         remaining=context.loss(context.ledger.remaining),
         standing=standing,
     )
-    return _Found(question, stored, record, made)
 
 
 def _wait_for_others(context: Context, query: Query, request: Request) -> _Found:
@@ -186,6 +229,7 @@ def _reserve(context: Context, found: _Found, request: Request) -> Receipt:
             question=found.question,
             version=0 if found.stored is None else found.stored.version,
             label=f"{made.question}, {goal}, {request.confidence:.4g}",
+            target=f"{goal}, {request.confidence:.4g}",
         )
     except BudgetExceeded:
         raise BudgetExceeded(
@@ -200,6 +244,7 @@ def _reserve(context: Context, found: _Found, request: Request) -> Receipt:
 
 def _measure(context: Context, query: Query, request: Request, found: _Found, receipt: Receipt) -> _Outcome:
     """Ask the engine, draw noise, and price what was drawn as the receipt says."""
+    query = found.query
     truth = context.engine.counts(query, context.ledger.hash_key)
     made = found.plan
     before = Measured.nothing(query.groups) if found.record is None else found.record.measured
@@ -223,8 +268,9 @@ def _settle(context: Context, query: Query, found: _Found, receipt: Receipt, out
     build on: an exclusive receipt stores its own record (the others paid in full), any other leaves theirs.
     """
     before = None if found.stored is None else found.stored.blob
-    keys = "" if query.keys is None else query.keys.fingerprint
-    blob = Record(outcome.after, _kept(found.plan), keys).to_bytes()
+    keys = found.query.keys
+    listed = b"" if keys is None or query.cuts_groups else keys_to_bytes(keys.table)
+    blob = Record(outcome.after, _kept(found.plan), "" if keys is None else keys.fingerprint, listed).to_bytes()
 
     def merge(current: bytes | None) -> bytes:
         return blob if current is None or current == before or receipt.exclusive else current
@@ -251,10 +297,13 @@ def _kept(made: Plan) -> Kept:
 
 def _answer(context: Context, query: Query, request: Request, made: Plan, outcome: _Outcome) -> Answer:
     """Return the answer that released measurements give, dropping or raising where targets were missed."""
-    report = _report(made, outcome.after)
-    met = _met(request, outcome.after.values, report)
+    report = _report(made, outcome.after) if outcome.sums is None else outcome.sums
+    met = report.met if outcome.sums is not None else _met(request, outcome.after.values, report)
     cells = Cells(report.value, report.lower, report.upper, met, _group_paid(made, outcome))
     keys = None if query.keys is None else query.keys.table
+    if query.keys is not None and query.keys.order is not None:
+        cells = cells.keep(np.argsort(query.keys.order, kind="stable"))  # back into the order that was asked
+        met = cells.met
     if request.on_miss == "drop" and keys is not None and not met.all():
         cells, keys = cells.keep(met), keys.filter(met)
     asked = request.without_progress()
@@ -268,7 +317,7 @@ def _answer(context: Context, query: Query, request: Request, made: Plan, outcom
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
         about=f"{made.about}; {context.where_kept}",
-        _doubling=lambda: _doubling(made, query, outcome.after),
+        _doubling=lambda: None if outcome.sums is not None else _doubling(made, query, outcome.after),
         _refine=lambda **changes: ask(context, query, asked.changed(**changes)),
     )
     if request.on_miss == "raise" and not met.all():

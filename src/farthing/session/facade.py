@@ -15,6 +15,8 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query
 from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.ask import Context, ask, plan_for
+from farthing.session.guarantee import Guarantee, Of, guarantee
+from farthing.session.partition import Partition, partition
 from farthing.session.request import Request
 from farthing.sql import parse, parse_predicate
 
@@ -68,11 +70,13 @@ class Session:
         unit: the column whose values are the privacy unit (a person, a plane), or None when each row is one.
         budget: the total loss that may ever be spent, over all sessions on this ledger.
         bounds: the default contribution bounds of one unit; every question may pass its own.
-        ledger: a file that keeps the books and the released measurements; None keeps them in memory only, and they are
-            forgotten with the session.
+        ledger: a file, or a "postgresql+psycopg://user@host:5432/db", that keeps the books and the released
+            measurements; None keeps them in memory only, and they are forgotten with the session.
         name: the table's name in SQL; by default the file's stem, else "data".
         version: the owner's name for this state of the data. A change of the data is a change of the version; content
             is never looked at to find out.
+        allotment: the share of the budget that this session draws on, as its owner allotted it; None for the whole.
+        analyst: who asks, for the history; by default the operating system's user.
 
     Raises:
         DataError: the table cannot be read.
@@ -100,6 +104,8 @@ class Session:
         ledger: str | Path | None = None,
         name: str | None = None,
         version: str = "1",
+        allotment: str | None = None,
+        analyst: str | None = None,
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(
@@ -113,7 +119,7 @@ class Session:
         if self._unit.column is not None:
             self._engine.schema.require(self._unit.column)
         self._bounds = bounds or Bounds()
-        self._ledger = Ledger.open(ledger, _terms(budget, self._unit))
+        self._ledger = Ledger.open(ledger, _terms(budget, self._unit), allotment=allotment, who=analyst)
         self._context = Context(self._engine, self._ledger, budget, self._data_set(version))
 
     def count(
@@ -189,8 +195,56 @@ class Session:
         >>> s.plan("SELECT COUNT(*) FROM data", absolute=100).worst_price
         Gdp(mu=0.0195996)
         """
-        query = self._query(by, keys, where, name, bounds) if text is None else self._parsed(text, keys, bounds)
+        query = self._asked(text, by=by, keys=keys, where=where, name=name, bounds=bounds)
         return plan_for(self._context, query, Request.of(**how))
+
+    def partition(self, by: str, keys: Any) -> Partition:
+        """Return disjoint parts of the data, to be asked one by one and charged in parallel.
+
+        A unit counts in one part only, so the whole ledger is charged what the part that spends most has spent. With a
+        unit column a unit may have rows in several parts: it is kept in one of them, chosen by a hash with the ledger's
+        secret key among the listed parts in which it has rows, the same for every question; answers say so. Rows where
+        the column is NULL, or has a value that is not listed, are in no part.
+
+        Args:
+            by: the column whose values tell the parts apart.
+            keys: the values, each of them a part.
+
+        Returns:
+            A mapping from each value to its `Part`, which has count, sql, plan, refine, spent and remaining.
+
+        Raises:
+            InvalidKeys, UnsupportedQuery: nothing is charged.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> rides = pa.table({"zone": ["a"] * 900 + ["b"] * 400})
+        >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> zones = s.partition(by="zone", keys=["a", "b"])
+        >>> prices = [zones[zone].count(absolute=50).paid for zone in zones]
+        >>> s.spent == max(prices)
+        True
+        """
+        return partition(self._context, by, keys, self._asked)
+
+    def guarantee(self, group: int = 1, *, of: Of = "budget", delta: float | None = None) -> Guarantee:
+        """Return what the books promise to a group of privacy units together.
+
+        A promise about rows says what a user with `group` rows is promised, one about days what a month is. That is
+        dearer than it looks: the loss of a group of k is k times epsilon or mu, and k^2 times rho.
+
+        Args:
+            group: how many units are to be hidden together, >= 1.
+            of: "budget" for everything that may ever be released, "spent" for what was charged so far.
+            delta: the delta at which epsilon is stated; by default the budget's own.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(mu=0.25))
+        >>> s.guarantee(group=2).loss
+        Gdp(mu=0.5)
+        """
+        return guarantee(self._context.budget, self._unit, self.spent, group=group, of=of, delta=delta)
 
     @property
     def schema(self) -> dict[str, str]:
@@ -212,8 +266,14 @@ class Session:
         return self._ledger.history(limit)
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the books as plain values: spent, remaining, open reservations."""
-        return self._context.status()
+        """Return the state of the books as plain values: spent, remaining, open reservations, allotments."""
+        return self._context.status() | {
+            "allotment": self._ledger.allotment,
+            "allotments": {
+                name: {part: self._context.loss(getattr(held, part)) for part in ("share", "spent", "left")}
+                for name, held in self._ledger.allotments.items()
+            },
+        }
 
     def close(self) -> None:
         """Close the ledger. What was reserved and not settled stays charged."""
@@ -230,6 +290,19 @@ class Session:
             f"<farthing.Session on {self._engine.name!r}, unit {self._unit.label}, {self._context.budget.describe()}; "
             f"left {self.remaining!r}; {self._context.where_kept}>"
         )
+
+    def _asked(
+        self,
+        text: str | None = None,
+        *,
+        by: str | Sequence[str] | None = None,
+        keys: Any = None,
+        where: str | Expression | None = None,
+        name: str = "count",
+        bounds: Bounds | None = None,
+    ) -> Query:
+        """Return the checked query of a text, or of a method call without one."""
+        return self._query(by, keys, where, name, bounds) if text is None else self._parsed(text, keys, bounds)
 
     def _parsed(self, text: str, keys: Any, bounds: Bounds | None) -> Query:
         """Return the query of a SQL text."""

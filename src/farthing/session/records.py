@@ -1,12 +1,14 @@
 """What the ledger keeps of a question: its public measurements, and the tightest rule they were stopped by.
 
 One Arrow-IPC blob a question, compressed with zstd: int64 means and informations, one row a group, and a few facts in
-the schema's metadata. Everything in it was released; nothing in it is secret.
+the schema's metadata, among them the public keys, so that other questions can be answered from it. Everything in it was
+released or declared; nothing in it is secret.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,10 @@ from farthing.mechanisms.gaussian import Measured
 if TYPE_CHECKING:
     from typing import Self
 
+    import pyarrow as pa
+
 _FORMAT = b"farthing-record-1"
+_KEYS = b"farthing-keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +35,13 @@ class Record:
         measured: means and informations of all groups, in the order of the key list.
         kept: the promise it keeps: the tightest rule so far.
         keys: the fingerprint of the key list, a check that the rows mean what we think.
+        listed: the keys themselves, as `keys_to_bytes` writes them; empty where other questions cannot use the cells.
     """
 
     measured: Measured
     kept: Kept
     keys: str
+    listed: bytes = b""
 
     def to_bytes(self) -> bytes:
         """Return the blob that the ledger stores."""
@@ -43,13 +50,9 @@ class Record:
         facts = {"kept": asdict(self.kept), "unit_log2": self.measured.unit_log2, "keys": self.keys}
         schema = pa.schema(
             [("mean", pa.int64()), ("information", pa.int64())],
-            metadata={_FORMAT: json.dumps(facts).encode()},
+            metadata={_FORMAT: json.dumps(facts).encode()} | ({_KEYS: self.listed} if self.listed else {}),
         )
-        batch = pa.record_batch([self.measured.mean, self.measured.information], schema=schema)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-            writer.write_batch(batch)
-        return bytes(sink.getvalue())
+        return _written(pa.table([self.measured.mean, self.measured.information], schema=schema))
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Self:
@@ -62,7 +65,7 @@ class Record:
             facts = json.loads(metadata[_FORMAT])
             mean, information = (table.column(name).to_numpy() for name in ("mean", "information"))
             measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
-            return cls(measured, Kept(**facts["kept"]), facts["keys"])
+            return cls(measured, Kept(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""))
         except (ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
             raise LedgerError(
                 "a stored measurement cannot be read",
@@ -70,3 +73,45 @@ class Record:
                 got=type(error).__name__,
                 next_step="update farthing, or declare a new data version to start the question afresh",
             ) from None
+
+
+def keys_to_bytes(table: pa.Table) -> bytes:
+    """Return arranged keys as bytes; a cross product as its lists only.
+
+    >>> import pyarrow as pa
+    >>> keys = pa.table({"a": [1, 1, 2, 2], "b": ["x", "y", "x", "y"]})
+    >>> keys_from_bytes(keys_to_bytes(keys)).equals(keys)
+    True
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = table.replace_schema_metadata(None)
+    lists = {name: pc.unique(table.column(name)) for name in table.column_names}
+    if math.prod(map(len, lists.values())) > table.num_rows:
+        return _written(table)
+    return _written(
+        pa.table({name: pa.ListArray.from_arrays([0, len(values)], values) for name, values in lists.items()})
+    )
+
+
+def keys_from_bytes(blob: bytes) -> pa.Table:
+    """Return the keys that `keys_to_bytes` wrote, in their order."""
+    import pyarrow as pa
+
+    table = pa.ipc.open_stream(blob).read_all()
+    if not all(pa.types.is_list(kind) for kind in table.schema.types):
+        return table
+    lists = {name: table.column(name).combine_chunks().flatten() for name in table.column_names}
+    places = np.unravel_index(np.arange(math.prod(map(len, lists.values()))), [len(given) for given in lists.values()])
+    return pa.table({name: given.take(pa.array(at)) for (name, given), at in zip(lists.items(), places, strict=True)})
+
+
+def _written(table: pa.Table) -> bytes:
+    """Return a table as a compressed stream."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

@@ -1,6 +1,11 @@
 """A ledger file of every format that was ever released opens for ever."""
 
+import os
 import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
@@ -11,6 +16,7 @@ from farthing.errors import LedgerError
 from farthing.ledger.entry import Stored, Terms
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
+from farthing.ledger.tables import FORMAT, META
 
 HERE = Path(__file__).parent
 TERMS = Terms("gdp", 10**12, 10**21, 3, "column:tailnum", "epsilon=1, delta=1e-06")
@@ -26,7 +32,7 @@ def fill(ledger):
     ledger.reserve(increase=1, fresh=7, question="question 2", version=0, label="died", request=None)
 
 
-@pytest.fixture(params=["format_1.sqlite"])
+@pytest.fixture(params=["format_1.sqlite", "format_2.sqlite"])
 def golden(request, tmp_path):
     return Path(shutil.copy(HERE / request.param, tmp_path / "old.ledger"))
 
@@ -63,8 +69,112 @@ def test_old_ledger_goes_on(golden):
             ledger.reserve(increase=1, fresh=1, question="question 3", version=0, label="again", request="r1")
 
 
+@pytest.fixture
+def old(tmp_path):
+    return Path(shutil.copy(HERE / "format_1.sqlite", tmp_path / "old.ledger"))
+
+
+def test_format_1_is_carried_over(old):
+    """An opened file of format 1 is one of the newest format afterwards: with a chain, and with who said so."""
+    with Ledger.open(old, TERMS) as ledger:
+        assert ["carried", "migrated"] == [act["kind"] for act in ledger.acts()]
+        assert 4 + 3 + 2 == ledger.seal.records
+        seal = ledger.verify()
+    with sqlite3.connect(old) as connection:
+        assert (FORMAT,) == connection.execute("PRAGMA user_version").fetchone()
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        with pytest.raises(sqlite3.IntegrityError, match="only ever added"):
+            connection.execute("DELETE FROM reservations")
+    connection.close()
+    assert set(META.tables) == names
+    with Ledger.inspect(old) as ledger:
+        assert seal == ledger.verify()
+
+
+def test_looking_at_format_1_changes_nothing(old):
+    """Inspecting an old file shows it in the newest format and leaves the file as it was."""
+    before = old.read_bytes()
+    with Ledger.inspect(old) as ledger:
+        ledger.verify()
+        assert 4 == len(list(ledger.entries()))
+    assert before == old.read_bytes()
+
+
+def test_bad_books_of_format_1_are_refused_unchanged(old):
+    """Books that contradict themselves are not carried over."""
+    with sqlite3.connect(old) as connection:
+        connection.execute("UPDATE totals SET spent = 1")
+    connection.close()
+    before = old.read_bytes()
+    for opened in (lambda: Ledger.open(old, TERMS), lambda: Ledger.inspect(old).spent):
+        with pytest.raises(LedgerError, match="older format contradict"):
+            opened()
+    assert before == old.read_bytes()
+
+
+KILLED = """
+import os, sys
+import sqlalchemy as sa
+sys.path.insert(0, sys.argv[2])
+from test_golden_ledger import TERMS, Ledger
+
+number = 0
+while True:
+    number += 1
+    pid = os.fork()
+    if pid == 0:
+        left = [number]
+        def die(*_):
+            left[0] -= 1
+            if left[0] == 0:
+                os._exit(9)
+        sa.event.listen(sa.Engine, "before_cursor_execute", die)
+        try:
+            Ledger.open(sys.argv[1], TERMS)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with Ledger.inspect(sys.argv[1]) as ledger:
+        ledger.verify()
+        assert ledger.spent == 282 and ledger.load("question 1").version == 2
+    if code == 0:
+        break
+    assert code == 9
+print(number)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_every_statement_of_the_migration(old):
+    """A process that dies anywhere in carrying a ledger over leaves the old one or the new one, whole."""
+    command = [sys.executable, "-c", KILLED, str(old), str(HERE)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert 40 < int(done.stdout)
+
+
+def test_two_open_an_old_ledger_at_once(old):
+    """Whoever comes second finds it carried over already."""
+    gate, seals = threading.Barrier(4), []
+
+    def work():
+        gate.wait()
+        with Ledger.open(old, TERMS) as ledger:
+            seals.append(ledger.verify())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (4, 1) == (len(seals), len(set(seals)))
+
+
 if __name__ == "__main__":
-    # How format_1.sqlite was made; a new format gets a new file, and the old ones stay.
-    with Ledger.open(HERE / "new.sqlite", TERMS) as new, patch("farthing.ledger.rows.this_process") as process:
+    # How format_1.sqlite and format_2.sqlite were made; a new format gets a new file, and the old ones stay.
+    with (
+        Ledger.open(HERE / "new.sqlite", TERMS, who="golden") as new,
+        patch("farthing.ledger.rows.this_process") as process,
+    ):
         process.return_value = Process(1, "golden", "")
         fill(new)

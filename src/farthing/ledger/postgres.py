@@ -1,0 +1,192 @@
+"""Books in a schema of a PostgreSQL database, through psycopg 3."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from farthing.errors import LedgerError
+
+if TYPE_CHECKING:
+    from farthing.ledger.books import Purpose
+
+SCHEMA: Final = "farthing"
+"""The schema of the books, unless the URL ends in ?schema=NAME."""
+
+_DRIVERS: Final = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
+_SECRETS: Final = ("password", "sslpassword", "passfile", "sslkey")
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+_BEGIN: Final[dict[Purpose, str]] = {
+    "read": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    # The row is locked by a statement of its own: those after it see all that the last writer committed.
+    "write": "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT 1 FROM totals FOR UPDATE",
+    "build": "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(6387)",
+}
+
+# Start of PostgreSQL's error code, what it means here, the rule, the next step.
+_FAILURES: Final = (
+    ("55P03", "the ledger is locked", "a writer must be free within the time limit",
+     "let the other process finish, or raise timeout_s"),
+    ("57014", "the ledger is locked", "a writer must be free within the time limit",
+     "let the other process finish, or raise timeout_s"),
+    ("53100", "the server's disk is full", "a charge must be written before noise is drawn", "free some space"),
+    ("53200", "the server is out of memory", "a charge must be written before noise is drawn", "free some memory"),
+    ("53300", "the server takes no more connections", "every process has one connection to its ledger",
+     "close some sessions, or raise max_connections"),
+    ("25006", "the server is read-only", "a charge must be written before noise is drawn", "name the primary server"),
+    ("42501", "the ledger may not be opened", "the user must own the ledger's schema", "ask its owner for access"),
+    ("42P01", "the ledger is damaged", "every table of a ledger must be there",
+     "restore it from a copy; what it had charged stays spent"),
+    ("42703", "the ledger is damaged", "every column of a ledger must be there",
+     "restore it from a copy; what it had charged stays spent"),
+    ("54000", "a name is too long to be booked", "questions, requests and parts are at most about 2,000 bytes",
+     "shorten it"),
+    ("23", "the ledger failed", "PostgreSQL must accept every entry", "run `farthing verify`"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """A schema of a PostgreSQL database.
+
+    Writers are serialised by a lock on the row of totals; a commit is on disk when it returns (synchronous_commit=on,
+    and a server with fsync=off is refused).
+
+    Attributes:
+        url: where the server is, with its secrets; never shown.
+        schema: the schema of the books.
+        writable: whether it may be written.
+        timeout_s: how long to wait for a connection, or for another writer.
+    """
+
+    url: sa.URL = field(repr=False)
+    schema: str = SCHEMA
+    writable: bool = True
+    timeout_s: float = 30.0
+
+    @classmethod
+    def of(cls, text: str, *, writable: bool = True, timeout_s: float = 30.0) -> Postgres:
+        """Return the store that a URL names; its text is in no error, since it may hold a password."""
+        try:
+            url = sa.make_url(text)
+        except (sa.exc.ArgumentError, ValueError):
+            raise _bad_url("no URL that can be read", "postgresql+psycopg://USER@HOST:5432/DATABASE") from None
+        if url.drivername not in _DRIVERS or not url.database:
+            raise _bad_url(f"{url.drivername}://", "a path, or postgresql+psycopg://USER@HOST:5432/DATABASE")
+        schema = url.query.get("schema", SCHEMA)
+        if not isinstance(schema, str) or not _NAME.fullmatch(schema):
+            raise _bad_url("an odd schema", "?schema=NAME, of small letters, digits and _")
+        url = url.set(drivername="postgresql+psycopg").difference_update_query(["schema"])
+        return cls(url, schema, writable, timeout_s)
+
+    @property
+    def place(self) -> str:
+        """The URL without its secrets."""
+        shown = self.url._replace(password=None).difference_update_query(_SECRETS)
+        if self.schema != SCHEMA:
+            shown = shown.update_query_dict({"schema": self.schema})
+        return shown.render_as_string()
+
+    def connect(self) -> sa.Connection:
+        """Open a connection in autocommit: transactions are begun by name."""
+        wait_ms = max(1, round(self.timeout_s * 1000))
+        settings = {
+            "search_path": self.schema,
+            "synchronous_commit": "on",
+            "lock_timeout": wait_ms,
+            # A writer that was stopped or cut off must not hold the lock for ever.
+            "idle_in_transaction_session_timeout": 2 * wait_ms,
+            "client_min_messages": "warning",
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        how: dict[str, Any] = {
+            "connect_timeout": max(2, math.ceil(self.timeout_s)),
+            "options": f"{self.url.query.get('options', '')} {options}".strip(),
+            "application_name": "farthing",
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+        }
+        try:
+            engine = sa.create_engine(
+                self.url, connect_args=how, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True
+            )
+        except ModuleNotFoundError:
+            raise LedgerError(
+                "the PostgreSQL driver is missing",
+                rule="books on PostgreSQL need psycopg 3",
+                next_step="python -m pip install 'farthing[postgres]'",
+            ) from None
+        connection = engine.connect()
+        self._require_durable(connection)
+        return connection
+
+    def begin(self, connection: sa.Connection, purpose: Purpose) -> None:
+        """Begin a transaction; a writer waits for its turn."""
+        connection.exec_driver_sql(_BEGIN[purpose])
+
+    def in_transaction(self, connection: sa.Connection) -> bool:
+        """Whether the server is inside a transaction of this connection."""
+        from psycopg import Connection
+        from psycopg.pq import TransactionStatus
+
+        inner = connection.connection.dbapi_connection
+        driver = getattr(inner, "driver_connection", inner)
+        return isinstance(driver, Connection) and driver.info.transaction_status in {
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+            TransactionStatus.ACTIVE,
+        }
+
+    def explain(self, error: sa.exc.DBAPIError) -> LedgerError:
+        """Say which rule a failure of PostgreSQL broke, without any secret."""
+        code = getattr(error.orig, "sqlstate", None) or ""
+        got = f"{self.place} ({self._without_secrets(str(error.orig))})"
+        for prefix, what, rule, next_step in _FAILURES:
+            if code.startswith(prefix):
+                return LedgerError(what, rule=rule, got=got, next_step=next_step)
+        if error.connection_invalidated or not code or code[:2] in {"08", "57", "28", "3D"}:
+            return LedgerError(
+                "the ledger's server cannot be reached, or was lost",
+                rule="a charge must be written before noise is drawn; one that was under way may stay charged",
+                got=got,
+                next_step="see that the server runs and lets this user in, then ask again",
+            )
+        return LedgerError("the ledger failed", rule="PostgreSQL must accept every entry", got=got)
+
+    def _require_durable(self, connection: sa.Connection) -> None:
+        """Refuse to write on a server that does not wait for its disk."""
+        if self.writable and connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
+            connection.close()
+            raise LedgerError(
+                "the server does not wait for its disk",
+                rule="a charge must be on disk before noise is drawn",
+                got=f"{self.place} (fsync=off)",
+                next_step="set fsync = on in postgresql.conf",
+            )
+
+    def _without_secrets(self, text: str) -> str:
+        """Return a message of the driver without the password, should it ever hold it."""
+        query = [self.url.query.get(name) for name in _SECRETS]
+        for secret in [self.url.password, *query]:
+            if secret:
+                text = text.replace(str(secret), "***")
+        return " ".join(text.split())
+
+
+def is_url(ledger: object) -> bool:
+    """Tell whether a ledger's name is a URL.
+
+    >>> is_url("postgresql+psycopg://user@127.0.0.1/db"), is_url("rides.ledger")
+    (True, False)
+    """
+    return isinstance(ledger, str) and "://" in ledger
+
+
+def _bad_url(got: str, rule: str) -> LedgerError:
+    return LedgerError("a ledger cannot be kept there", rule=rule, got=got, next_step="name a file, or such a URL")

@@ -1,0 +1,103 @@
+"""Gaussian differential privacy to (epsilon, delta) and back: exact, so nothing is lost for Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from farthing.privacy.balls import PRECISION, ball, lower, upper, working
+from farthing.privacy.convert.search import least_float, log_of, most_farthings
+from farthing.privacy.numbers import squared, within_unit
+from farthing.rounding import up
+
+if TYPE_CHECKING:
+    from farthing.privacy.numbers import Number
+
+
+FAR = 1 << 10
+"""Where the series of the Mills ratio takes over from the tail itself."""
+
+
+def normal_tail(flint: Any, x: Any) -> Any:
+    """Return P[N(0,1) <= x] as a ball."""
+    return (-x / flint.arb(2).sqrt()).erfc() / 2
+
+
+def _lifted_tail(flint: Any, near: Any, far: Any, epsilon: Any) -> Any:
+    """Return exp(epsilon) Phi(-far) as a ball, where near^2 / 2 + epsilon = far^2 / 2.
+
+    Far out exp(epsilon) and the tail are both astronomic. There it is phi(near) times the Mills ratio of `far`, which
+    lies between any two neighbouring partial sums of 1/x - 1/x^3 + 3/x^5 - ...
+    """
+    if not far > FAR:
+        return epsilon.exp() * normal_tail(flint, -far)
+    term = 1 / far
+    total = term
+    for k in range(1, 24, 2):
+        term = -term * k / far**2
+        total += term
+    ratio = total.union(total - term)
+    return (-near * near / 2).exp() / (2 * flint.arb.pi()).sqrt() * ratio
+
+
+def gdp_delta(mu_squared: Number, epsilon: Number) -> float:
+    """Return the least delta for which sqrt(mu_squared)-GDP gives (epsilon, delta)-DP, rounded up.
+
+    Guarantee: mu-GDP implies (epsilon, delta)-DP at the returned delta, and no smaller delta would do.
+    Proof: [DongRS22, Cor. 2.13]: delta = Phi(mu/2 - eps/mu) - exp(eps) Phi(-mu/2 - eps/mu).
+    Assumes: mu_squared >= 0, epsilon >= 0.
+    Rounds: up; enclosed by ball arithmetic, then to the next float.
+
+    >>> 0.126 < gdp_delta(1, 1) < 0.127
+    True
+    """
+    mu2, target = squared(mu_squared, "mu^2"), squared(epsilon, "epsilon")
+    if mu2 == 0:
+        return 0.0
+    # exp(epsilon) and the tails lose as many bits as their arguments have before the point.
+    bits = PRECISION + 2 * (math.ceil(target).bit_length() + math.ceil(mu2).bit_length())
+    while True:
+        with working(bits) as flint:
+            mu, e = ball(flint, mu2).sqrt(), ball(flint, target)
+            near, far = e / mu - mu / 2, e / mu + mu / 2
+            delta = normal_tail(flint, -near) - _lifted_tail(flint, near, far, e)
+            top, bottom = (upper(delta), lower(delta)) if delta.is_finite() else (Fraction(2), Fraction(0))
+        # Below 2^-1000 nobody asks for more digits; above it we want a relative error far under a float's.
+        if top < Fraction(1, 1 << 1000) or top - bottom <= top / (1 << 60):
+            return min(1.0, max(0.0, up(top)))
+        bits *= 2
+
+
+def gdp_epsilon(mu_squared: Number, delta: Number) -> float:
+    """Return the least epsilon (a float, rounded up) with sqrt(mu_squared)-GDP => (epsilon, delta)-DP.
+
+    Guarantee: mu-GDP implies (epsilon, delta)-DP.
+    Proof: [DongRS22, Cor. 2.13]; delta falls in epsilon, so bisection on the certified upper bound is safe.
+    Assumes: 0 < delta < 1.
+    Rounds: up.
+
+    >>> round(gdp_epsilon(1, 1e-6), 6)
+    4.886554
+    """
+    mu2, wanted = squared(mu_squared, "mu^2"), within_unit(delta)
+    if mu2 == 0:
+        return 0.0
+    # P[Z > eps] <= delta suffices, and Phi(-z) <= exp(-z^2/2): a point that is surely high enough.
+    top = float(mu2) / 2 + math.sqrt(float(mu2)) * (math.sqrt(-2 * log_of(wanted)) + 1) + 1e-9
+    return least_float(lambda epsilon: Fraction(gdp_delta(mu2, epsilon)) <= wanted, 0.0, top)
+
+
+def gdp_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
+    """Return the greatest mu^2, in whole farthings, for which mu-GDP implies (epsilon, delta)-DP.
+
+    Guarantee: whatever is mu-GDP for the returned mu^2 is (epsilon, delta)-DP.
+    Proof: [DongRS22, Cor. 2.13]; delta grows with mu.
+    Assumes: epsilon > 0, 0 < delta < 1.
+    Rounds: down to a multiple of 2^-40.
+
+    >>> float(gdp_from_epsilon(1, 1e-6) / 2)  # doctest: +ELLIPSIS
+    0.02801...
+    """
+    target, wanted = squared(epsilon, "epsilon"), within_unit(delta)
+    return most_farthings(lambda mu2: Fraction(gdp_delta(mu2, target)) <= wanted)

@@ -1,0 +1,43 @@
+"""Questions in words: what is asked, and what its numbers are about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from farthing.query.query import Query
+
+
+def describe(query: Query) -> str:
+    """Return a question in words, for people and for the ledger's history."""
+    by = f" BY {', '.join(query.by)} [{query.groups:,} groups]" if query.by else ""
+    where = f" WHERE {query.where}" if query.where is not None else ""
+    part = f" [part {query.part}]" if query.part is not None else ""
+    return f"COUNT(*) AS {query.name} FROM {query.table}{part}{where}{by}"
+
+
+def about(query: Query) -> str:
+    """Return what the numbers are about: the privacy unit, and the bounds that the truth is taken after."""
+    part = "" if query.part is None else f"; only the part of the data where {query.part}"
+    if query.unit.is_row:
+        return f"privacy unit: one row, added or removed{part}"
+    if query.part is not None:
+        part += (
+            f", and of each {query.unit.column} with rows in several {query.part.column} parts only those in the one "
+            f"that a keyed hash chose"
+        )
+    rows = _many(query.sensitivity, "row")
+    bound = (
+        f"in at most {_many(query.max_groups, 'group')}, with at most {rows} in each"
+        if query.by
+        else f"for at most {rows}"
+    )
+    return (
+        f"privacy unit: one {query.unit.column}, with all its rows; the numbers are of the bounded data: each "
+        f"{query.unit.column} counts {bound}{part}; what the bounds cut is not in the intervals"
+    )
+
+
+def _many(count: int, thing: str) -> str:
+    """Return a number of things."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")

@@ -1,0 +1,185 @@
+"""Disjoint parts of the data, charged in parallel: what is asked of one part costs nobody in the others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from farthing.errors import InvalidKeys, UnsupportedQuery
+from farthing.query.expressions import Literal
+from farthing.query.keys import Keys
+from farthing.query.part import Part as Restriction
+from farthing.session.ask import Context, ask, plan_for
+from farthing.session.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Unpack
+
+    from farthing.planning import Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Bounds, Query
+    from farthing.query.expressions import Expression
+    from farthing.query.schema import Schema
+    from farthing.release import Answer
+    from farthing.session.facade import How
+
+    Read = Callable[..., Query]
+
+MOST_PARTS: Final = 1_000
+"""The most parts of one partition: with a unit column, every question reads the rows of all of them."""
+
+
+class Part:
+    """One part of a partition: the rows where a column has one value. Ask it as you ask a Session.
+
+    Its answers, stored measurements and free answers are its own. What it spends is charged to the whole ledger only as
+    far as it is the part of its partition that has spent most.
+
+    Guarantee: everything that leaves all parts of a partition is together as private as the largest charge of a part.
+    Proof: docs/proofs/session.partition.md.
+    Assumes: one unit counts in at most one part (`query.part`); the ledger charges the increase of the maximum.
+    Rounds: nothing.
+    """
+
+    def __init__(self, context: Context, restriction: Restriction, read: Read) -> None:
+        self._context = context
+        self._restriction = restriction
+        self._read = read
+
+    @property
+    def name(self) -> str:
+        """What tells this part from the others, as in "region = 'north'"."""
+        return str(self._restriction)
+
+    def count(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        keys: Any = None,
+        where: str | Expression | None = None,
+        name: str = "count",
+        bounds: Bounds | None = None,
+        **how: Unpack[How],
+    ) -> Answer:
+        """Count the rows of this part; see `Session.count`."""
+        query = self._query(by=by, keys=keys, where=where, name=name, bounds=bounds)
+        return ask(self._context, query, Request.of(**how))
+
+    def sql(self, text: str, *, keys: Any = None, bounds: Bounds | None = None, **how: Unpack[How]) -> Answer:
+        """Answer one SELECT about the rows of this part; see `Session.sql`."""
+        return ask(self._context, self._query(text, keys=keys, bounds=bounds), Request.of(**how))
+
+    def plan(
+        self,
+        text: str | None = None,
+        *,
+        by: str | Sequence[str] | None = None,
+        keys: Any = None,
+        where: str | Expression | None = None,
+        name: str = "count",
+        bounds: Bounds | None = None,
+        **how: Unpack[How],
+    ) -> Plan:
+        """Price a question about this part before anything is paid; see `Session.plan`."""
+        query = self._query(text, by=by, keys=keys, where=where, name=name, bounds=bounds)
+        return plan_for(self._context, query, Request.of(**how))
+
+    def refine(self, answer: Answer, **changes: Any) -> Answer:
+        """Return a sharper answer to a question of this part: the same as `answer.refine`."""
+        return answer.refine(**changes)
+
+    def partition(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: a part is not divided again.
+
+        Raises:
+            UnsupportedQuery: always; says what to do instead.
+        """
+        raise UnsupportedQuery(
+            "a part is not divided again",
+            construct="nested partition",
+            rule="one partition deep",
+            got=self.name,
+            next_step="partition the session by a column that tells the smaller parts apart",
+        )
+
+    @property
+    def spent(self) -> Booked:
+        """What this part has spent."""
+        return self._context.loss(self._context.ledger.spent)
+
+    @property
+    def remaining(self) -> Booked:
+        """What this part may still spend."""
+        return self._context.loss(self._context.ledger.remaining)
+
+    def __repr__(self) -> str:
+        return f"<farthing part {self.name} of {self._context.engine.name!r}; left {self.remaining!r}>"
+
+    def _query(self, *text: str | None, **parts: Any) -> Query:
+        """Return the checked query of a method call, on the rows of this part."""
+        return replace(self._read(*text, **parts), part=self._restriction)
+
+
+class Partition(dict[Any, Part]):
+    """The parts of a partition, by their values. A value that is not listed is refused by name."""
+
+    def __missing__(self, key: object) -> NoReturn:
+        raise InvalidKeys(
+            "no such part",
+            rule="the parts are those that the partition was made with",
+            got=repr(key),
+            next_step="one of " + ", ".join(map(repr, list(self)[:20])),
+        )
+
+
+def partition(context: Context, by: Any, keys: Any, read: Read) -> Partition:
+    """Return the parts of a data set by the listed values of a column; see `Session.partition`."""
+    values = list(_values(by, keys, context.engine.schema))
+    choices = tuple(sorted((Literal(value) for value in values), key=Literal.canonical))
+    restrictions = {choices[place].canonical(): Restriction(by, choices, place) for place in range(len(choices))}
+    parts = Partition()
+    for value in values:
+        mine = restrictions[Literal(value).canonical()]
+        books = context.ledger.part(partition=_identity(context.data_set, mine), name=str(value))
+        parts[value] = Part(replace(context, ledger=books), mine, read)
+    return parts
+
+
+def _values(by: Any, keys: Any, schema: Schema) -> Iterator[Any]:
+    """Give the checked values that tell the parts apart, in the order in which they were listed."""
+    if not isinstance(by, str):
+        raise UnsupportedQuery(
+            "a partition is by one column",
+            construct="partition",
+            rule="by= is the name of a column",
+            got=repr(by)[:80],
+            next_step='session.partition(by="region", keys=["north", "south"])',
+        )
+    schema.require(by)
+    given = keys if keys is None or isinstance(keys, Mapping) else {by: keys}
+    listed = Keys.of((by,), given, schema)
+    assert listed is not None  # noqa: S101  # there is a column
+    if len(listed) > MOST_PARTS:
+        raise InvalidKeys(
+            "too many parts",
+            rule=f"at most {MOST_PARTS} parts a partition",
+            got=len(listed),
+            next_step="group by the column instead: a GROUP BY is charged in parallel too",
+        )
+    column = listed.column(by)
+    if column.null_count:
+        raise InvalidKeys(
+            "NULL is no part",
+            rule="rows without a value are in no part",
+            got="None",
+            next_step="leave None out; the whole session still counts these rows",
+        )
+    yield from column.to_pylist()
+
+
+def _identity(data_set: str, restriction: Restriction) -> str:
+    """Return the identity of a partition in the ledger."""
+    return hashlib.sha256(f"{data_set} {restriction.partition}".encode()).hexdigest()

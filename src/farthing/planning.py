@@ -13,8 +13,9 @@ from farthing.accuracy.schedule import Rule, Schedule
 from farthing.accuracy.stopping import two_sided
 from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
-from farthing.mechanisms.gaussian import Coin
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.rounding import coins_down
 
 if TYPE_CHECKING:
     from farthing.accuracy.kept import Kept
@@ -289,10 +290,17 @@ def plan(
 
 
 def _cap(named: Loss | str | None, budget: Budget) -> Booked:
-    """Return the most that a question may cost: what was named, or a tenth of the budget."""
-    if isinstance(named, Loss):
-        return budget.currency.of_amount(named.amount)
-    return budget.currency.of_amount(budget.total.amount * DEFAULT_SHARE)
+    """Return the most that a question may cost, in whole farthings: what was named, or a tenth of the budget."""
+    amount = named.amount if isinstance(named, Loss) else budget.total.amount * DEFAULT_SHARE
+    cap = budget.currency.of_farthings(coins_down(amount))
+    if not cap:
+        raise InvalidTarget(
+            "the price allowed is less than one farthing",
+            rule="a question costs at least 2^-40",
+            got=repr(budget.currency.of_amount(amount)),
+            next_step="allow more",
+        )
+    return cap
 
 
 def _gaussian(
@@ -310,7 +318,16 @@ def _gaussian(
         limit = max(1, coin.level(common["remaining"], top))
         cap = coin.loss(sum(top)) + common["remaining"]
     else:
-        limit = max(1, coin.level(cap, (0,) * coin.max_groups))
+        limit = coin.level(cap, (0,) * coin.max_groups)
+        if target is None:
+            _refuse_too_much(limit, cap, coin)
+        if not limit:
+            raise InvalidTarget(
+                "the price allowed is too small for so many groups a unit",
+                rule="at least 2^-56 of mu^2 a group",
+                got=repr(cap),
+                next_step="allow more, or bound max_groups",
+            )
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept
@@ -352,6 +369,18 @@ def _gaussian(
     )
 
 
+def _refuse_too_much(limit: int, cap: Booked, coin: Coin) -> None:
+    """Refuse a named loss that the books of one question cannot hold, since it could not be spent whole."""
+    if limit >= MOST_GRAINS:
+        most = coin.loss(MOST_GRAINS * coin.max_groups)
+        raise InvalidTarget(
+            "the loss is more than one question can hold",
+            rule=f"at most {most!r} for this question",
+            got=repr(cap),
+            next_step="name less: at that loss noise is far below one anyway",
+        )
+
+
 def _pure(
     query: Query,
     target: Target | None,
@@ -372,11 +401,11 @@ def _pure(
     affordable = max(1, cap.farthings // query.max_groups)
     needed = None if target is None else geometric.price_of(target.absolute, query.sensitivity, beta)
     wanted = affordable if needed is None else min(affordable, needed)
-    width = geometric.half_width(wanted, query.sensitivity, beta)
     kept = None if standing is None else standing.kept
-    free = kept is not None and kept.covers(0.0, width if target is None else target.absolute, beta, affordable)
+    free = kept is not None and kept.grains >= wanted  # one look: what was released serves at any confidence
     if kept is not None and free:
-        wanted, width, beta = kept.grains, int(kept.floor), kept.beta
+        wanted = kept.grains
+    width = geometric.half_width(wanted, query.sensitivity, beta)
     price = Pure.of_farthings(0 if free else wanted * query.max_groups)
     return Plan(
         cap=cap,

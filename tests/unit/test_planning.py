@@ -145,7 +145,6 @@ def test_a_cap_is_close(session):
     assert 0.5 == pytest.approx(limited.paid.epsilon(1e-6), rel=1e-3)
 
 
-@pytest.mark.xfail(reason="a limit that is no whole number of farthings is rounded up to one", strict=True)
 @pytest.mark.parametrize(
     ("budget", "limit"),
     [
@@ -193,7 +192,6 @@ def test_limits_are_in_the_currency_of_the_books(session, loss):
             session.plan(**how)
 
 
-@pytest.mark.xfail(reason="information is clamped at 2^62 grains, mu = 8", strict=True)
 def test_a_large_loss_is_spent_whole():
     """A named loss is what is paid, however large the budget."""
     assert 15 == pytest.approx(opened(budget=Budget(mu=20)).count(loss=Gdp(15)).paid.mu)

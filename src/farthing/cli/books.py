@@ -24,7 +24,9 @@ def status(ledger: str | None, config: str | None, *, rows: str | None, as_json:
 
     most = MOST_ENTRIES if rows is None else options.rows(rows)
     if ledger is not None and config is not None:
-        raise InvalidOption("a ledger and --config were both given", next_step="drop one of them")
+        raise InvalidOption(
+            "a ledger and --config were both given", next_step="drop one of them", rule="one of them names the books"
+        )
     with Ledger.inspect(_path(ledger, config)) as books:
         facts = _facts(books, None if as_json and rows is None else most)
     if as_json:

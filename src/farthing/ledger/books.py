@@ -94,7 +94,11 @@ class Books:
         with self._lock, self._told():
             connection = self._connect()
             if _in_transaction(connection):
-                raise LedgerError("the ledger was used from inside its own merge", rule="a merge only combines bytes")
+                raise LedgerError(
+                    "the ledger was used from inside its own merge",
+                    rule="a merge only combines bytes",
+                    next_step="return the bytes and nothing else",
+                )
             connection.exec_driver_sql(begin)
             try:
                 yield connection
@@ -157,7 +161,12 @@ class Books:
         for prefix, what, rule, next_step in _FAILURES:
             if code.startswith(prefix):
                 return LedgerError(what, rule=rule, got=f"{where} ({cause})", next_step=next_step)
-        return LedgerError("the ledger failed", rule="SQLite must accept every entry", got=f"{where} ({cause})")
+        return LedgerError(
+            "the ledger failed",
+            rule="SQLite must accept every entry",
+            got=f"{where} ({cause})",
+            next_step="check the disk and the file's permissions; what was reserved stays charged",
+        )
 
     def rest(self) -> None:
         """Close the connection before a fork, unless it is in the middle of a transaction of this very thread."""

@@ -315,7 +315,12 @@ def _whole(name: str, value: int) -> int:
     except TypeError:
         number = -1
     if number < 0:
-        raise LedgerError(f"{name} must be a whole number of at least 0", got=repr(value), rule="farthings are whole")
+        raise LedgerError(
+            f"{name} must be a whole number of at least 0",
+            got=repr(value),
+            rule="farthings are whole",
+            next_step="round a cost up, a budget down",
+        )
     return number
 
 
@@ -326,5 +331,10 @@ def _text(name: str, value: str) -> str:
     except (AttributeError, UnicodeEncodeError):
         good = False
     if not good:
-        raise LedgerError(f"{name} must be text, not empty", got=repr(value), rule="text identifies what is booked")
+        raise LedgerError(
+            f"{name} must be text, not empty",
+            got=repr(value),
+            rule="text identifies what is booked",
+            next_step="pass a text",
+        )
     return value

@@ -66,7 +66,7 @@ def gdp_epsilon(mu_squared: Number, delta: Number) -> float:
         return 0.0
     # P[Z > eps] <= delta suffices, and Phi(-z) <= exp(-z^2/2): a point that is surely high enough.
     top = float(mu2) / 2 + math.sqrt(float(mu2)) * (math.sqrt(-2 * math.log(float(wanted))) + 1) + 1e-9
-    return _least_float(lambda eps: Fraction(gdp_delta(mu2, eps)) <= wanted, 0.0, top)
+    return _least_float(lambda epsilon: Fraction(gdp_delta(mu2, epsilon)) <= wanted, 0.0, top)
 
 
 def gdp_from_epsilon(epsilon: Number, delta: Number) -> Fraction:
@@ -100,7 +100,7 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
     if r == 0:
         return 0.0
     rf, log_d = float(r), _log(d)
-    if rf == 0.0 or not math.isfinite(rf):
+    if not 0 < rf < math.inf:
         return zcdp_epsilon_classic(r, d)
 
     def at(log_excess: float) -> float:

@@ -46,7 +46,14 @@ class AdditiveFilter(Generic[L]):
     def spend(self, loss: L) -> Self:
         """Return the filter after a release of this loss; refuse what does not fit."""
         if not self.can_spend(loss):
-            raise BudgetExceeded("the loss does not fit in what is left", needed=loss, left=self.remaining, got=loss)
+            raise BudgetExceeded(
+                "the loss does not fit in what is left",
+                needed=loss,
+                left=self.remaining,
+                got=loss,
+                rule="spent + next <= total",
+                next_step="ask for a smaller loss",
+            )
         return replace(self, spent=self.spent + loss)
 
     @property

@@ -21,11 +21,20 @@ if TYPE_CHECKING:
 def exact(value: Number, name: str) -> Fraction:
     """Return a user's number as a fraction; refuse what is no finite number >= 0."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise InvalidBudget(f"{name} is not a number", rule=f"{name} is a number >= 0", got=repr(value))
+        raise InvalidBudget(
+            f"{name} is not a number", rule=f"{name} is a number >= 0", got=repr(value), next_step="pass a number"
+        )
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidBudget(f"{name} is not finite", rule=f"{name} is a finite number >= 0", got=value)
+        raise InvalidBudget(
+            f"{name} is not finite", rule=f"{name} is a finite number >= 0", got=value, next_step="pass a finite number"
+        )
     if value < 0:
-        raise InvalidBudget(f"{name} is negative", rule=f"{name} is a number >= 0", got=value)
+        raise InvalidBudget(
+            f"{name} is negative",
+            rule=f"{name} is a number >= 0",
+            got=value,
+            next_step="pass a number that is not negative",
+        )
     return Fraction(value)
 
 
@@ -335,7 +344,12 @@ def _no_route(loss: Loss, kind: type[Loss]) -> InvalidBudget:
 def _group(k: int) -> int:
     """Return a group size; refuse what is no whole number >= 1."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidBudget("a group has a whole number of units", rule="k >= 1", got=repr(k))
+        raise InvalidBudget(
+            "a group has a whole number of units",
+            rule="k >= 1",
+            got=repr(k),
+            next_step="for_group(2) is two units at once",
+        )
     return k
 
 

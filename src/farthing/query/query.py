@@ -58,16 +58,28 @@ class Query:
 
     def __post_init__(self) -> None:
         if len(set(self.by)) != len(self.by):
-            raise UnsupportedQuery("a grouping column is named twice", construct="GROUP BY", got=", ".join(self.by))
+            raise UnsupportedQuery(
+                "a grouping column is named twice",
+                construct="GROUP BY",
+                got=", ".join(self.by),
+                rule="each grouping column once",
+                next_step="drop the repetition",
+            )
         if self.name in self.by:
             raise UnsupportedQuery(
                 "the answer has the name of a grouping column",
                 construct="alias",
                 got=self.name,
                 next_step="give the count another name: COUNT(*) AS n",
+                rule="column names of an answer differ",
             )
         if (self.keys.names if self.keys is not None else ()) != self.by:
-            raise InvalidKeys("the keys are not those of the grouping columns", got=", ".join(self.by))
+            raise InvalidKeys(
+                "the keys are not those of the grouping columns",
+                got=", ".join(self.by),
+                rule="one key column for each grouping column, in order",
+                next_step="build the keys with Keys.of",
+            )
         if not self.unit.is_row:
             self._require_bounds()
 

@@ -7,12 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from farthing.engines import open_table
-from farthing.errors import InvalidBudget, UnsupportedQuery
+from farthing.errors import InvalidBounds, InvalidBudget, UnsupportedQuery
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query
+from farthing.query.expressions import check
 from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.ask import Context, ask, plan_for
 from farthing.session.request import Request
@@ -246,18 +247,20 @@ class Session:
     ) -> Query:
         """Return the checked query of a method call."""
         schema = self._engine.schema
-        columns = (by,) if isinstance(by, str) else tuple(by or ())
+        columns = _columns(by)
         for column in columns:
             schema.require(column)
         if isinstance(where, str):
             where = parse_predicate(where, schema)
-        if name in {"met", "paid"} or not isinstance(name, str) or not name:
-            raise UnsupportedQuery(
-                "the answer column cannot have this name",
-                construct="alias",
-                rule="not empty, not met, not paid",
-                got=repr(name),
-                next_step="SELECT COUNT(*) AS n",
+        elif where is not None:
+            check(where, schema)
+        _check_names(name, columns)
+        if bounds is not None and not isinstance(bounds, Bounds):
+            raise InvalidBounds(
+                "bounds are no Bounds",
+                rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
+                got=type(bounds).__name__,
+                next_step="pass a farthing.Bounds",
             )
         return Query(
             table=self._engine.name,
@@ -273,6 +276,40 @@ class Session:
         """Return the identity of the data set as its owner declares it."""
         facts = [self._engine.name, self._engine.schema.fingerprint, self._unit.label, str(version)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _columns(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the grouping columns of a call."""
+    columns = (by,) if isinstance(by, str) else by or ()
+    if not isinstance(columns, list | tuple) or not all(isinstance(column, str) for column in columns):
+        raise UnsupportedQuery(
+            "by names no columns",
+            construct="GROUP BY",
+            rule="by is a column's name, or a list of them",
+            got=repr(by),
+            next_step='by="dest", or by=["dest", "month"]',
+        )
+    return tuple(columns)
+
+
+def _check_names(name: object, columns: tuple[str, ...]) -> None:
+    """Refuse a name of the answer column that could not stand beside the others."""
+    if not isinstance(name, str) or not name or {name, *columns} & {"met", "paid"}:
+        raise UnsupportedQuery(
+            "a column of the answer cannot have this name",
+            construct="alias",
+            rule="not empty, not met, not paid: every answer has these",
+            got=", ".join([repr(name), *columns]),
+            next_step="SELECT COUNT(*) AS n; for a grouping column, rename it in the table",
+        )
+    if {f"{name}_lower", f"{name}_upper"} & set(columns):
+        raise UnsupportedQuery(
+            "the interval's columns have the name of a grouping column",
+            construct="alias",
+            rule=f"{name}_lower and {name}_upper are the answer's own",
+            got=", ".join(columns),
+            next_step="give the count another name: COUNT(*) AS n",
+        )
 
 
 def _terms(budget: Budget, unit: PrivacyUnit) -> Terms:

@@ -111,7 +111,7 @@ def _answers(alt: Any, base: Any, place: Any, rows: list[dict[str, Any]], name: 
     shapes = alt.Scale(domain=shown, range=[_STATES[state][1] for state in shown])
     colour = alt.Color("state:N", title=None, scale=colours, legend=legend)
     span = base.mark_rule(strokeWidth=3, opacity=0.4).encode(
-        x=alt.X("lower:Q", title=name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=7, format=",~r")),
+        x=alt.X("lower:Q", title=name, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=7, format=",~r")),
         x2="upper:Q",
         y=place,
         color=colour,

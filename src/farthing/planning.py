@@ -15,6 +15,7 @@ from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.query.words import about, describe
 from farthing.rounding import coins_down
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Plan:
         cap: the most that this question may cost in all.
         remaining: what the ledger has left.
         delta: the delta at which epsilons are stated.
-        half_width: the half-width that every group surely reaches, in answer units.
+        half_width: the half-width, in answer units, that every group reaches that is not given up early.
         reachable: whether every group, whatever its size, reaches the target within the cap.
         fits: whether the worst price fits in what is left.
         about: the privacy unit and its bounds, in words.
@@ -116,9 +117,8 @@ class Plan:
         """
         if self.schedule is None or self.coin is None:
             return Pure.of_farthings(self.farthings)
-        return Coin(self.coin.currency, 1, self.coin.sensitivity).loss(
-            min(int(self.schedule.typical(np.array([size]))[0]), int(self.schedule.looks[-1]))
-        )
+        grains = int(self.schedule.typical(np.array([size]))[0])
+        return Coin(self.coin.currency, 1, self.coin.sensitivity).loss(min(grains, int(self.schedule.looks[-1])))
 
     @property
     def prices(self) -> list[dict[str, Any]]:
@@ -126,9 +126,7 @@ class Plan:
         rows = []
         for size in SIZES:
             loss = self.price(size)
-            width = self.half_width
-            if self.target is not None and self.schedule is not None:
-                width = max(self.target.relative * size, self.half_width)
+            width = self.half_width if self.schedule is None else float(self.schedule.half_width(np.array([size]))[0])
             rows.append({"size": size, "half_width": width, "paid": loss.value, "epsilon": self._epsilon(loss)})
         return rows
 
@@ -332,21 +330,10 @@ def _gaussian(
     absolute = two_sided(beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept
     free = kept is not None and kept.covers(relative, absolute, beta, limit)
-    if kept is None:
-        schedule = Schedule.plan(relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit)
-    elif free:
+    if kept is not None and free:
         schedule, beta = kept.schedule(coin.per_grain), kept.beta
     else:
-        # Componentwise the tightest of what was asked before and now: the new rule goes on wherever the old one did.
-        beta = min(beta, kept.beta)
-        schedule = Schedule.plan(
-            min(relative, kept.relative),
-            min(absolute, kept.floor),
-            beta,
-            per_grain=coin.per_grain,
-            cap_grains=max(limit, kept.grains),
-            after=Rule(kept.relative, kept.critical, kept.grains),
-        )
+        schedule, beta = _sharper(coin, relative, absolute, beta, limit, kept)
     most = int(schedule.looks[-1])
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups
@@ -367,6 +354,28 @@ def _gaussian(
         top=top,
         **common,
     )
+
+
+def _sharper(
+    coin: Coin, relative: float, absolute: float, beta: float, limit: int, kept: Kept | None
+) -> tuple[Schedule, float]:
+    """Return the looks of new measurements, and the failure probability a group they are calibrated for.
+
+    After an earlier rule it is componentwise the tightest of what was asked before and now: the new rule then goes on
+    wherever the old one did.
+    """
+    if kept is None:
+        return Schedule.plan(relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit), beta
+    beta = min(beta, kept.beta)
+    schedule = Schedule.plan(
+        min(relative, kept.relative),
+        min(absolute, kept.floor),
+        beta,
+        per_grain=coin.per_grain,
+        cap_grains=max(limit, kept.grains),
+        after=Rule(kept.relative, kept.critical, kept.grains),
+    )
+    return schedule, beta
 
 
 def _refuse_too_much(limit: int, cap: Booked, coin: Coin) -> None:
@@ -421,34 +430,6 @@ def _pure(
         beta=beta,
         **common,
     )
-
-
-def describe(query: Query) -> str:
-    """Return a question in words, for people and for the ledger's history."""
-    by = f" BY {', '.join(query.by)} [{query.groups:,} groups]" if query.by else ""
-    where = f" WHERE {query.where}" if query.where is not None else ""
-    return f"COUNT(*) AS {query.name} FROM {query.table}{where}{by}"
-
-
-def about(query: Query) -> str:
-    """Return what the numbers are about: the privacy unit, and the bounds that the truth is taken after."""
-    if query.unit.is_row:
-        return "privacy unit: one row, added or removed"
-    rows = _many(query.sensitivity, "row")
-    bound = (
-        f"in at most {_many(query.max_groups, 'group')}, with at most {rows} in each"
-        if query.by
-        else f"for at most {rows}"
-    )
-    return (
-        f"privacy unit: one {query.unit.column}, with all its rows; the numbers are of the bounded data: each "
-        f"{query.unit.column} counts {bound}; what the bounds cut is not in the intervals"
-    )
-
-
-def _many(count: int, thing: str) -> str:
-    """Return a number of things."""
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def _number(x: float) -> str:

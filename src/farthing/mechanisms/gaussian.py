@@ -44,7 +44,6 @@ MOST_GRAINS: Final = 1 << 62
 """The most information that a group can hold: mu = 8."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What was released about a question so far: public, free to keep, enough to refine.

@@ -189,7 +189,7 @@ def _reserve(context: Context, found: _Found, request: Request) -> Receipt:
         )
     except BudgetExceeded:
         raise BudgetExceeded(
-            "the question does not fit in the budget",
+            "the question does not fit in the budget" if made.remaining else "the budget is used up",
             needed=made.worst_price,
             left=made.remaining,
             rule="worst price <= what is left; nothing was charged",

@@ -13,7 +13,7 @@ from farthing.ledger.store import Ledger
 from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query
-from farthing.query.expressions import check
+from farthing.query.expressions import Expression, check
 from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.ask import Context, ask, plan_for
 from farthing.session.request import Request
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked, Loss
-    from farthing.query.expressions import Expression
+    from farthing.query.schema import Schema
     from farthing.release import Answer
     from farthing.session.refine import Progress
 
@@ -234,6 +234,14 @@ class Session:
 
     def _parsed(self, text: str, keys: Any, bounds: Bounds | None) -> Query:
         """Return the query of a SQL text."""
+        if not isinstance(text, str):
+            raise UnsupportedQuery(
+                "the question is no text",
+                construct="SQL",
+                rule="SQL is a text",
+                got=type(text).__name__,
+                next_step='"SELECT COUNT(*) FROM data"',
+            )
         parsed = parse(text, table=self._engine.name, schema=self._engine.schema)
         return self._query(parsed.by, keys, parsed.where, parsed.name, bounds)
 
@@ -253,7 +261,7 @@ class Session:
         if isinstance(where, str):
             where = parse_predicate(where, schema)
         elif where is not None:
-            check(where, schema)
+            _check_expression(where, schema)
         _check_names(name, columns)
         if bounds is not None and not isinstance(bounds, Bounds):
             raise InvalidBounds(
@@ -290,6 +298,19 @@ def _columns(by: str | Sequence[str] | None) -> tuple[str, ...]:
             next_step='by="dest", or by=["dest", "month"]',
         )
     return tuple(columns)
+
+
+def _check_expression(where: Expression, schema: Schema) -> None:
+    """Refuse a ready-made predicate that is none, or does not fit the table."""
+    if not isinstance(where, Expression):
+        raise UnsupportedQuery(
+            "where is no predicate",
+            construct="WHERE",
+            rule="a predicate as text",
+            got=type(where).__name__,
+            next_step='where="dep_delay > 15"',
+        )
+    check(where, schema)
 
 
 def _check_names(name: object, columns: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.privacy.words import said, state
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
 
@@ -215,25 +216,6 @@ class Plan:
         return "\n".join([*lines, self.about, *([f"note: {self.advice}"] if self.advice else [])])
 
 
-def state(loss: Booked, delta: float) -> dict[str, float]:
-    """Return a loss as plain values: its parameter, and its epsilon at delta.
-
-    >>> state(Pure(0.5), 0.0)
-    {'epsilon': 0.5, 'delta': 0.0}
-    """
-    epsilon = loss.epsilon(delta) if delta else loss.value
-    return {loss.parameter: loss.value, "epsilon": epsilon, "delta": delta}
-
-
-def said(loss: Booked, delta: float) -> str:
-    """Return a loss in words: its parameter, and its epsilon at delta.
-
-    >>> said(Pure(0.5), 0.0)
-    'Pure(epsilon=0.5)'
-    """
-    return f"{loss!r}" + (f" = epsilon {loss.epsilon(delta):.4g} at delta {delta:g}" if delta else "")
-
-
 def plan(
     query: Query,
     *,
@@ -333,7 +315,7 @@ def _gaussian(
     if kept is not None and free:
         schedule, beta = kept.schedule(coin.per_grain), kept.beta
     else:
-        schedule, beta = _sharper(coin, relative, absolute, beta, limit, kept)
+        schedule, beta = _sharper(coin, relative, absolute, beta=beta, limit=limit, kept=kept)
     most = int(schedule.looks[-1])
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups
@@ -357,7 +339,7 @@ def _gaussian(
 
 
 def _sharper(
-    coin: Coin, relative: float, absolute: float, beta: float, limit: int, kept: Kept | None
+    coin: Coin, relative: float, absolute: float, *, beta: float, limit: int, kept: Kept | None
 ) -> tuple[Schedule, float]:
     """Return the looks of new measurements, and the failure probability a group they are calibrated for.
 

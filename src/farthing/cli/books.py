@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.cli import config as settings
 from farthing.cli import options, show
 from farthing.errors import InvalidOption
-from farthing.planning import state
+from farthing.privacy.words import state
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Entry

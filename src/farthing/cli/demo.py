@@ -12,7 +12,7 @@ from farthing.cli import flights as data
 from farthing.cli import show
 from farthing.cli.asking import chart_path, progress
 from farthing.errors import InvalidOption
-from farthing.planning import state
+from farthing.privacy.words import state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

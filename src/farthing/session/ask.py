@@ -21,7 +21,8 @@ from farthing.accuracy.schedule import FIRST_GRAINS
 from farthing.errors import BudgetExceeded, TargetMissed
 from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianRefinement, Measured, worst_cost
 from farthing.mechanisms.geometric import GeometricRelease
-from farthing.planning import Plan, Standing, plan, said, state
+from farthing.planning import Plan, Standing, plan
+from farthing.privacy.words import said, state
 from farthing.release import Answer, Cells
 from farthing.session.records import Record
 from farthing.session.refine import refine

@@ -310,12 +310,13 @@ def _gaussian(
             )
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
-    kept = None if standing is None else standing.kept
+    kept = None if standing is None else standing.kept.at(beta, coin.per_grain)
     free = kept is not None and kept.covers(relative, absolute, beta, limit)
     if kept is not None and free:
         schedule, beta = kept.schedule(coin.per_grain), kept.beta
     else:
-        schedule, beta = _sharper(coin, relative, absolute, beta=beta, limit=limit, kept=kept)
+        earlier = None if standing is None else standing.kept
+        schedule, beta = _sharper(coin, relative, absolute, beta=beta, limit=limit, kept=earlier)
     most = int(schedule.looks[-1])
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups

@@ -74,7 +74,7 @@ def test_an_asker_does_not_wait_for_himself() -> None:
 
 
 @pytest.mark.parametrize(("first", "second", "free"), [(0.99, 0.5, True), (0.5, 0.99, False)])
-def test_one_look_serves_at_any_confidence(first: float, second: float, free: bool) -> None:  # noqa: FBT001  a table
+def test_one_look_serves_at_any_confidence(first: float, second: float, free: bool) -> None:
     """An absolute answer is Gaussian: at another confidence it is reread, if it is narrow enough there."""
     session = opened()
     session.count(absolute=10, confidence=first)

@@ -52,7 +52,7 @@ class Files:
 
     def load(self, columns: tuple[str, ...] | None) -> Any:
         """Never called: files are scanned."""
-        raise NotImplementedError(columns)
+        raise AssertionError(columns)
 
     def check(self) -> None:
         """Refuse a file that is gone, a folder or empty."""

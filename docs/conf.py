@@ -27,6 +27,7 @@ python_use_unqualified_type_names = True
 napoleon_google_docstring = True
 napoleon_use_rtype = False
 napoleon_attr_annotations = False
+napoleon_custom_sections = [("Keys", "params_style")]
 default_role = "code"
 add_module_names = False
 

@@ -18,4 +18,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse to run more statistical tests than the false-alarm budget was split over."""
     counted = sum(item.get_closest_marker("statistical") is not None for item in items)
     if counted > TESTS:
-        raise pytest.UsageError(f"{counted} statistical tests share a budget for {TESTS}: raise TESTS in tests/levels.py")
+        raise pytest.UsageError(
+            f"{counted} statistical tests share a budget for {TESTS}: raise TESTS in tests/levels.py"
+        )

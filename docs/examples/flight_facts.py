@@ -3,6 +3,8 @@
 python docs/examples/flight_facts.py
 """
 
+# ruff: noqa: INP001  a script, no package
+
 from __future__ import annotations
 
 import csv

@@ -5,6 +5,8 @@
 Every number is invented. A fixed seed makes the same files each time; a test compares them with those in this folder.
 """
 
+# ruff: noqa: INP001  a script, no package
+
 from __future__ import annotations
 
 import csv

@@ -32,7 +32,9 @@ def require_charts() -> Any:
     """Return altair; refuse with the install line where it or its renderer is missing."""
     if find_spec("altair") is None or find_spec("vl_convert") is None:
         raise FarthingError(
-            "charts need altair and vl-convert", next_step="python -m pip install 'farthing[charts]'"
+            "charts need altair and vl-convert",
+            next_step="python -m pip install 'farthing[charts]'",
+            rule="charts are an extra",
         ) from None
     import altair as alt
 
@@ -54,9 +56,19 @@ def require_format(path: str | Path) -> Path:
             next_step=f"use {chosen.stem or 'answer'}.svg",
         )
     if not chosen.parent.is_dir():
-        raise DataError("the chart's folder does not exist", got=chosen.parent, next_step="make the folder first")
+        raise DataError(
+            "the chart's folder does not exist",
+            got=chosen.parent,
+            next_step="make the folder first",
+            rule="a chart is written into a folder that exists",
+        )
     if chosen.is_dir() or not os.access(chosen if chosen.exists() else chosen.parent, os.W_OK):
-        raise DataError("the chart cannot be written here", got=chosen, next_step="name another file")
+        raise DataError(
+            "the chart cannot be written here",
+            got=chosen,
+            next_step="name another file",
+            rule="a chart is written to a new or writable file",
+        )
     return chosen
 
 
@@ -99,7 +111,7 @@ def _answers(alt: Any, base: Any, place: Any, rows: list[dict[str, Any]], name: 
     shapes = alt.Scale(domain=shown, range=[_STATES[state][1] for state in shown])
     colour = alt.Color("state:N", title=None, scale=colours, legend=legend)
     span = base.mark_rule(strokeWidth=3, opacity=0.4).encode(
-        x=alt.X("lower:Q", title=name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=7, format=",~r")),
+        x=alt.X("lower:Q", title=name, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=7, format=",~r")),
         x2="upper:Q",
         y=place,
         color=colour,
@@ -134,7 +146,12 @@ def save(chart: Any, path: str | Path) -> None:
     try:
         chart.save(str(chosen), format=kind, **how.get(kind, {}))
     except OSError:
-        raise DataError("the chart cannot be written here", got=chosen, next_step="name another file") from None
+        raise DataError(
+            "the chart cannot be written here",
+            got=chosen,
+            next_step="name another file",
+            rule="a chart is written to a new or writable file",
+        ) from None
 
 
 def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) -> Any:

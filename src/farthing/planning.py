@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +13,11 @@ from farthing.accuracy.schedule import Rule, Schedule
 from farthing.accuracy.stopping import two_sided
 from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
-from farthing.mechanisms.gaussian import Coin
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.privacy.words import said, state
 from farthing.query.words import about, describe
+from farthing.rounding import coins_down
 
 if TYPE_CHECKING:
     from farthing.accuracy.kept import Kept
@@ -57,7 +59,7 @@ class Plan:
         cap: the most that this question may cost in all.
         remaining: what the ledger has left.
         delta: the delta at which epsilons are stated.
-        half_width: the half-width that every group surely reaches, in answer units.
+        half_width: the half-width, in answer units, that every group reaches that is not given up early.
         reachable: whether every group, whatever its size, reaches the target within the cap.
         fits: whether the worst price fits in what is left.
         about: the privacy unit and its bounds, in words.
@@ -116,9 +118,8 @@ class Plan:
         """
         if self.schedule is None or self.coin is None:
             return Pure.of_farthings(self.farthings)
-        return Coin(self.coin.currency, 1, self.coin.sensitivity).loss(
-            min(int(self.schedule.typical(np.array([size]))[0]), int(self.schedule.looks[-1]))
-        )
+        grains = int(self.schedule.typical(np.array([size]))[0])
+        return Coin(self.coin.currency, 1, self.coin.sensitivity).loss(min(grains, int(self.schedule.looks[-1])))
 
     @property
     def prices(self) -> list[dict[str, Any]]:
@@ -126,9 +127,7 @@ class Plan:
         rows = []
         for size in SIZES:
             loss = self.price(size)
-            width = self.half_width
-            if self.target is not None and self.schedule is not None:
-                width = max(self.target.relative * size, self.half_width)
+            width = self.half_width if self.schedule is None else float(self.schedule.half_width(np.array([size]))[0])
             rows.append({"size": size, "half_width": width, "paid": loss.value, "epsilon": self._epsilon(loss)})
         return rows
 
@@ -217,25 +216,6 @@ class Plan:
         return "\n".join([*lines, self.about, *([f"note: {self.advice}"] if self.advice else [])])
 
 
-def state(loss: Booked, delta: float) -> dict[str, float]:
-    """Return a loss as plain values: its parameter, and its epsilon at delta.
-
-    >>> state(Pure(0.5), 0.0)
-    {'epsilon': 0.5, 'delta': 0.0}
-    """
-    epsilon = loss.epsilon(delta) if delta else loss.value
-    return {loss.parameter: loss.value, "epsilon": epsilon, "delta": delta}
-
-
-def said(loss: Booked, delta: float) -> str:
-    """Return a loss in words: its parameter, and its epsilon at delta.
-
-    >>> said(Pure(0.5), 0.0)
-    'Pure(epsilon=0.5)'
-    """
-    return f"{loss!r}" + (f" = epsilon {loss.epsilon(delta):.4g} at delta {delta:g}" if delta else "")
-
-
 def plan(
     query: Query,
     *,
@@ -290,10 +270,17 @@ def plan(
 
 
 def _cap(named: Loss | str | None, budget: Budget) -> Booked:
-    """Return the most that a question may cost: what was named, or a tenth of the budget."""
-    if isinstance(named, Loss):
-        return budget.currency.of_amount(named.amount)
-    return budget.currency.of_amount(budget.total.amount * DEFAULT_SHARE)
+    """Return the most that a question may cost, in whole farthings: what was named, or a tenth of the budget."""
+    amount = named.amount if isinstance(named, Loss) else budget.total.amount * DEFAULT_SHARE
+    cap = budget.currency.of_farthings(coins_down(amount))
+    if not cap:
+        raise InvalidTarget(
+            "the price allowed is less than one farthing",
+            rule="a question costs at least 2^-40",
+            got=repr(budget.currency.of_amount(amount)),
+            next_step="allow more",
+        )
+    return cap
 
 
 def _gaussian(
@@ -311,26 +298,25 @@ def _gaussian(
         limit = max(1, coin.level(common["remaining"], top))
         cap = coin.loss(sum(top)) + common["remaining"]
     else:
-        limit = max(1, coin.level(cap, (0,) * coin.max_groups))
+        limit = coin.level(cap, (0,) * coin.max_groups)
+        if target is None:
+            _refuse_too_much(limit, cap, coin)
+        if not limit:
+            raise InvalidTarget(
+                "the price allowed is too small for so many groups a unit",
+                rule="at least 2^-56 of mu^2 a group",
+                got=repr(cap),
+                next_step="allow more, or bound max_groups",
+            )
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
-    kept = None if standing is None else _reread(standing.kept, relative, beta, coin.per_grain)
+    kept = None if standing is None else standing.kept.at(beta, coin.per_grain)
     free = kept is not None and kept.covers(relative, absolute, beta, limit)
-    if kept is None:
-        schedule = Schedule.plan(relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit)
-    elif free:
+    if kept is not None and free:
         schedule, beta = kept.schedule(coin.per_grain), kept.beta
     else:
-        # Componentwise the tightest of what was asked before and now: the new rule goes on wherever the old one did.
-        beta = min(beta, kept.beta)
-        schedule = Schedule.plan(
-            min(relative, kept.relative),
-            min(absolute, kept.floor),
-            beta,
-            per_grain=coin.per_grain,
-            cap_grains=max(limit, kept.grains),
-            after=Rule(kept.relative, kept.critical, kept.grains),
-        )
+        earlier = None if standing is None else standing.kept
+        schedule, beta = _sharper(coin, relative, absolute, beta=beta, limit=limit, kept=earlier)
     most = int(schedule.looks[-1])
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups
@@ -353,16 +339,38 @@ def _gaussian(
     )
 
 
-def _reread(kept: Kept, relative: float, beta: float, per_grain: float) -> Kept:
-    """Return what measurements promise at another confidence, where their information was fixed beforehand.
+def _sharper(
+    coin: Coin, relative: float, absolute: float, *, beta: float, limit: int, kept: Kept | None
+) -> tuple[Schedule, float]:
+    """Return the looks of new measurements, and the failure probability a group they are calibrated for.
 
-    Cells of absolute rules all stopped at the last look, so that their errors are plainly Gaussian: the same
-    measurements keep a narrower promise less surely, and a wider one more surely.
+    After an earlier rule it is componentwise the tightest of what was asked before and now: the new rule then goes on
+    wherever the old one did.
     """
-    if relative > 0 or kept.relative > 0:
-        return kept
-    critical = two_sided(beta)
-    return replace(kept, beta=beta, critical=critical, floor=critical / math.sqrt(kept.grains * per_grain))
+    if kept is None:
+        return Schedule.plan(relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit), beta
+    beta = min(beta, kept.beta)
+    schedule = Schedule.plan(
+        min(relative, kept.relative),
+        min(absolute, kept.floor),
+        beta,
+        per_grain=coin.per_grain,
+        cap_grains=max(limit, kept.grains),
+        after=Rule(kept.relative, kept.critical, kept.grains),
+    )
+    return schedule, beta
+
+
+def _refuse_too_much(limit: int, cap: Booked, coin: Coin) -> None:
+    """Refuse a named loss that the books of one question cannot hold, since it could not be spent whole."""
+    if limit >= MOST_GRAINS:
+        most = coin.loss(MOST_GRAINS * coin.max_groups)
+        raise InvalidTarget(
+            "the loss is more than one question can hold",
+            rule=f"at most {most!r} for this question",
+            got=repr(cap),
+            next_step="name less: at that loss noise is far below one anyway",
+        )
 
 
 def _pure(
@@ -385,11 +393,11 @@ def _pure(
     affordable = max(1, cap.farthings // query.max_groups)
     needed = None if target is None else geometric.price_of(target.absolute, query.sensitivity, beta)
     wanted = affordable if needed is None else min(affordable, needed)
-    width = geometric.half_width(wanted, query.sensitivity, beta)
     kept = None if standing is None else standing.kept
-    free = kept is not None and wanted <= kept.grains  # as much was paid already: its noise is as narrow
+    free = kept is not None and kept.grains >= wanted  # one look: what was released serves at any confidence
     if kept is not None and free:
-        wanted, width = kept.grains, geometric.half_width(kept.grains, query.sensitivity, beta)
+        wanted = kept.grains
+    width = geometric.half_width(wanted, query.sensitivity, beta)
     price = Pure.of_farthings(0 if free else wanted * query.max_groups)
     return Plan(
         cap=cap,

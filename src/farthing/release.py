@@ -168,7 +168,9 @@ class Answer:
             import polars as pl
         except ImportError:
             raise FarthingError(
-                "Polars is not installed", next_step="python -m pip install 'farthing[polars]'"
+                "Polars is not installed",
+                next_step="python -m pip install 'farthing[polars]'",
+                rule="Polars is an extra",
             ) from None
         frame = pl.from_arrow(self.to_arrow())
         if not isinstance(frame, pl.DataFrame):  # pragma: no cover - a table always gives a frame

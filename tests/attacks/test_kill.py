@@ -57,15 +57,18 @@ for i in range(10**9):
 """
 
 
-def start(folder, number):
+FORGETFUL = WORKER.replace('ledger=folder + "/a.ledger"', "ledger=None")
+
+
+def start(folder, number, program):
     """Start a worker; numbers make its questions its own."""
-    command = [sys.executable, "-c", WORKER, str(folder), str(1000 + number)]
+    command = [sys.executable, "-c", program, str(folder), str(1000 + number)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def kill_round(folder, first, workers, rng):
+def kill_round(folder, first, workers, rng, program):
     """Let workers ask until each is killed at a random moment."""
-    running = [start(folder, first + i) for i in range(workers)]
+    running = [start(folder, first + i, program) for i in range(workers)]
     for worker in running:
         assert "ready\n" == worker.stdout.readline()
     for worker in running:
@@ -103,12 +106,12 @@ def check(folder, spent_before, sample):
     return spent
 
 
-def run(folder, rounds, workers, seed):
+def run(folder, rounds, workers, seed, program=WORKER):
     """Return how many answers were shown in so many rounds of kills, all of them checked."""
     rng = random.Random(seed)
     spent = BUDGET.total - BUDGET.total
     for number in range(rounds):
-        kill_round(folder, number * workers, workers, rng)
+        kill_round(folder, number * workers, workers, rng, program)
         spent = check(folder, spent, lambda answers: rng.sample(answers, min(len(answers), 20)))
     check(folder, spent, lambda answers: answers)
     return len(shown(folder))
@@ -126,3 +129,10 @@ def test_every_answer_shown_is_booked_after_kills(tmp_path):
 def test_every_answer_shown_is_booked_after_hundreds_of_kills(tmp_path):
     """300 kills, thousands of asks."""
     assert 3_000 < run(tmp_path, rounds=60, workers=5, seed=2)
+
+
+def test_books_that_forget_are_caught(tmp_path):
+    """Power: workers that keep their books in memory are found out at the first reopening."""
+    with pytest.raises(AssertionError):
+        run(tmp_path, rounds=1, workers=3, seed=3, program=FORGETFUL)
+    assert shown(tmp_path)

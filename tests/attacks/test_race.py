@@ -86,7 +86,8 @@ def test_the_same_question_at_once(race):
 
     assert 1 <= len(measured) <= RACERS
     assert measured >= {value for value, price in same if not price}
-    assert {price for _, price in same} <= {0, PRICE["loss"].farthings}
+    most = PRICE["loss"].farthings
+    assert {price for _, price in same} <= {0, most - 1, most}  # a limit is rounded down to whole farthings
     assert all(abs(value - ROWS) < SURE for value, _ in same)
 
 

@@ -46,7 +46,7 @@ def test_gdp_is_never_dearer_than_its_zcdp(a: Fraction) -> None:
 
 @given(st.fractions(min_value=0, max_value=10**9))
 def test_rounding_directions(x: Fraction) -> None:
-    """up is above, down is below, coins too, and roots."""
+    """Up is above, down is below, coins too, and roots."""
     assert down(x) <= x <= up(x)
     assert coins_down(x) * Fraction(1, 1 << 40) <= x <= coins_up(x) * Fraction(1, 1 << 40)
     assert Fraction(sqrt_down(x)) ** 2 <= x <= Fraction(sqrt_up(x)) ** 2

@@ -53,7 +53,7 @@ def reference_gdp_delta(mu: mp.mpf, epsilon: mp.mpf) -> mp.mpf:
 @pytest.mark.parametrize("mu", [0.001, 0.03, 0.3, 1.0, 4.0, 12.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.5, 3.0, 40.0])
 def test_gdp_delta_is_never_below_the_truth(mu: float, epsilon: float) -> None:
-    """delta is at least a 60-digit reference, and within 1e-9 of it."""
+    """Delta is at least a 60-digit reference, and within 1e-9 of it."""
     with mp.workdps(60):
         truth = reference_gdp_delta(mp.mpf(mu), mp.mpf(epsilon))
         ours = mp.mpf(convert.gdp_delta(Fraction(mu) ** 2, epsilon))
@@ -81,7 +81,7 @@ def test_gdp_budget_is_the_last_farthing_that_fits() -> None:
 
 
 def test_zcdp_delta_and_epsilon_agree() -> None:
-    """delta at the epsilon of delta is delta again, from above."""
+    """Delta at the epsilon of delta is delta again, from above."""
     for rho in (0.001, 0.05, 1.5):
         epsilon = convert.zcdp_epsilon(rho, DELTA)
         assert pytest.approx(DELTA, rel=1e-6) == convert.zcdp_delta(rho, epsilon)

@@ -23,7 +23,7 @@ def test_a_loss_is_a_finite_number_from_zero(kind: type[Loss], bad: object) -> N
 
 
 def test_losses_add_within_one_currency() -> None:
-    """mu adds in squares, rho and epsilon add; currencies do not mix."""
+    """Mu adds in squares, rho and epsilon add; currencies do not mix."""
     assert Gdp(5) == Gdp(3) + Gdp(4)
     assert Zcdp(0.75) == Zcdp(0.5) + Zcdp(0.25)
     assert Pure(0) == Pure(1) - Pure(2)
@@ -66,7 +66,7 @@ def test_conversions_by_name() -> None:
 
 
 def test_groups() -> None:
-    """k units at once: k epsilon, k^2 rho, k mu."""
+    """K units at once: k epsilon, k^2 rho, k mu."""
     assert Pure(3) == Pure(1).for_group(3)
     assert Zcdp(9) == Zcdp(1).for_group(3)
     assert Gdp(3) == Gdp(1).for_group(3)
@@ -75,7 +75,7 @@ def test_groups() -> None:
 
 
 def test_epsilon_wants_a_delta_between_zero_and_one() -> None:
-    """delta 0 with a Gaussian loss, or 1, is refused."""
+    """Delta 0 with a Gaussian loss, or 1, is refused."""
     for bad in (0, 1, -1, math.nan):
         with pytest.raises(InvalidBudget):
             Gdp(1).epsilon(delta=bad)
@@ -121,7 +121,7 @@ def test_budget_currencies() -> None:
 
 
 def test_keys_delta_is_set_aside() -> None:
-    """mu comes from what keys_delta leaves."""
+    """Mu comes from what keys_delta leaves."""
     whole = Budget(epsilon=1, delta=1e-6)
     less = Budget(epsilon=1, delta=1e-6, keys_delta=5e-7)
 

@@ -149,7 +149,6 @@ def test_no_array_of_an_answer_is_the_truth_after_a_refine(session):
 
 
 @pytest.mark.parametrize("column", ["met", "paid", "n_lower"])
-@pytest.mark.xfail(reason="the answer's own columns overwrite a key column of the same name", strict=True)
 def test_key_columns_survive(column):
     """A grouping column named like one of the answer's own columns is refused, or keeps its keys."""
     session = Session(pa.table({column: ["a", "b"]}), budget=opened()._context.budget)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from farthing.accuracy.jumps import JumpMap
 from farthing.accuracy.schedule import Futility, Schedule
-from farthing.accuracy.stopping import step_ratio
+from farthing.accuracy.stopping import step_ratio, two_sided
 
+_CLEARLY: Final = 1 + 1e-9
 _NEARLY: Final = 1 + 1e-12  # equal targets may differ in the last bits of their floats
 
 
@@ -37,6 +38,17 @@ class Kept:
     grains: int
     futility: float = 0.0
 
+    def at(self, beta: float, per_grain: float) -> Kept:
+        """Return the same promise at another failure probability, where that is known.
+
+        Under an absolute target every group ends at the last look, whatever was shown: its mean is plainly Gaussian
+        there, and serves at any confidence. A relative rule is calibrated for one.
+        """
+        if self.relative > 0:
+            return self
+        critical = two_sided(beta)
+        return replace(self, beta=beta, critical=critical, floor=critical / math.sqrt(self.grains * per_grain))
+
     def covers(self, relative: float, absolute: float, beta: float, limit: int) -> bool:
         """Tell whether it keeps a promise that is asked for now, or was stopped by as large a cap on the way to it."""
         narrow = self.floor <= absolute * _NEARLY or (self.absolute <= absolute * _NEARLY and limit <= self.grains)
@@ -47,7 +59,7 @@ class Kept:
         boundary = self.critical / self.relative if self.relative > 0 else math.inf
         return Schedule(
             relative=self.relative,
-            absolute=self.absolute,
+            absolute=self.floor if self.floor * _CLEARLY < self.absolute else self.absolute,
             critical=self.critical,
             per_grain=per_grain,
             looks=np.array([self.grains], np.int64),

@@ -51,9 +51,11 @@ def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArr
     ([19800.0, 18000.0, 22000.0], True)
     """
     size = np.abs(value)
-    half = np.maximum(schedule.relative * size, schedule.floor)
+    # Without a binding cap the floor is the absolute target but for its last bits: print the target itself.
+    floor = schedule.floor if schedule.capped else max(schedule.floor, schedule.absolute)
+    half = np.maximum(schedule.relative * size, floor)
     met = (half <= np.maximum(schedule.relative * size, schedule.absolute)) & ~futile
-    shown = np.copysign(_centre(size, schedule.relative, schedule.floor), value)
+    shown = np.copysign(_centre(size, schedule.relative, floor), value)
     if schedule.futility is not None:
         wide = schedule.futility.width / np.sqrt(np.maximum(information, 1) * schedule.per_grain)
         half, shown = np.where(futile, wide, half), np.where(futile, value, shown)

@@ -23,6 +23,9 @@ FIRST_GRAINS: Final = 16
 FUTILITY_SHARE: Final = 1 / 50
 """Part of beta spent on giving up; small, since every group pays for it with a larger c."""
 
+HOPELESS: Final = 4
+"""Groups are given up only where the target costs more than this many caps: half of it may be worth its price."""
+
 _ALIGNED: Final = 16  # the first look and the public looks lie on this common sub-grid
 _UP: Final = 1 + 2.0**-40  # t_max is rounded up past every float error, so that a* <= a when no cap binds
 
@@ -139,7 +142,8 @@ class Schedule:
         critical = max(critical_value(relative, beta, span, ratio), least)
         last = _grains_for(critical, absolute, per_grain)
         capped = last > cap_grains
-        giving_up = Futility.plan(relative, beta, span, ratio) if capped and futility and span > 0 else None
+        hopeless = last > HOPELESS * cap_grains and futility and span > 0
+        giving_up = Futility.plan(relative, beta, span, ratio) if hopeless else None
         if giving_up is not None:
             spare = beta * (1 - FUTILITY_SHARE)
             critical = max(critical_value(relative, spare, span, ratio, giving_up.indices), least)
@@ -171,7 +175,19 @@ class Schedule:
         [1.0, 0.25, 0.01]
         """
         width = np.maximum(self.relative * np.abs(truth), self.floor)
-        return np.ceil(self.critical**2 / width**2 / self.per_grain).astype(np.int64)
+        grains = np.ceil(self.critical**2 / width**2 / self.per_grain).astype(np.int64)
+        if self.futility is None or not self.futility.indices:
+            return grains
+        early = self.looks[len(self.looks) - 1 - self.futility.indices[0]]
+        return np.where(self.relative * np.abs(truth) < self.floor, early, grains)
+
+    def half_width(self, truth: Floats) -> Floats:
+        """Return about the half-width that a group of that size ends with; wide for one that is given up."""
+        width = np.maximum(self.relative * np.abs(truth), self.floor)
+        if self.futility is None or not self.futility.indices:
+            return width
+        wide = self.futility.width / np.sqrt(self.typical(truth) * self.per_grain)
+        return np.where(self.relative * np.abs(truth) < self.floor, wide, width)
 
     def next_look(self, information: Ints, value: Floats) -> Ints:
         """Return the total grains of each group's next look, for groups that have not stopped.

@@ -113,7 +113,12 @@ def _number(name: str, got: object) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if isinstance(got, bool) or not math.isfinite(value):
-        raise InvalidTarget(f"{name} must be a finite number", got=repr(got), next_step=f"leave {name} out if unused")
+        raise InvalidTarget(
+            f"{name} must be a finite number",
+            got=repr(got),
+            next_step=f"leave {name} out if unused",
+            rule="a finite number",
+        )
     return value
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.cli import config as settings
 from farthing.cli import options, show
 from farthing.errors import DataError, InvalidOption
-from farthing.planning import state
+from farthing.privacy.words import state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,7 +112,9 @@ def _inspected(ledger: str | None, config: str | None) -> Iterator[Ledger]:
     from farthing.ledger.store import Ledger
 
     if ledger is not None and config is not None:
-        raise InvalidOption("a ledger and --config were both given", next_step="drop one of them")
+        raise InvalidOption(
+            "a ledger and --config were both given", next_step="drop one of them", rule="one of them names the books"
+        )
     with Ledger.inspect(_place(ledger, config)) as books:
         yield books
 
@@ -206,9 +208,19 @@ def _written(out: str | None) -> Iterator[TextIO]:
         with Path(out).open("x", encoding="utf-8", newline="") as file:
             yield file
     except FileExistsError:
-        raise InvalidOption("the file is there already", got=out, next_step="name a new file with --out") from None
+        raise InvalidOption(
+            "the file is there already",
+            got=out,
+            next_step="name a new file with --out",
+            rule="export never replaces a file",
+        ) from None
     except OSError as error:
-        raise DataError("the export cannot be written", got=f"{out} ({error.strerror})") from None
+        raise DataError(
+            "the export cannot be written",
+            got=f"{out} ({error.strerror})",
+            rule="--out names a new file in a folder you may write in",
+            next_step="name another file",
+        ) from None
 
 
 def _exported(entry: Entry, priced: Prices) -> dict[str, Any]:

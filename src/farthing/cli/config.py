@@ -75,6 +75,7 @@ def find(path: str | None) -> Path:
             f"there is no {chosen.name} here" if path is None else "no such config file",
             got=chosen.absolute().parent if path is None else chosen,
             next_step="make one with `farthing init TABLE --epsilon 1 --delta 1e-6`, or name one with --config",
+            rule="ask, plan and status read farthing.toml",
         )
     return chosen
 
@@ -90,10 +91,18 @@ def read(path: str | None) -> Config:
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as problem:
         raise InvalidOption(
-            f"{file} is not TOML", got=problem, next_step="quote texts, and write name = value"
+            f"{file} is not TOML",
+            got=problem,
+            next_step="quote texts, and write name = value",
+            rule="a config file is TOML",
         ) from None
     except (OSError, UnicodeDecodeError):
-        raise DataError("the config file cannot be read", got=file) from None
+        raise DataError(
+            "the config file cannot be read",
+            got=file,
+            rule="a config file is a readable UTF-8 text",
+            next_step="check the path and its permissions",
+        ) from None
     _check(file, settings)
     table = settings["table"]
     return Config(
@@ -114,7 +123,11 @@ def _check(file: Path, settings: dict[str, Any]) -> None:
     for section, values in settings.items():
         _known(file, section, [*_SETTINGS, "keys"], "section")
         if not isinstance(values, dict):
-            raise InvalidOption(f"{section!r} in {file} is no section", next_step=f"write [{section}] on its own line")
+            raise InvalidOption(
+                f"{section!r} in {file} is no section",
+                next_step=f"write [{section}] on its own line",
+                rule="settings stand in sections",
+            )
         for name, value in values.items():
             if section == "keys":
                 kinds: tuple[type, ...] = (list, str)
@@ -123,12 +136,25 @@ def _check(file: Path, settings: dict[str, Any]) -> None:
                 kinds = _SETTINGS[section][name]
             if isinstance(value, bool) or not isinstance(value, kinds):
                 rule = 'a list, or "@FILE:COLUMN"' if section == "keys" else _KINDS[kinds[-1]]
-                raise InvalidOption(f"{section}.{name} in {file} has the wrong type", rule=rule, got=repr(value))
+                raise InvalidOption(
+                    f"{section}.{name} in {file} has the wrong type",
+                    rule=rule,
+                    got=repr(value),
+                    next_step="correct the value in the file",
+                )
     for section, name in _REQUIRED:
         if name not in settings.get(section, {}):
-            raise InvalidOption(f"{file} does not say {section}.{name}", next_step=f'add {name} = "..." to [{section}]')
+            raise InvalidOption(
+                f"{file} does not say {section}.{name}",
+                next_step=f'add {name} = "..." to [{section}]',
+                rule="a config file states it",
+            )
     if not settings.get("budget"):
-        raise InvalidOption(f"{file} has no budget", next_step="add [budget] with epsilon = 1.0 and delta = 1e-6")
+        raise InvalidOption(
+            f"{file} has no budget",
+            next_step="add [budget] with epsilon = 1.0 and delta = 1e-6",
+            rule="a config file states its budget",
+        )
 
 
 def _known(file: Path, name: str, known: list[str], what: str) -> None:

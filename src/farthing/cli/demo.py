@@ -12,7 +12,7 @@ from farthing.cli import flights as data
 from farthing.cli import show
 from farthing.cli.asking import chart_path, progress
 from farthing.errors import InvalidOption
-from farthing.planning import state
+from farthing.privacy.words import state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,12 @@ def _ledgers(keep: str | None) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        raise InvalidOption("the folder for the ledgers cannot be made", got=folder) from None
+        raise InvalidOption(
+            "the folder for the ledgers cannot be made",
+            got=folder,
+            rule="--keep names a new or writable folder",
+            next_step="name another folder",
+        ) from None
     yield folder
 
 

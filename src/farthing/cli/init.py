@@ -93,13 +93,19 @@ def init(wish: Wish, *, force: bool) -> None:
             "there is a farthing.toml here already",
             got=file.absolute(),
             next_step="edit it, use another folder, or replace it with --force",
+            rule="init never replaces settings unasked",
         )
     made = wish.config()
     _check(made, wish.keys)
     try:
         file.write_text(settings.text(made), encoding="utf-8")
     except OSError:
-        raise DataError("farthing.toml cannot be written", got=file.absolute()) from None
+        raise DataError(
+            "farthing.toml cannot be written",
+            got=file.absolute(),
+            rule="init writes into the current folder",
+            next_step="change to a folder you may write in",
+        ) from None
     with opened(made, "new") as session:
         _tell(made, session)
 

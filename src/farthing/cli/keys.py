@@ -66,11 +66,21 @@ def from_file(column: str, source: str, kind: str, *, folder: Path, table: str) 
         raise InvalidKeys(f"keys of {column!r} name no column", rule="@FILE:COLUMN", got="@" + source, next_step=HOW)
     file = folder / path
     if not file.is_file():
-        raise DataError("no such file of keys", got=file, next_step="check the path and the working folder")
+        raise DataError(
+            "no such file of keys",
+            got=file,
+            next_step="check the path and the working folder",
+            rule="@FILE:COLUMN names a file that exists",
+        )
     _refuse_protected(column, file, table)
     found = _parquet(file, name) if file.suffix.lower() in {".parquet", ".pq"} else _csv(column, file, name, kind)
     if found is None:
-        raise InvalidKeys(f"the file of keys has no column {name!r}", got=file, next_step="check the file's header")
+        raise InvalidKeys(
+            f"the file of keys has no column {name!r}",
+            got=file,
+            next_step="check the file's header",
+            rule="@FILE:COLUMN names a column of the file",
+        )
     return found
 
 
@@ -95,7 +105,12 @@ def _parquet(file: Path, name: str) -> Any:
         known = pq.read_schema(file).names
         return pq.read_table(file, columns=[name], partitioning=None).column(0) if name in known else None
     except (pa.ArrowException, OSError):
-        raise DataError("the file of keys cannot be read as Parquet", got=file) from None
+        raise DataError(
+            "the file of keys cannot be read as Parquet",
+            got=file,
+            rule="a file ending in .parquet is Parquet",
+            next_step="check the file, or give the keys as a list",
+        ) from None
 
 
 def _csv(column: str, file: Path, name: str, kind: str) -> Any:
@@ -122,7 +137,12 @@ def _csv(column: str, file: Path, name: str, kind: str) -> Any:
     except pa.ArrowInvalid:
         raise _wrong(column, kind, f"@{file}:{name}") from None
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise DataError("the file of keys cannot be read as CSV", got=file) from None
+        raise DataError(
+            "the file of keys cannot be read as CSV",
+            got=file,
+            rule="a file of keys is CSV with a header, or Parquet",
+            next_step="check the file, or give the keys as a list",
+        ) from None
 
 
 def _wrong(column: str, kind: str, got: str) -> InvalidKeys:

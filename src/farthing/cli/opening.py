@@ -121,7 +121,11 @@ def group_keys(given: Sequence[str], schema: Mapping[str, str], config: Config, 
     for option in given:
         column, values = typed_keys.split(option)
         if column in found:
-            raise InvalidKeys(f"--keys names {column!r} twice", next_step="put all values in one option")
+            raise InvalidKeys(
+                f"--keys names {column!r} twice",
+                next_step="put all values in one option",
+                rule="one --keys option a column",
+            )
         found[column] = _listed(column, values, schema, config, folder)
     return found
 
@@ -143,7 +147,9 @@ def _kind(column: str, schema: Mapping[str, str]) -> str:
     """Return the type of a column; refuse an unknown one."""
     if column not in schema:
         raise InvalidKeys(
-            f"keys for {column!r}, which is no column of the table", next_step="the columns are " + ", ".join(schema)
+            f"keys for {column!r}, which is no column of the table",
+            next_step="the columns are " + ", ".join(schema),
+            rule="keys are given for columns of the table",
         )
     return schema[column]
 

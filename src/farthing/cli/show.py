@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.planning import state
+from farthing.privacy.words import state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -254,7 +254,12 @@ class IbisEngine:
 def _sendable(literal: Literal) -> Any:
     """Return a constant's value; refuse a text that cannot travel in a backend's SQL."""
     if isinstance(literal.value, str) and "\0" in literal.value:
-        raise UnsupportedQuery("a text with a NUL letter", construct="NUL", next_step="export the table to Parquet")
+        raise UnsupportedQuery(
+            "a text with a NUL letter",
+            construct="NUL",
+            next_step="export the table to Parquet",
+            rule="this engine cannot carry NUL in a text",
+        )
     return literal.value
 
 

@@ -45,6 +45,7 @@ def open_table(source: Any, name: str | None = None) -> Engine:
         "not a table",
         rule="a table is a path, or a pandas, Polars, Arrow, DuckDB or ibis table",
         got=type(source).__name__,
+        next_step="pass one of these",
     )
 
 

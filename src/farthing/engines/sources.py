@@ -52,7 +52,7 @@ class Files:
 
     def load(self, columns: tuple[str, ...] | None) -> Any:
         """Never called: files are scanned."""
-        raise NotImplementedError(columns)
+        raise AssertionError(columns)
 
     def check(self) -> None:
         """Refuse a file that is gone, a folder or empty."""
@@ -90,16 +90,31 @@ def from_path(path: str | Path) -> Files:
     """
     text = str(path)
     if "://" in text:
-        raise DataError("not a local file", got=text, next_step="open it with ibis and pass the ibis table")
+        raise DataError(
+            "not a local file",
+            got=text,
+            next_step="open it with ibis and pass the ibis table",
+            rule="paths are of files on this machine",
+        )
     if glob.has_magic(text) and not Path(text).exists():
         found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(text, recursive=True)))  # noqa: PTH207  # absolute globs
         if not found:
-            raise DataError("no file matches", got=text, next_step="check the pattern and the working folder")
+            raise DataError(
+                "no file matches",
+                got=text,
+                next_step="check the pattern and the working folder",
+                rule="a pattern matches at least one file",
+            )
     else:
         found = (str(Path(text).absolute()),)
     kinds = {_is_parquet(Path(name)) for name in found}
     if len(kinds) > 1:
-        raise DataError("Parquet and CSV files in one table", got=text, next_step="give a pattern for one kind")
+        raise DataError(
+            "Parquet and CSV files in one table",
+            got=text,
+            next_step="give a pattern for one kind",
+            rule="all files of a table are of one kind",
+        )
     files = Files(found, parquet=kinds.pop())
     files.check()
     return files
@@ -108,14 +123,29 @@ def from_path(path: str | Path) -> Files:
 def _is_parquet(path: Path) -> bool:
     """Return whether a file is Parquet; refuse what is neither Parquet nor CSV."""
     if path.is_dir():
-        raise DataError("a folder is no table", got=path, next_step=f"give a pattern: {path}/*.parquet")
+        raise DataError(
+            "a folder is no table",
+            got=path,
+            next_step=f"give a pattern: {path}/*.parquet",
+            rule="a table is a file or a pattern",
+        )
     if path.name.lower().endswith(PARQUET):
         return True
     if path.name.lower().endswith(CSV):
         return False
     if not path.exists():
-        raise DataError("no such file", got=path, next_step="check the path and the working folder")
-    raise DataError("neither Parquet nor CSV by its name", rule="names end in " + ", ".join(PARQUET + CSV), got=path)
+        raise DataError(
+            "no such file",
+            got=path,
+            next_step="check the path and the working folder",
+            rule="a table is a file that exists",
+        )
+    raise DataError(
+        "neither Parquet nor CSV by its name",
+        rule="names end in " + ", ".join(PARQUET + CSV),
+        got=path,
+        next_step="rename the file, or open it with DuckDB or ibis and pass the table",
+    )
 
 
 def _usable(path: Path) -> None:
@@ -123,18 +153,30 @@ def _usable(path: Path) -> None:
     try:
         size = path.stat().st_size
     except OSError:
-        raise DataError("no such file", got=path, next_step="check the path and the working folder") from None
+        raise DataError(
+            "no such file",
+            got=path,
+            next_step="check the path and the working folder",
+            rule="a table is a file that exists",
+        ) from None
     if not path.is_file():
-        raise DataError("not a file", got=path)
+        raise DataError("not a file", got=path, rule="a table is a regular file", next_step="check the path")
     if size == 0:
-        raise DataError("the file is empty", got=path, next_step="a table without rows still needs its header")
+        raise DataError(
+            "the file is empty",
+            got=path,
+            next_step="a table without rows still needs its header",
+            rule="a file holds at least its header",
+        )
 
 
 def from_arrow(table: pa.Table) -> Arrow:
     """Return an Arrow table as a source."""
     names = [name.casefold() for name in table.column_names]
     if len(set(names)) != len(names):
-        raise DataError("two columns of one name", rule="names differ, and not in case only")
+        raise DataError(
+            "two columns of one name", rule="names differ, and not in case only", next_step="rename one of them"
+        )
     return Arrow(lambda columns: table.slice(0, 0) if columns is None else table.select(list(columns)))
 
 

@@ -108,7 +108,11 @@ class Books:
         with self._lock, self._told():
             connection = self._connect()
             if self.store.in_transaction(connection):
-                raise LedgerError("the ledger was used from inside its own merge", rule="a merge only combines bytes")
+                raise LedgerError(
+                    "the ledger was used from inside its own merge",
+                    rule="a merge only combines bytes",
+                    next_step="return the bytes and nothing else",
+                )
             try:
                 self.store.begin(connection, purpose)
                 yield connection

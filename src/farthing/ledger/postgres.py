@@ -157,7 +157,12 @@ class Postgres:
                 got=got,
                 next_step="see that the server runs and lets this user in, then ask again",
             )
-        return LedgerError("the ledger failed", rule="PostgreSQL must accept every entry", got=got)
+        return LedgerError(
+            "the ledger failed",
+            rule="PostgreSQL must accept every entry",
+            got=got,
+            next_step="check the disk and the file's permissions; what was reserved stays charged",
+        )
 
     def _require_durable(self, connection: sa.Connection) -> None:
         """Refuse to write on a server that does not wait for its disk."""

@@ -97,7 +97,12 @@ def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | N
     stored = load(connection, question)
     blob = merge(None if stored is None else stored.blob)
     if not isinstance(blob, bytes):
-        raise LedgerError("a merge must return bytes", rule="measurements are bytes", got=type(blob).__name__)
+        raise LedgerError(
+            "a merge must return bytes",
+            rule="measurements are bytes",
+            got=type(blob).__name__,
+            next_step="return the combined measurement as bytes",
+        )
     if stored is None:
         connection.execute(tables.STORE, {"question": question, "version": 1, "blob": blob})
         return Stored(1, blob)

@@ -88,7 +88,12 @@ def share_of(terms: Terms, share: int | Fraction | Priced) -> int:
     """Return a share in whole farthings."""
     if isinstance(share, Fraction):
         if not 0 <= share <= 1:
-            raise LedgerError("a share is out of range", rule="a fraction from 0 to 1", got=share)
+            raise LedgerError(
+                "a share is out of range",
+                rule="a fraction from 0 to 1",
+                got=share,
+                next_step="Fraction(1, 5) is a fifth",
+            )
         return int(share * terms.budget)
     if not isinstance(share, int) and hasattr(share, "currency"):
         if share.currency != terms.currency:
@@ -164,7 +169,12 @@ def whole(name: str, value: int) -> int:
     except TypeError:
         number = -1
     if number < 0:
-        raise LedgerError(f"{name} must be a whole number of at least 0", got=repr(value), rule="farthings are whole")
+        raise LedgerError(
+            f"{name} must be a whole number of at least 0",
+            got=repr(value),
+            rule="farthings are whole",
+            next_step="round a cost up, a budget down",
+        )
     return number
 
 
@@ -179,5 +189,6 @@ def text(name: str, value: str, *, empty: bool = False) -> str:
             f"{name} must be text, not empty, without zero bytes",
             got=repr(value),
             rule="text identifies what is booked",
+            next_step="pass a text",
         )
     return value

@@ -99,7 +99,12 @@ class Sqlite:
         for prefix, what, rule, next_step in _FAILURES:
             if _code(error).startswith(prefix):
                 return LedgerError(what, rule=rule, got=f"{where} ({error.orig})", next_step=next_step)
-        return LedgerError("the ledger failed", rule="SQLite must accept every entry", got=f"{where} ({error.orig})")
+        return LedgerError(
+            "the ledger failed",
+            rule="SQLite must accept every entry",
+            got=f"{where} ({error.orig})",
+            next_step="check the disk and the file's permissions; what was reserved stays charged",
+        )
 
     def _took_turn(self, inner: sqlite3.Connection) -> bool:
         """Begin to write as soon as no other writer is there; return whether that was in time.

@@ -40,7 +40,8 @@ ROUNDING_VARIANCE: Final = 1 + 2.0**-20
 
 _LIMIT: Final = 1 << 62
 _EXACT_BITS: Final = 53  # whole numbers below 2^53 are float64s
-_MOST_GRAINS: Final = 1 << 62
+MOST_GRAINS: Final = 1 << 62
+"""The most information that a group can hold: mu = 8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ class Coin:
                 break
             paid += has
             level = (grains + paid) // count
-        return min(level, _MOST_GRAINS)
+        return min(level, MOST_GRAINS)
 
     @property
     def per_grain(self) -> float:

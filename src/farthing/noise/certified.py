@@ -136,7 +136,11 @@ def _settle_one(law: Law, word: int, index: int, bits: BitSource) -> int:
         for fresh in bits.words(width // 64).tolist():
             prefix = prefix << 64 | fresh
         width *= 2
-    raise NoiseError("no number of random bits settles the rounding", rule=f"at most {MOST_BITS} bits a draw")
+    raise NoiseError(
+        "no number of random bits settles the rounding",
+        rule=f"at most {MOST_BITS} bits a draw",
+        next_step="report this: it should never happen",
+    )
 
 
 def _cell(law: Law, prefix: int, width: int, *, upper: bool, index: int) -> int | None:
@@ -167,13 +171,17 @@ def parameter(name: str, value: ArrayLike, *, within: tuple[float, float]) -> Fl
     rule = f"a float64, at least {least:g} and at most {most:g}"
     given = np.asarray(value)
     if given.dtype.kind not in "fiu" or given.dtype.itemsize > 8:
-        raise NoiseError(f"{name} is not a float64", rule=rule, got=given.dtype)
+        raise NoiseError(
+            f"{name} is not a float64", rule=rule, got=given.dtype, next_step="convert it, knowing what is lost"
+        )
     exact = given.astype(np.float64, copy=False)
     fine = (exact >= least) & (exact <= most)
     if given.dtype.kind != "f":
         fine &= exact < 2.0**53  # beyond, an integer may have been rounded on its way in
     if not fine.all():
-        raise NoiseError(f"{name} is out of range", rule=rule, got=exact[~fine].flat[0])
+        raise NoiseError(
+            f"{name} is out of range", rule=rule, got=exact[~fine].flat[0], next_step="choose another scale or grid"
+        )
     return exact
 
 
@@ -186,6 +194,11 @@ def layout(size: Size, parameters: Sequence[Floats]) -> tuple[tuple[int, ...], l
         )
         spread = [np.broadcast_to(each, shape) for each in parameters]
     except ValueError as error:
-        raise NoiseError("shapes do not fit", rule="parameters broadcast to size", got=f"{shapes}, {size}") from error
+        raise NoiseError(
+            "shapes do not fit",
+            rule="parameters broadcast to size",
+            got=f"{shapes}, {size}",
+            next_step="give one number, or one for each sample",
+        ) from error
     flat = [float(each) if each.ndim == 0 else wide.ravel() for each, wide in zip(parameters, spread, strict=True)]
     return shape, flat

@@ -69,7 +69,12 @@ class Budget:
         self._check_deltas()
         total = self._total()
         if not total:
-            raise InvalidBudget("the budget is less than one farthing", rule="at least 2^-40", got=repr(self))
+            raise InvalidBudget(
+                "the budget is less than one farthing",
+                rule="at least 2^-40",
+                got=repr(self),
+                next_step="state a larger budget",
+            )
         object.__setattr__(self, "total", total)
 
     def _check_deltas(self) -> None:
@@ -88,7 +93,12 @@ class Budget:
                 next_step="set aside a tenth of delta, or nothing",
             )
         if self.epsilon is not None and 0 < delta < DELTA_COIN:
-            raise InvalidBudget("delta is below the books' coin", rule="delta is 0 or >= 2^-80", got=self.delta)
+            raise InvalidBudget(
+                "delta is below the books' coin",
+                rule="delta is 0 or >= 2^-80",
+                got=self.delta,
+                next_step="1e-6 is usual",
+            )
 
     def _total(self) -> Booked:
         """Return the total loss in the currency of the books, rounded down to whole farthings."""
@@ -128,7 +138,12 @@ class Budget:
         """Return the loss that an epsilon means at this budget's delta, rounded down (a cap): for `max_epsilon=`."""
         epsilon = exact(value, "max_epsilon")
         if not epsilon:
-            raise InvalidBudget("max_epsilon is zero", rule="max_epsilon > 0", got=value)
+            raise InvalidBudget(
+                "max_epsilon is zero",
+                rule="max_epsilon > 0",
+                got=value,
+                next_step="leave it out, or give a positive epsilon",
+            )
         if self.currency is Pure:
             return Pure.of_farthings(coins_down(epsilon))
         delta = self.answers_delta or Fraction(REPORT_DELTA)

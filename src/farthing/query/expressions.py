@@ -323,4 +323,10 @@ def _shown(*operands: Operand) -> str:
 
 def _refused(construct: str, rule: str, got: object) -> UnsupportedQuery:
     """Return the refusal of an ill-typed expression."""
-    return UnsupportedQuery(f"{construct} in a predicate", construct=construct, rule=rule, got=got)
+    return UnsupportedQuery(
+        f"{construct} in a predicate",
+        construct=construct,
+        rule=rule,
+        got=got,
+        next_step="compare columns with constants, joined by AND, OR, NOT",
+    )

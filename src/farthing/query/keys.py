@@ -77,7 +77,11 @@ class Keys:
         """
         if not by:
             if given is not None:
-                raise InvalidKeys("keys without grouping columns", next_step="name the columns, with by= or GROUP BY")
+                raise InvalidKeys(
+                    "keys without grouping columns",
+                    next_step="name the columns, with by= or GROUP BY",
+                    rule="keys belong to grouping columns",
+                )
             return None
         kinds = {column: _groupable(column, schema) for column in by}
         if given is None:
@@ -112,7 +116,9 @@ def _groupable(column: str, schema: Schema) -> Type:
     kind = schema.require(column)
     if kind is Type.OTHER:
         raise InvalidKeys(
-            f"column {column!r} cannot be grouped by", rule="keys are numbers, texts, truth values or dates"
+            f"column {column!r} cannot be grouped by",
+            rule="keys are numbers, texts, truth values or dates",
+            next_step="group by another column",
         )
     return kind
 
@@ -135,12 +141,15 @@ def _as_table(given: Any) -> pa.Table | None:
             return pa.table(given)
     except (pa.ArrowException, KeyError, TypeError, ValueError, OverflowError):
         raise InvalidKeys(
-            "keys that are no table", rule="every row of the keys has the same columns and types"
+            "keys that are no table",
+            rule="every row of the keys has the same columns and types",
+            next_step="pass a table with one column for each grouping column",
         ) from None
     raise InvalidKeys(
         "keys that are neither lists nor a table",
         got=type(given).__name__,
         next_step='pass keys={"column": [...]}, or a table with one column for each grouping column',
+        rule="one list a column, or a table of combinations",
     )
 
 
@@ -164,9 +173,16 @@ def _column(name: str, given: Any, kind: Type) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
-        raise InvalidKeys(f"keys of {name!r} are no list", got=type(given).__name__, next_step="pass a list of values")
+        raise InvalidKeys(
+            f"keys of {name!r} are no list",
+            got=type(given).__name__,
+            next_step="pass a list of values",
+            rule="keys are lists of values",
+        )
     if len(given) == 0:
-        raise InvalidKeys(f"keys of {name!r} are empty", rule="at least one key a column")
+        raise InvalidKeys(
+            f"keys of {name!r} are empty", rule="at least one key a column", next_step="list at least one value"
+        )
     try:
         array = _arrow(given)
         if pa.types.is_dictionary(array.type):
@@ -232,7 +248,12 @@ def _cast(name: str, array: pa.Array, kind: Type) -> pa.Array:
     if kind in REAL_TYPES:
         cast = array.cast(pa.float64(), safe=False)
         if pc.any(pc.is_nan(cast)).as_py():
-            raise InvalidKeys(f"NaN among the keys of {name!r}", rule="a key is a number or NULL", got=str(math.nan))
+            raise InvalidKeys(
+                f"NaN among the keys of {name!r}",
+                rule="a key is a number or NULL",
+                got=str(math.nan),
+                next_step="leave NaN out of the keys",
+            )
         return pc.add(cast, pa.scalar(0.0))
     types = {
         Type.STRING: pa.large_string(),
@@ -272,7 +293,12 @@ def _combinations(columns: dict[str, pa.Array]) -> pa.Table:
 def _not_too_many(groups: int) -> None:
     """Refuse more groups than an answer can hold."""
     if groups > MOST_GROUPS:
-        raise InvalidKeys("too many groups", rule=f"at most {MOST_GROUPS} groups an answer", got=groups)
+        raise InvalidKeys(
+            "too many groups",
+            rule=f"at most {MOST_GROUPS} groups an answer",
+            got=groups,
+            next_step="list fewer keys, or ask in parts",
+        )
 
 
 def _distinct(table: pa.Table) -> None:
@@ -292,6 +318,7 @@ def _distinct(table: pa.Table) -> None:
         "repeated keys",
         rule="every group is listed once",
         got=", ".join(f"{name}={repeated[name]!r}" for name in names),
+        next_step="list each group once",
     )
 
 

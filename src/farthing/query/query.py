@@ -67,8 +67,9 @@ class Query:
             raise UnsupportedQuery(
                 "a grouping column is named twice",
                 construct="GROUP BY",
-                rule="each grouping column once",
                 got=", ".join(self.by),
+                rule="each grouping column once",
+                next_step="drop the repetition",
             )
         if self.name in self.by:
             raise UnsupportedQuery(
@@ -76,9 +77,15 @@ class Query:
                 construct="alias",
                 got=self.name,
                 next_step="give the count another name: COUNT(*) AS n",
+                rule="column names of an answer differ",
             )
         if (self.keys.names if self.keys is not None else ()) != self.by:
-            raise InvalidKeys("the keys are not those of the grouping columns", got=", ".join(self.by))
+            raise InvalidKeys(
+                "the keys are not those of the grouping columns",
+                got=", ".join(self.by),
+                rule="one key column for each grouping column, in order",
+                next_step="build the keys with Keys.of",
+            )
         if not self.unit.is_row:
             self._require_bounds()
 

@@ -1,4 +1,4 @@
-"""Questions in words: what is asked, and what its numbers are about."""
+"""A question in words: what it counts, and what its numbers are about."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ show. A crash in between leaves the reservation charged, an error too: there is 
 from __future__ import annotations
 
 import time
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,9 +18,10 @@ from farthing.accuracy.kept import Kept
 from farthing.accuracy.report import Report, reported
 from farthing.accuracy.schedule import FIRST_GRAINS
 from farthing.errors import BudgetExceeded, TargetMissed
-from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianRefinement, Measured, worst_cost
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, Coin, GaussianRefinement, Measured, worst_cost
 from farthing.mechanisms.geometric import GeometricRelease
-from farthing.planning import Plan, Standing, plan, said, state
+from farthing.planning import Plan, Standing, plan
+from farthing.privacy.words import said, state
 from farthing.release import Answer, Cells
 from farthing.session import free
 from farthing.session.records import Record, keys_to_bytes
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 30.0
 """How long an ask waits for another live process that is answering the very same question."""
+
+_ASKED: Final[ContextVar[frozenset[str]]] = ContextVar("farthing_asked", default=frozenset())
+"""The questions that this thread is in the middle of: it does not wait for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +130,15 @@ def ask(context: Context, query: Query, request: Request) -> Answer:
         outcome = _Outcome(measured, measured, context.loss(0), found.sums)
         return _answer(context, query, request, found.plan, outcome)
     receipt = _reserve(context, found, request)
+    asked = _ASKED.set(_ASKED.get() | {found.question})
     try:
         outcome = _measure(context, query, request, found, receipt)
         _settle(context, query, found, receipt, outcome)
     except BaseException:
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise
+    finally:
+        _ASKED.reset(asked)
     return _answer(context, query, request, found.plan, outcome)
 
 
@@ -209,7 +217,7 @@ def _wait_for_others(context: Context, query: Query, request: Request) -> _Found
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = _find(context, query, request)
-        if found.plan.free or time.monotonic() > deadline:
+        if found.plan.free or time.monotonic() > deadline or found.question in _ASKED.get():
             return found
         held = [entry for entry in context.ledger.open_reservations if entry.question == found.question]
         if not any(entry.alive for entry in held):
@@ -233,7 +241,7 @@ def _reserve(context: Context, found: _Found, request: Request) -> Receipt:
         )
     except BudgetExceeded:
         raise BudgetExceeded(
-            "the question does not fit in the budget",
+            "the question does not fit in the budget" if made.remaining else "the budget is used up",
             needed=made.worst_price,
             left=made.remaining,
             rule="worst price <= what is left; nothing was charged",
@@ -265,15 +273,22 @@ def _settle(context: Context, query: Query, found: _Found, receipt: Receipt, out
     """Lower the reservation to what was used, and keep the measurements for whoever asks again.
 
     If others sharpened the question since we read it, they or we paid the full price of measurements that nobody will
-    build on: an exclusive receipt stores its own record (the others paid in full), any other leaves theirs.
+    build on. Whoever was charged an increase over a stored record must store its own; else theirs stays, unless ours
+    was first in line and is the finer one.
     """
     before = None if found.stored is None else found.stored.blob
     keys = found.query.keys
     listed = b"" if keys is None or query.cuts_groups else keys_to_bytes(keys.table)
-    blob = Record(outcome.after, _kept(found.plan), "" if keys is None else keys.fingerprint, listed).to_bytes()
+    kept = _kept(found.plan)
+    blob = Record(outcome.after, kept, "" if keys is None else keys.fingerprint, listed).to_bytes()
 
     def merge(current: bytes | None) -> bytes:
-        return blob if current is None or current == before or receipt.exclusive else current
+        if current is None or current == before:
+            return blob
+        paid_in_full = not receipt.exclusive or receipt.version == 0
+        theirs = Record.from_bytes(current).kept
+        serves = not receipt.exclusive or theirs.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
+        return current if paid_in_full and serves else blob
 
     context.ledger.settle(receipt, outcome.price.farthings, merge)
 
@@ -370,4 +385,6 @@ def _doubling(made: Plan, query: Query, measured: Measured) -> Booked | None:
         first=FIRST_GRAINS * per_grain,
         last=int(made.schedule.looks[-1]) * per_grain,
     )
-    return Coin(made.coin.currency, 1, 1).loss(worst_cost(np.rint(cost / per_grain).astype(np.int64), query.max_groups))
+    return Coin(made.coin.currency, 1, 1).loss(
+        worst_cost(np.minimum(np.rint(cost / per_grain), MOST_GRAINS).astype(np.int64), query.max_groups)
+    )

@@ -7,12 +7,13 @@ import json
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from farthing.engines import open_table
-from farthing.errors import InvalidBudget, UnsupportedQuery
+from farthing.errors import InvalidBounds, InvalidBudget, UnsupportedQuery
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query
+from farthing.query.expressions import Expression, check
 from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.ask import Context, ask, plan_for
 from farthing.session.guarantee import Guarantee, Of, guarantee
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked, Loss
-    from farthing.query.expressions import Expression
+    from farthing.query.schema import Schema
     from farthing.release import Answer
     from farthing.session.refine import Progress
 
@@ -306,6 +307,14 @@ class Session:
 
     def _parsed(self, text: str, keys: Any, bounds: Bounds | None) -> Query:
         """Return the query of a SQL text."""
+        if not isinstance(text, str):
+            raise UnsupportedQuery(
+                "the question is no text",
+                construct="SQL",
+                rule="SQL is a text",
+                got=type(text).__name__,
+                next_step='"SELECT COUNT(*) FROM data"',
+            )
         parsed = parse(text, table=self._engine.name, schema=self._engine.schema)
         return self._query(parsed.by, keys, parsed.where, parsed.name, bounds)
 
@@ -319,18 +328,20 @@ class Session:
     ) -> Query:
         """Return the checked query of a method call."""
         schema = self._engine.schema
-        columns = (by,) if isinstance(by, str) else tuple(by or ())
+        columns = _columns(by)
         for column in columns:
             schema.require(column)
         if isinstance(where, str):
             where = parse_predicate(where, schema)
-        if name in {"met", "paid"} or not isinstance(name, str) or not name:
-            raise UnsupportedQuery(
-                "the answer column cannot have this name",
-                construct="alias",
-                rule="not empty, not met, not paid",
-                got=repr(name),
-                next_step="SELECT COUNT(*) AS n",
+        elif where is not None:
+            _check_expression(where, schema)
+        _check_names(name, columns)
+        if bounds is not None and not isinstance(bounds, Bounds):
+            raise InvalidBounds(
+                "bounds are no Bounds",
+                rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
+                got=type(bounds).__name__,
+                next_step="pass a farthing.Bounds",
             )
         return Query(
             table=self._engine.name,
@@ -346,6 +357,53 @@ class Session:
         """Return the identity of the data set as its owner declares it."""
         facts = [self._engine.name, self._engine.schema.fingerprint, self._unit.label, str(version)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _columns(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the grouping columns of a call."""
+    columns = (by,) if isinstance(by, str) else by or ()
+    if not isinstance(columns, list | tuple) or not all(isinstance(column, str) for column in columns):
+        raise UnsupportedQuery(
+            "by names no columns",
+            construct="GROUP BY",
+            rule="by is a column's name, or a list of them",
+            got=repr(by),
+            next_step='by="dest", or by=["dest", "month"]',
+        )
+    return tuple(columns)
+
+
+def _check_expression(where: Expression, schema: Schema) -> None:
+    """Refuse a ready-made predicate that is none, or does not fit the table."""
+    if not isinstance(where, Expression):
+        raise UnsupportedQuery(
+            "where is no predicate",
+            construct="WHERE",
+            rule="a predicate as text",
+            got=type(where).__name__,
+            next_step='where="dep_delay > 15"',
+        )
+    check(where, schema)
+
+
+def _check_names(name: object, columns: tuple[str, ...]) -> None:
+    """Refuse a name of the answer column that could not stand beside the others."""
+    if not isinstance(name, str) or not name or {name, *columns} & {"met", "paid"}:
+        raise UnsupportedQuery(
+            "a column of the answer cannot have this name",
+            construct="alias",
+            rule="not empty, not met, not paid: every answer has these",
+            got=", ".join([repr(name), *columns]),
+            next_step="SELECT COUNT(*) AS n; for a grouping column, rename it in the table",
+        )
+    if {f"{name}_lower", f"{name}_upper"} & set(columns):
+        raise UnsupportedQuery(
+            "the interval's columns have the name of a grouping column",
+            construct="alias",
+            rule=f"{name}_lower and {name}_upper are the answer's own",
+            got=", ".join(columns),
+            next_step="give the count another name: COUNT(*) AS n",
+        )
 
 
 def _terms(budget: Budget, unit: PrivacyUnit) -> Terms:

@@ -107,9 +107,9 @@ class Request:
         return Request.of(**(kept | changes))
 
     def beta(self, groups: int) -> float:
-        """Return the failure probability allowed to each group."""
-        beta = 1 - self.confidence
-        return beta / groups if self.simultaneous else beta
+        """Return the failure probability allowed to each group; refuse one that is not calibrated."""
+        width = Target(absolute=1.0, confidence=self.confidence, simultaneous=self.simultaneous)
+        return width.beta(groups)
 
     def without_progress(self) -> Request:
         """Return the request without its callback, so that an answer keeps nothing alive."""
@@ -122,18 +122,36 @@ def _refuse_unknown(unknown: dict[str, object]) -> None:
         raise InvalidTarget(
             f"unknown option {', '.join(sorted(unknown))}",
             rule="relative, absolute, confidence, simultaneous, loss, max_epsilon, cap, on_miss, progress",
+            next_step="check the spelling",
         )
 
 
 def _check_terms(loss: object, max_epsilon: object, cap: object, on_miss: object, progress: object) -> None:
     """Refuse terms of the wrong kind."""
     if loss is not None and (not isinstance(loss, Booked) or not loss):
-        raise InvalidTarget("loss is no loss > 0", rule="loss=Gdp(mu), Zcdp(rho) or Pure(epsilon)", got=repr(loss))
+        raise InvalidTarget(
+            "loss is no loss > 0",
+            rule="loss=Gdp(mu), Zcdp(rho) or Pure(epsilon)",
+            got=repr(loss),
+            next_step="for example loss=farthing.Gdp(0.05)",
+        )
     if cap is not None and cap != "all" and (not isinstance(cap, Booked) or not cap):
-        raise InvalidTarget("cap is no loss > 0", rule='cap="all", or Gdp(mu), Zcdp(rho), Pure(epsilon)', got=repr(cap))
+        raise InvalidTarget(
+            "cap is no loss > 0",
+            rule='cap="all", or Gdp(mu), Zcdp(rho), Pure(epsilon)',
+            got=repr(cap),
+            next_step="for example cap=farthing.Gdp(0.05)",
+        )
     if cap is not None and max_epsilon is not None:
         raise InvalidTarget("cap and max_epsilon were both given", rule="one limit an ask", next_step="drop one")
     if on_miss not in ON_MISS:
-        raise InvalidTarget("unknown on_miss", rule=" or ".join(ON_MISS), got=repr(on_miss))
+        raise InvalidTarget(
+            "unknown on_miss", rule=" or ".join(ON_MISS), got=repr(on_miss), next_step="choose one of them"
+        )
     if progress is not None and not callable(progress):
-        raise InvalidTarget("progress is not a function", rule="progress=f, called as f(Progress)", got=repr(progress))
+        raise InvalidTarget(
+            "progress is not a function",
+            rule="progress=f, called as f(Progress)",
+            got=repr(progress),
+            next_step="pass a function of one argument, or leave it out",
+        )

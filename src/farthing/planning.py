@@ -315,8 +315,7 @@ def _gaussian(
     if kept is not None and free:
         schedule, beta = kept.schedule(coin.per_grain), kept.beta
     else:
-        earlier = None if standing is None else standing.kept
-        schedule, beta = _sharper(coin, relative, absolute, beta=beta, limit=limit, kept=earlier)
+        schedule, beta = _sharper(coin, relative, absolute, beta=beta, limit=limit, kept=kept)
     most = int(schedule.looks[-1])
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups

@@ -93,7 +93,9 @@ def check(folder, spent_before, sample):
     with Session(TABLE, budget=BUDGET, ledger=folder / "a.ledger") as session:
         session._ledger.verify()  # the books' own proof that they sum up
         history = session.history()
-        booked = Counter((entry.label, entry.settled) for entry in history if entry.state == "settled")
+        booked = Counter(
+            (f"{entry.label}, {entry.target}", entry.settled) for entry in history if entry.state == "settled"
+        )
         paid = Counter((label, farthings) for _, _, label, farthings, _ in answers if farthings)
         assert Counter() == paid - booked
         assert not any(entry.alive for entry in session.history() if entry.state == "open")

@@ -65,7 +65,7 @@ def test_paths_start_at_the_folder_of_the_file(tmp_path, monkeypatch):
     (home / config.FILE).write_text(config.text(full(home)), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     found = config.read("a [b]")
-    assert home / "rides.ledger" == found.ledger_path
+    assert home / "rides.ledger" == found.ledger_place
     assert str(tmp_path / "a [[]b]" / "data" / "rides*.parquet") == found.table_path
 
 

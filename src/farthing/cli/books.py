@@ -125,8 +125,7 @@ def _place(ledger: str | None, config: str | None) -> Path | str:
 
     if ledger is not None and (is_url(ledger) or not ledger.endswith(".toml")):
         return ledger
-    chosen = settings.read(ledger or config)
-    return chosen.ledger if is_url(chosen.ledger) else chosen.ledger_path
+    return settings.read(ledger or config).ledger_place
 
 
 def _prices(books: Ledger) -> Prices:

@@ -60,9 +60,9 @@ class Config:
         return str(Path(glob.escape(folder) if glob.has_magic(self.table) else folder) / self.table)
 
     @property
-    def ledger_path(self) -> Path:
-        """The path of the books, with the folder before it."""
-        return self.folder / self.ledger
+    def ledger_place(self) -> Path | str:
+        """Where the books are: a path, with the folder before it, or a server's URL as it is written."""
+        return self.ledger if "://" in self.ledger else self.folder / self.ledger
 
 
 def find(path: str | None) -> Path:

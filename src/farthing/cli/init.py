@@ -200,7 +200,9 @@ def _stem(table: str) -> str:
 
 
 def _beside(path: str) -> str:
-    """Return a path relative to this folder if it lies in it, with forward slashes."""
+    """Return a path relative to this folder if it lies in it, with forward slashes; a URL as it is."""
+    if "://" in path:
+        return path
     given = Path(path)
     if given.is_absolute() and given.is_relative_to(Path.cwd()):
         given = given.relative_to(Path.cwd())

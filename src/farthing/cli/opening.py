@@ -75,11 +75,12 @@ def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
     from farthing.session import Session
 
     budget, bounds = Budget(**config.budget), Bounds(**config.bounds)
-    if books == "existing" and not config.ledger_path.exists():
+    place = config.ledger_place
+    if books == "existing" and isinstance(place, Path) and not place.exists():
         raise LedgerError(
             "the ledger is not where the settings say",
             rule="a new ledger would forget what was spent",
-            got=config.ledger_path,
+            got=place,
             next_step="restore it; if nothing was ever asked, `farthing init --force` makes a new one",
         )
     with Session(
@@ -87,7 +88,7 @@ def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
         unit=config.unit,
         budget=budget,
         bounds=bounds,
-        ledger=None if books == "memory" else config.ledger_path,
+        ledger=None if books == "memory" else place,
         name=config.name,
         version=config.version,
     ) as session:

@@ -88,7 +88,7 @@ RULES: Final = (
     Rule(Pure, Approx, _at, "log(e^eps - delta (1 + e^eps))", "[KairouzOV15]"),
     Rule(Pure, Zcdp, lambda loss, _: Zcdp.of_amount(_pure(loss)), "eps tanh(eps/2)", "[BunS16, Prop. 3.3]"),
     Rule(
-        Pure, Gdp, lambda loss, _: Gdp.of_amount(convert.pure_gdp(loss.amount)), "-2 ndtri(1/(1+e^eps))", "[LiuKSWZ22]"
+        Pure, Gdp, lambda loss, _: Gdp.of_amount(convert.pure_gdp(loss.amount)), "-2 ndtri(1/(1+e^eps))", "[LiuSJK22]"
     ),
     Rule(Pure, BoundedRange, lambda loss, _: BoundedRange.of_amount(2 * loss.amount), "2 eps", "[DurfeeR19]"),
     Rule(
@@ -114,7 +114,7 @@ RULES: Final = (
         Gdp,
         lambda loss, _: Gdp.of_amount(convert.bounded_range_gdp(loss.amount)),
         "-2 ndtri(1/(1+e^(eta/2)))",
-        "[LiuKSWZ22]",
+        "[LiuSJK22]",
     ),
     Rule(Gdp, Approx, _at, "Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) = delta", "[DongRS22, Cor. 2.13]"),
     Rule(Gdp, Zcdp, lambda loss, _: Zcdp.of_amount(loss.amount / 2), "mu^2/2", "[DongRS22, Cor. B.6]"),

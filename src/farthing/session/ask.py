@@ -236,7 +236,7 @@ def _reserve(context: Context, found: _Found, request: Request) -> Receipt:
             fresh=max(fresh, increase),
             question=found.question,
             version=0 if found.stored is None else found.stored.version,
-            label=f"{made.question}, {goal}, {request.confidence:.4g}",
+            label=made.question,
             target=f"{goal}, {request.confidence:.4g}",
         )
     except BudgetExceeded:

@@ -13,9 +13,9 @@ from farthing.ledger.store import Ledger
 from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query
-from farthing.query.expressions import Expression, check
 from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.ask import Context, ask, plan_for
+from farthing.session.checks import check_expression, check_names, columns_of
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.request import Request
@@ -23,12 +23,13 @@ from farthing.sql import parse, parse_predicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from fractions import Fraction
     from pathlib import Path
 
     from farthing.ledger.entry import Entry
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked, Loss
-    from farthing.query.schema import Schema
+    from farthing.query.expressions import Expression
     from farthing.release import Answer
     from farthing.session.refine import Progress
 
@@ -266,6 +267,30 @@ class Session:
         """Return the ledger's entries, newest first."""
         return self._ledger.history(limit)
 
+    def allot(self, name: str, share: Fraction | Loss) -> None:
+        """Give an analyst or a project a share of the budget; all shares draw on the one total.
+
+        Args:
+            name: who may draw on it, with `Session(..., allotment=name)`.
+            share: a fraction of the total, or a loss in the ledger's currency.
+
+        Raises:
+            LedgerError: more than the ledger has left, or less than the share has spent.
+
+        >>> from fractions import Fraction
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.allot("alice", Fraction(1, 5))
+        >>> list(s.status()["allotments"])
+        ['alice']
+        """
+        self._ledger.allot(name, share)
+
+    def verify(self) -> None:
+        """Recompute the books from their entries and check their hash chain; LedgerError where they disagree."""
+        self._ledger.verify()
+
     def status(self) -> dict[str, Any]:
         """Return the state of the books as plain values: spent, remaining, open reservations, allotments."""
         return self._context.status() | {
@@ -328,14 +353,14 @@ class Session:
     ) -> Query:
         """Return the checked query of a method call."""
         schema = self._engine.schema
-        columns = _columns(by)
+        columns = columns_of(by)
         for column in columns:
             schema.require(column)
         if isinstance(where, str):
             where = parse_predicate(where, schema)
         elif where is not None:
-            _check_expression(where, schema)
-        _check_names(name, columns)
+            check_expression(where, schema)
+        check_names(name, columns)
         if bounds is not None and not isinstance(bounds, Bounds):
             raise InvalidBounds(
                 "bounds are no Bounds",
@@ -357,53 +382,6 @@ class Session:
         """Return the identity of the data set as its owner declares it."""
         facts = [self._engine.name, self._engine.schema.fingerprint, self._unit.label, str(version)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _columns(by: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the grouping columns of a call."""
-    columns = (by,) if isinstance(by, str) else by or ()
-    if not isinstance(columns, list | tuple) or not all(isinstance(column, str) for column in columns):
-        raise UnsupportedQuery(
-            "by names no columns",
-            construct="GROUP BY",
-            rule="by is a column's name, or a list of them",
-            got=repr(by),
-            next_step='by="dest", or by=["dest", "month"]',
-        )
-    return tuple(columns)
-
-
-def _check_expression(where: Expression, schema: Schema) -> None:
-    """Refuse a ready-made predicate that is none, or does not fit the table."""
-    if not isinstance(where, Expression):
-        raise UnsupportedQuery(
-            "where is no predicate",
-            construct="WHERE",
-            rule="a predicate as text",
-            got=type(where).__name__,
-            next_step='where="dep_delay > 15"',
-        )
-    check(where, schema)
-
-
-def _check_names(name: object, columns: tuple[str, ...]) -> None:
-    """Refuse a name of the answer column that could not stand beside the others."""
-    if not isinstance(name, str) or not name or {name, *columns} & {"met", "paid"}:
-        raise UnsupportedQuery(
-            "a column of the answer cannot have this name",
-            construct="alias",
-            rule="not empty, not met, not paid: every answer has these",
-            got=", ".join([repr(name), *columns]),
-            next_step="SELECT COUNT(*) AS n; for a grouping column, rename it in the table",
-        )
-    if {f"{name}_lower", f"{name}_upper"} & set(columns):
-        raise UnsupportedQuery(
-            "the interval's columns have the name of a grouping column",
-            construct="alias",
-            rule=f"{name}_lower and {name}_upper are the answer's own",
-            got=", ".join(columns),
-            next_step="give the count another name: COUNT(*) AS n",
-        )
 
 
 def _terms(budget: Budget, unit: PrivacyUnit) -> Terms:

@@ -96,7 +96,7 @@ def pure_gdp(epsilon: Number) -> Fraction:
     """Return the GDP price of an epsilon-DP mechanism as an exact mu^2 (rounded up).
 
     Guarantee: epsilon-DP implies mu-GDP; tight (randomised response).
-    Proof: mu = -2 ndtri(1/(1+exp(eps))) [LiuKSWZ22, bounded losses; docs/proofs/privacy.convert.md].
+    Proof: mu = -2 ndtri(1/(1+exp(eps))) [LiuSJK22, bounded losses; docs/proofs/privacy.convert.md].
     Assumes: epsilon >= 0.
     Rounds: up.
 

@@ -333,4 +333,5 @@ def test_status_and_history_are_plain(session):
     assert "row" == status["unit"]
     assert session.spent.mu == status["spent"]["mu"]
     assert [] == status["open"]
-    assert "COUNT(*) AS count FROM data WHERE x < 5 BY k [4 groups], within 50, 0.95" == session.history()[0].label
+    assert "COUNT(*) AS count FROM data WHERE x < 5 BY k [4 groups]" == session.history()[0].label
+    assert "within 50, 0.95" == session.history()[0].target

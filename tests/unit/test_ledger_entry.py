@@ -50,11 +50,11 @@ def test_largest_terms_are_accepted():
     ("change", "both"),
     [
         ({"currency": "zcdp"}, "currency is gdp, asked for zcdp"),
-        ({"budget": 101}, "budget is 100 farthings, asked for 101 farthings"),
-        ({"delta": 10}, "delta is 9 coins, asked for 10 coins"),
-        ({"keys_delta": 4}, "keys_delta is 3 coins, asked for 4 coins"),
+        ({"budget": 101}, f"budget is {100 / 2**40:.6g}, asked for {101 / 2**40:.6g}"),
+        ({"delta": 10}, f"delta is {9 / 2**80:.6g}, asked for {10 / 2**80:.6g}"),
+        ({"keys_delta": 4}, f"keys_delta is {3 / 2**80:.6g}, asked for {4 / 2**80:.6g}"),
         ({"unit": "row"}, "unit is column:tailnum, asked for row"),
-        ({"unit": "row", "budget": 7}, "budget is 100 farthings, asked for 7 farthings; unit is"),
+        ({"unit": "row", "budget": 7}, f"budget is {100 / 2**40:.6g}, asked for {7 / 2**40:.6g}; unit is"),
     ],
 )
 def test_mismatch_names_both_values(change, both):

@@ -271,6 +271,12 @@ def _show(facts: dict[str, Any]) -> None:
     out = show.console()
     promise = [("ledger", facts["ledger"]), ("budget", facts["budget"]), ("unit", facts["unit"])]
     sums = [(name, show.price(facts[name])) for name in ("total", "spent", "remaining")]
+    total, spent = (next(iter(facts[name].values())) for name in ("total", "spent"))
+    square = next(iter(facts["total"])) == "mu"
+    used = (spent / total) ** (2 if square else 1)
+    sums.append(
+        ("used", f"{100 * used:.3g} % of the budget" + (", in mu squared: that is what adds up" if square else ""))
+    )
     out.print(show.facts_table(promise + sums))
     if facts["allotments"]:
         _show_allotments(facts["allotments"])

@@ -67,13 +67,17 @@ class Terms:
     def require(self, asked: Terms) -> None:
         """Raise LedgerMismatch when a ledger with these terms is opened with others, naming every difference."""
         pairs = (
-            ("currency", self.currency, asked.currency),
-            ("budget", f"{self.budget} farthings", f"{asked.budget} farthings"),
-            ("delta", f"{self.delta} coins", f"{asked.delta} coins"),
-            ("keys_delta", f"{self.keys_delta} coins", f"{asked.keys_delta} coins"),
-            ("unit", self.unit, asked.unit),
+            ("currency", self.currency, asked.currency, 0),
+            ("budget", self.budget, asked.budget, 40),
+            ("delta", self.delta, asked.delta, 80),
+            ("keys_delta", self.keys_delta, asked.keys_delta, 80),
+            ("unit", self.unit, asked.unit, 0),
         )
-        differences = [f"{name} is {has}, asked for {wants}" for name, has, wants in pairs if has != wants]
+        differences = [
+            f"{name} is {_worth(has, bits)}, asked for {_worth(wants, bits)}"
+            for name, has, wants, bits in pairs
+            if has != wants
+        ]
         if differences:
             raise LedgerMismatch(
                 f"the ledger was made with other terms ({self.description})",
@@ -81,6 +85,11 @@ class Terms:
                 got=f"{asked.description}: {'; '.join(differences)}",
                 next_step="open it with the terms it was made with, or name a new ledger file",
             )
+
+
+def _worth(fact: str | int, bits: int) -> str:
+    """Return a fact as people read it: coins of 2^-bits as the number they are worth."""
+    return fact if isinstance(fact, str) else f"{fact / 2**bits:.6g}"
 
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:

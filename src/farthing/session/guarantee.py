@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal
 
 from farthing.errors import InvalidBudget
+from farthing.privacy.group import approx_group_delta
 from farthing.privacy.loss import Pure
 from farthing.rounding import up
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Of = Literal["budget", "spent"]
 _MOST: Final = 2**31 - 1
+_HOPELESS: Final = 700.0  # at this epsilon any delta of the books has grown past 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,5 @@ def _with_keys(budget: Budget, unit: PrivacyUnit, loss: Booked, *, group: int, d
             next_step="leave delta out",
         )
     one = up(Fraction(budget.total.epsilon(float(budget.answers_delta) * (1 - 2.0**-50))))
-    grown = math.expm1(group * one) / math.expm1(one) if group * one < 700 else math.inf
-    at = min(1.0, budget.report_delta * grown * (1 + 2.0**-40))
-    return Guarantee(group, unit.label, "budget", loss, group * one, at)
+    at = up(approx_group_delta(one, budget.report_delta, group)) if group * one < _HOPELESS else 1.0
+    return Guarantee(group, unit.label, "budget", loss, group * one, min(1.0, at))

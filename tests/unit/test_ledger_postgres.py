@@ -44,7 +44,7 @@ def test_reopened_ledger_is_the_same(url):
 def test_other_terms_are_refused(url):
     """A ledger is opened with the terms it was made with."""
     Ledger.open(url, TERMS).close()
-    with pytest.raises(LedgerMismatch, match="budget is 100 farthings"):
+    with pytest.raises(LedgerMismatch, match=f"budget is {100 / 2**40:.6g}, asked for {101 / 2**40:.6g}"):
         Ledger.open(url, Terms("gdp", 101, 0, 0, "row", "101"))
 
 

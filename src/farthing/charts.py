@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.errors import DataError, FarthingError, InvalidOption
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
+    from numpy.typing import ArrayLike
 
 FORMATS: Final = (".svg", ".png", ".html")
 """The file endings a chart can be saved as."""
@@ -100,6 +103,40 @@ def answer_chart(table: pa.Table, *, keys: tuple[str, ...], name: str, title: st
         .configure_view(stroke=None)
         .configure_axis(gridColor="#E6E6E6", labelFontSize=11, titleFontSize=12, labelFlush=False, labelOverlap=True)
         .configure_legend(orient="top", labelFontSize=11)
+    )
+
+
+def loss_chart(laws: Mapping[str, Any], losses: ArrayLike) -> Any:
+    """Return an altair chart of privacy losses: delta against epsilon, one line a mechanism, on a logarithmic axis.
+
+    Args:
+        laws: privacy loss distributions by the names they are drawn under, as `farthing.privacy.profile` makes them.
+        losses: float64 epsilons >= 0 at which delta is drawn.
+
+    >>> from farthing.privacy.profile import gaussian
+    >>> chart = loss_chart({"mu = 1": gaussian(1), "mu = 2": gaussian(2)}, [0.0, 1.0, 2.0])
+    >>> len(chart.data.values)
+    6
+    """
+    from farthing.privacy.profile import plot_points
+
+    alt = require_charts()
+    points = {name: plot_points(law, losses) for name, law in laws.items()}
+    rows = [
+        {"mechanism": name, "epsilon": epsilon, "delta": delta}
+        for name, drawn in points.items()
+        for epsilon, delta in zip(drawn["loss"].tolist(), drawn["delta"].tolist(), strict=True)
+        if delta > 0  # a logarithmic axis has no zero, and no delta stands at negative losses
+    ]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("epsilon:Q"),
+            y=alt.Y("delta:Q", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e")),
+            color=alt.Color("mechanism:N", title=None),
+        )
+        .properties(width=480, height=280)
     )
 
 

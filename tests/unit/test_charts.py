@@ -12,6 +12,7 @@ import pytest
 import farthing
 from farthing import charts
 from farthing.errors import DataError, FarthingError, InvalidOption
+from farthing.privacy import profile
 
 
 def rows(groups: int, missed: int = 0) -> pa.Table:
@@ -149,3 +150,15 @@ def test_an_answer_draws_itself(tmp_path):
     assert 2 == len(values(answer.chart()))
     answer.chart(tmp_path / "x.svg")
     assert (tmp_path / "x.svg").stat().st_size > 1000
+
+
+def test_loss_distributions_are_drawn_as_delta_against_epsilon(tmp_path):
+    """One line a mechanism, at the deltas that its hockey stick tells."""
+    laws = {"smooth": profile.gaussian(1), "catastrophic": profile.name_and_shame(1e-3)}
+    chart = charts.loss_chart(laws, [0.0, 1.0, 3.0])
+    smooth = [row["delta"] for row in chart.data.values if row["mechanism"] == "smooth"]
+
+    assert [laws["smooth"].hockey_stick(epsilon) for epsilon in (0.0, 1.0, 3.0)] == smooth
+    assert {"smooth", "catastrophic"} == {row["mechanism"] for row in chart.data.values}
+    charts.save(chart, tmp_path / "loss.svg")
+    assert "<svg" in (tmp_path / "loss.svg").read_text(encoding="utf-8")

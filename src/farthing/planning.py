@@ -298,16 +298,7 @@ def _gaussian(
         limit = max(1, coin.level(common["remaining"], top))
         cap = coin.loss(sum(top)) + common["remaining"]
     else:
-        limit = coin.level(cap, (0,) * coin.max_groups)
-        if target is None:
-            _refuse_too_much(limit, cap, coin)
-        if not limit:
-            raise InvalidTarget(
-                "the price allowed is too small for so many groups a unit",
-                rule="at least 2^-56 of mu^2 a group",
-                got=repr(cap),
-                next_step="allow more, or bound max_groups",
-            )
+        limit = _level(coin, cap, named=target is None)
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept.at(beta, coin.per_grain)
@@ -358,6 +349,21 @@ def _sharper(
         after=Rule(kept.relative, kept.critical, kept.grains),
     )
     return schedule, beta
+
+
+def _level(coin: Coin, cap: Booked, *, named: bool) -> int:
+    """Return the information that each group may have under a cap; a named loss must fit whole."""
+    limit = coin.level(cap, (0,) * coin.max_groups)
+    if named:
+        _refuse_too_much(limit, cap, coin)
+    if not limit:
+        raise InvalidTarget(
+            "the price allowed is too small for so many groups a unit",
+            rule="at least 2^-56 of mu^2 a group",
+            got=repr(cap),
+            next_step="allow more, or bound max_groups",
+        )
+    return limit
 
 
 def _refuse_too_much(limit: int, cap: Booked, coin: Coin) -> None:

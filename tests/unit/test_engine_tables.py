@@ -16,7 +16,7 @@ import pytest
 from farthing.engines import open_table
 from farthing.errors import DataError
 from farthing.privacy.unit import PrivacyUnit
-from farthing.query import Bounds, Keys, Query, Type
+from farthing.query import Bounds, Keys, Query, Type, counting
 from farthing.sql import parse_predicate
 
 TABLE = pa.table({"dest": ["ORD", "ATL", "ORD", None], "delay": [1.0, None, 3.0, 4.0], "tail": ["a", "a", None, "b"]})
@@ -26,9 +26,9 @@ def count(engine, by=(), keys=None, *, where=None, unit=None, bounds=None):
     """Return the raw counts of a question."""
     found = Keys.of(by, keys, engine.schema)
     condition = None if where is None else parse_predicate(where, engine.schema)
-    return engine.counts(
-        Query(engine.name, by, found, condition, "count", PrivacyUnit(unit), bounds or Bounds()), 1
-    ).tolist()
+    return engine.measure(
+        Query(engine.name, by, found, condition, counting("count"), PrivacyUnit(unit), bounds or Bounds()), 1
+    )[0].tolist()
 
 
 def csv(path, text="dest,delay\nORD,1.5\nATL,\nORD,3\n"):

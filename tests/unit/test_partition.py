@@ -12,7 +12,7 @@ import pytest
 from farthing import Bounds, Budget, BudgetExceeded, Gdp, InvalidKeys, Session, UnsupportedQuery
 from farthing.engines import open_table
 from farthing.privacy.unit import PrivacyUnit
-from farthing.query import Query
+from farthing.query import Query, counting
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.part import Part
 
@@ -146,8 +146,10 @@ def test_a_unit_in_two_regions_is_kept_in_one():
 def cut(engine, unit, place, hash_key=7, where=None):
     """Return an engine's exact count of units in one part."""
     choices = tuple(Literal(name) for name in ("east", "north", "south"))
-    query = Query("data", (), None, where, "n", PrivacyUnit(unit), Bounds(1, 1), part=Part("region", choices, place))
-    return int(engine.counts(query, hash_key)[0])
+    query = Query(
+        "data", (), None, where, counting("n"), PrivacyUnit(unit), Bounds(1, 1), part=Part("region", choices, place)
+    )
+    return int(engine.measure(query, hash_key)[0][0])
 
 
 def test_the_kept_part_depends_on_the_unit_and_the_key_only():

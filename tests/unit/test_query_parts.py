@@ -12,7 +12,7 @@ import pytest
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
-from farthing.query import Bounds, Keys, Query, Schema, Type
+from farthing.query import Bounds, Keys, Query, Schema, Type, counting
 from farthing.query.expressions import (
     And,
     Between,
@@ -36,7 +36,7 @@ SCHEMA = Schema.of(
 def query(by=("dest",), keys=("ATL", "ORD", "JFK"), *, unit=None, bounds=None, where=None, name="n"):
     """Return a question."""
     found = Keys.of(by, {"dest": list(keys)} if by else None, SCHEMA)
-    return Query("flights", by, found, where, name, PrivacyUnit(unit), bounds or Bounds())
+    return Query("flights", by, found, where, counting(name), PrivacyUnit(unit), bounds or Bounds())
 
 
 def test_unit_labels():
@@ -116,12 +116,12 @@ def test_ill_formed_queries_are_refused():
     """Keys of other columns, a column twice and a name that clashes are refused."""
     keys = Keys.of(("dest",), {"dest": ["ORD"]}, SCHEMA)
     with pytest.raises(InvalidKeys):
-        Query("flights", ("month",), keys, None, "n", PrivacyUnit(), Bounds())
+        Query("flights", ("month",), keys, None, counting("n"), PrivacyUnit(), Bounds())
     with pytest.raises(InvalidKeys):
-        Query("flights", ("dest",), None, None, "n", PrivacyUnit(), Bounds())
+        Query("flights", ("dest",), None, None, counting("n"), PrivacyUnit(), Bounds())
     with pytest.raises(UnsupportedQuery, match="twice"):
-        Query("flights", ("dest", "dest"), keys, None, "n", PrivacyUnit(), Bounds())
-    with pytest.raises(UnsupportedQuery, match="name of a grouping column"):
+        Query("flights", ("dest", "dest"), keys, None, counting("n"), PrivacyUnit(), Bounds())
+    with pytest.raises(UnsupportedQuery, match="have one name"):
         query(name="dest")
 
 

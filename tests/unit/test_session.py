@@ -246,7 +246,7 @@ def test_an_engine_that_fails_keeps_the_charge(session, monkeypatch):
 
     worst = session.plan(**BY, absolute=50).worst_price
     with monkeypatch.context() as planted:
-        planted.setattr(DuckDBEngine, "counts", fail)
+        planted.setattr(DuckDBEngine, "measure", fail)
         with pytest.raises(DataError, match="the engine could not finish"):
             session.count(**BY, absolute=50)
 

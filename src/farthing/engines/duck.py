@@ -74,13 +74,13 @@ class DuckDBEngine:
         native = self._native[query.unit.column or ""]
         return f"duckdb {native} {self._probe}"
 
-    def counts(self, query: Query, hash_key: int) -> NDArray[np.int64]:
-        """Return the exact bounded counts, int64[groups], aligned with the keys; see `Engine.counts`."""
+    def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
+        """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
         import duckdb
         import numpy as np
         import pyarrow as pa
 
-        answer = np.zeros(query.groups, np.int64)
+        answer = np.zeros((1, query.groups), np.int64)
         cursor = self._connection.cursor()
         try:
             self._hand_over(cursor, query)
@@ -89,7 +89,7 @@ class DuckDBEngine:
             raise engine_failed() from None
         finally:
             cursor.close()
-        np.add.at(answer, np.asarray(found["i"]), np.asarray(found["n"]))
+        np.add.at(answer[0], np.asarray(found["i"]), np.asarray(found["n"]))
         return answer
 
     def _hand_over(self, cursor: Any, query: Query) -> None:

@@ -189,7 +189,7 @@ def _cells_of_part(query: Query, hash_key: int, schema: Schema, read: Mapping[st
     if query.keys is not None:
         same = _same_key(query, [f"t.k{place}" for place in range(len(query.by))])
         group, found = "k.i", f" LEFT JOIN {KEYS} AS k ON {same}"
-    cut = f"least(count(*) FILTER (WHERE t.w), {query.sensitivity})"
+    cut = f"least(count(*) FILTER (WHERE t.w), {query.max_rows})"
     every = (
         f"SELECT t.u AS u, t.p AS p, {group} AS i, {cut} AS c FROM ({rows}) AS t{found} "
         f"WHERE t.p IS NOT NULL GROUP BY t.u, t.p, {group}"
@@ -202,7 +202,7 @@ def _cells_of_part(query: Query, hash_key: int, schema: Schema, read: Mapping[st
 
 def _cut(query: Query) -> str:
     """Return the bounded number of rows of a cell."""
-    return f"least(count(*), {query.sensitivity})"
+    return f"least(count(*), {query.max_rows})"
 
 
 def _unit(query: Query) -> str:

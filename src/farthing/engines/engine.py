@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from farthing.errors import DataError
+from farthing.query.schema import Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from farthing.query.aggregates import Quantile
+    from farthing.query.joins import Join
     from farthing.query.query import Query
-    from farthing.query.schema import Schema
 
 PARTS_SALT: Final = 0x70617274
 """Joined to the hash key where the part of a unit is chosen, so that it tells nothing of the groups that it keeps."""
 
 
-class Engine(Protocol):
-    """Exact, bounded counts of one table. Raw: only the session may hold what `counts` returns.
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """Bounded rows by group and leaf; pairs without rows are left out. Raw, like all that engines return.
 
-    Guarantee: `counts` changes in at most `query.max_groups` places, each by at most `query.sensitivity`, when one unit
-        is added or removed. Of the parts of one partition, one unit counts in one only: with a unit column in the one
-        that a hash of unit, part and hash key chooses among those in which it has rows, whatever is asked of them.
+    Attributes:
+        groups: int64[cells], the group's place in the key list.
+        leaves: int64[cells], which of the 2^leaves_log2 equal steps from lower to upper the clamped value is in, the
+            last one closed.
+        counts: int64[cells], rows, > 0.
+    """
+
+    groups: NDArray[np.int64]
+    leaves: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The groups that exist, with the number of units that count in each. Raw: presence itself is private.
+
+    Attributes:
+        keys: an Arrow table of key combinations, one row a group, columns named as the question's `by`.
+        units: int64[groups], privacy units that count in the group, > 0.
+    """
+
+    keys: pa.Table
+    units: NDArray[np.int64]
+
+
+class Engine(Protocol):
+    """Exact, bounded measures of one table. Raw: only the session may hold what `measure` and its siblings return.
+
+    Guarantee: when one unit is added or removed, each row of `measure` changes in at most `query.max_groups` places,
+        each by at most the measure's sensitivity; `histogram` in at most `max_groups` groups, by `max_rows` rows in
+        each; `found` in at most `max_groups` groups, by one unit each. Of the parts of one partition, one unit counts
+        in one only: with a unit column in the one that a hash of unit, part and hash key chooses among those in which
+        it has rows, whatever is asked of them.
     Proof: [design, bound last] rows that count (WHERE TRUE, key listed, unit not NULL) are aggregated per unit and
-        group, each cell is cut to `sensitivity` rows, and the kept cells of a unit are chosen by a hash of unit, group
+        group, each cell is cut to `max_rows` rows, and the kept cells of a unit are chosen by a hash of unit, group
         and hash key: a function of that unit's own cells.
     Assumes: the engine computes what it is asked.
     Rounds: nothing.
@@ -37,6 +74,14 @@ class Engine(Protocol):
     @property
     def schema(self) -> Schema:
         """The table's columns."""
+
+    @property
+    def tables(self) -> Mapping[str, Schema]:
+        """The columns of the tables that questions may join, by name."""
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Which of these are public; the others carry the unit column."""
 
     def check(self) -> None:
         """Find out cheaply, before anything is charged, that the table is still there.
@@ -54,8 +99,8 @@ class Engine(Protocol):
             UnsupportedQuery: the engine cannot run this question.
         """
 
-    def counts(self, query: Query, hash_key: int) -> NDArray[np.int64]:
-        """Return the exact bounded counts, int64[groups], aligned with the keys; one query to the engine.
+    def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
+        """Return the exact bounded measures, int64[len(query.measures), groups]; one query to the engine.
 
         Args:
             query: the question.
@@ -64,6 +109,18 @@ class Engine(Protocol):
         Raises:
             DataError: the engine failed; the message is a constant.
         """
+
+    def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
+        """Return the bounded rows by group and leaf; of more than max_rows of a unit a hash chooses which count."""
+
+    def found(self, query: Query, hash_key: int) -> Found:
+        """Return the groups that exist and their units, for a question without outputs."""
+
+
+def scope(engine: Engine, joins: tuple[Join, ...]) -> Schema:
+    """Return the columns that expressions may name: the table's own, and "table.column" of joined ones."""
+    joined = [(f"{join.table}.{name}", kind) for join in joins for name, kind in engine.tables[join.table].columns]
+    return Schema((*engine.schema.columns, *joined))
 
 
 def engine_failed() -> DataError:

@@ -102,18 +102,18 @@ class IbisEngine:
             ) from None
         return f"ibis {self._backend.name} {hashlib.sha256(shown.encode()).hexdigest()[:16]}"
 
-    def counts(self, query: Query, hash_key: int) -> NDArray[np.int64]:
-        """Return the exact bounded counts, int64[groups], aligned with the keys; see `Engine.counts`."""
+    def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
+        """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
         import numpy as np
 
-        answer = np.zeros(query.groups, np.int64)
+        answer = np.zeros((1, query.groups), np.int64)
         try:
             with self._turn:
                 found = self._counting(query, hash_key).to_pyarrow()
             places, values = (found.column(name).to_numpy() for name in ("i", "n"))
         except Exception:  # noqa: BLE001  # every backend has errors of its own, and any of them may quote rows
             raise engine_failed() from None
-        np.add.at(answer, places, np.nan_to_num(values).astype(np.int64))
+        np.add.at(answer[0], places, np.nan_to_num(values).astype(np.int64))
         return answer
 
     def _counting(self, query: Query, hash_key: int) -> Any:
@@ -133,10 +133,10 @@ class IbisEngine:
             return self._row_counts(query, rows)
         cells = rows.select(u=rows[query.unit.column], **self._group_columns(query))
         if query.keys is None:
-            cells = cells.group_by("u").agg(c=ibis.least(cells.count(), query.sensitivity)).mutate(i=0)
+            cells = cells.group_by("u").agg(c=ibis.least(cells.count(), query.max_rows)).mutate(i=0)
         else:
             cells = self._placed(query, cells)
-            cells = cells.group_by("u", "i").agg(c=ibis.least(cells.count(), query.sensitivity))
+            cells = cells.group_by("u", "i").agg(c=ibis.least(cells.count(), query.max_rows))
         cells = self._chosen(query, cells, hash_key)
         return cells.group_by("i").agg(n=cells.c.sum())
 
@@ -167,7 +167,7 @@ class IbisEngine:
         )
         rows = rows.filter(rows.p.notnull())
         placed = rows.mutate(i=0) if query.keys is None else self._placed(query, rows, how="left")
-        every = placed.group_by("u", "p", "i").agg(c=ibis.least(placed.w.sum(), query.sensitivity))
+        every = placed.group_by("u", "p", "i").agg(c=ibis.least(placed.w.sum(), query.max_rows))
         ranked = every.mutate(h=_mixed(every.u.hash(), every.p.hash(), hash_key ^ PARTS_SALT))
         window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.p])
         marked = ranked.mutate(home=ranked.p.first().over(window))

@@ -87,8 +87,8 @@ class MemoryEngine:
         """Return the identity of the hash that chooses groups, "" when none has to be given up."""
         return f"memory {self._hash(0, 0, 5)}" if query.cuts_groups or query.cuts_parts else ""
 
-    def counts(self, query: Query, hash_key: int) -> NDArray[np.int64]:
-        """Return the exact bounded counts, int64[groups], aligned with the keys; see `Engine.counts`."""
+    def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
+        """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
         import numpy as np
 
         places = _places(query)
@@ -108,11 +108,11 @@ class MemoryEngine:
                 continue
             units[_key(unit, exact=True)] = unit
             cells[_key(unit, exact=True)][place] += 1
-        answer = np.zeros(query.groups, np.int64)
+        answer = np.zeros((1, query.groups), np.int64)
         for key, groups in cells.items():
             ranked = sorted(groups, key=lambda place: (self._hash(units[key], place, hash_key), place))
             for place in ranked[: query.max_groups] if query.cuts_groups else ranked:
-                answer[place] += min(groups[place], query.sensitivity)
+                answer[0, place] += min(groups[place], query.max_rows)
         return answer
 
     def _homes(self, query: Query, hash_key: int) -> dict[Any, int]:

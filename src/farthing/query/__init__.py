@@ -1,8 +1,9 @@
 """Questions as values: schema, bounds, public keys, predicates and the query that joins them."""
 
+from farthing.query.aggregates import Count, Output, counting
 from farthing.query.bounding import Bounds
 from farthing.query.keys import Keys
-from farthing.query.query import Count, Query
+from farthing.query.query import Query
 from farthing.query.schema import Schema, Type
 
-__all__ = ["Bounds", "Count", "Keys", "Query", "Schema", "Type"]
+__all__ = ["Bounds", "Count", "Keys", "Output", "Query", "Schema", "Type", "counting"]

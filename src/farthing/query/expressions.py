@@ -119,6 +119,96 @@ _LITERAL_TYPES: tuple[tuple[type, Type], ...] = (
     (date, Type.DATE),
 )
 
+
+class Function(StrEnum):
+    """Every function of the language. Arguments are checked by `typing`; each is total: NULL where it has no value."""
+
+    NEGATE = "-x"
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    INTEGER_DIVIDE = "//"
+    MODULO = "%"
+    ABS = "abs"
+    SIGN = "sign"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    ROUND = "round"
+    TRUNC = "trunc"
+    SQRT = "sqrt"
+    EXP = "exp"
+    LN = "ln"
+    LOG10 = "log10"
+    POWER = "power"
+    LEAST = "least"
+    GREATEST = "greatest"
+    COALESCE = "coalesce"
+    NULLIF = "nullif"
+    LOWER = "lower"
+    UPPER = "upper"
+    LENGTH = "length"
+    SUBSTRING = "substring"
+    TRIM = "trim"
+    LTRIM = "ltrim"
+    RTRIM = "rtrim"
+    CONCAT = "||"
+    STARTS_WITH = "starts_with"
+    ENDS_WITH = "ends_with"
+    CONTAINS = "contains"
+    LIKE = "like"
+    DATE_TRUNC = "date_trunc"
+    EXTRACT = "extract"
+    DAYS_BETWEEN = "days_between"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of scalars. Units and parts of dates, digits and patterns are constants in their argument's place."""
+
+    function: Function
+    arguments: tuple[Scalar, ...]
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return f"({self.function.value} {' '.join(argument.canonical() for argument in self.arguments)})"
+
+    def __str__(self) -> str:
+        return f"{self.function.name.lower()}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The operand as another type; NULL where it has no such value."""
+
+    operand: Scalar
+    type: Type
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return f"(cast {self.type.value} {self.operand.canonical()})"
+
+    def __str__(self) -> str:
+        return f"CAST({self.operand} AS {self.type.value.upper()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value beside the first condition that is TRUE; else `otherwise`, NULL where that is None."""
+
+    branches: tuple[tuple[Expression, Scalar], ...]
+    otherwise: Scalar | None = None
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        parts = [f"{condition.canonical()} {value.canonical()}" for condition, value in self.branches]
+        return f"(case {' '.join(parts)} {'null' if self.otherwise is None else self.otherwise.canonical()})"
+
+    def __str__(self) -> str:
+        parts = "".join(f" WHEN {condition} THEN {value}" for condition, value in self.branches)
+        return f"CASE{parts}{'' if self.otherwise is None else f' ELSE {self.otherwise}'} END"
+
+
 Operand: TypeAlias = Column | Literal
 
 
@@ -232,6 +322,10 @@ class Between:
 
 
 Expression: TypeAlias = Compare | And | Or | Not | IsNull | In | Between
+"""What is TRUE, FALSE or unknown on a row: a predicate."""
+
+Scalar: TypeAlias = Operand | Call | Cast | Case
+"""What has a value, or NULL, on a row."""
 
 
 def _inner(expression: Expression) -> str:

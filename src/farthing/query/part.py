@@ -14,7 +14,7 @@ class Part:
 
     Guarantee: one unit counts in at most one part of a partition. Adding or removing it leaves all others as they are.
     Proof: docs/proofs/session.partition.md.
-    Assumes: an engine that keeps the contract of `engines.Engine.counts`.
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`.
     Rounds: nothing.
 
     Attributes:

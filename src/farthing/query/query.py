@@ -1,9 +1,10 @@
-"""One question: an exact, bounded aggregate over public groups, as a value."""
+"""One question: exact, bounded aggregates over public groups, as a value."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
@@ -13,54 +14,50 @@ if TYPE_CHECKING:
     from typing import Self
 
     from farthing.privacy.unit import PrivacyUnit
+    from farthing.query.aggregates import Aggregate, Measure, Output
     from farthing.query.bounding import Bounds
-    from farthing.query.expressions import Expression
+    from farthing.query.expressions import Expression, Scalar
+    from farthing.query.joins import Join
     from farthing.query.keys import Keys
     from farthing.query.part import Part
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """COUNT(*): rows, after bounding. Further aggregates become siblings of this class."""
-
-    def canonical(self) -> str:
-        """Return the identity text."""
-        return "count(*)"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question with everything that decides its true, bounded answer and its sensitivity.
 
-    Guarantee: adding or removing one unit changes at most `max_groups` of the bounded counts, each by at most
-        `sensitivity`.
+    Guarantee: adding or removing one unit changes each measure in at most `max_groups` groups, each by at most the
+        measure's `sensitivity(max_rows)`.
     Proof: [design, bound last] a unit's kept cells are a function of its own rows, the keys and the hash key alone;
         at most `max_groups` cells are kept and each holds at most `max_rows` rows. One row falls in at most one group,
         as the keys are distinct.
-    Assumes: an engine that keeps the contract of `engines.Engine.counts`.
-    Rounds: nothing; counts are integers.
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`.
+    Rounds: nothing; measures are integers.
 
     Attributes:
         table: the table's name in SQL.
-        by: the grouping columns; empty for one answer over the whole table.
+        by: the names of the grouping columns; empty for one answer over the whole table.
         keys: the public groups, None exactly when `by` is empty.
         where: the rows that count, or None for all.
-        name: the name of the answer column; no part of the identity.
+        outputs: what is computed for every group; names are no part of the identity. None is a search for keys: the
+            groups are not known yet.
         unit: whose presence is hidden.
         bounds: the contribution bounds; both are needed for a unit column (max_groups only with groups).
-        aggregate: what is computed for every group.
         part: the part of a partition that is asked, or None for all rows.
+        groupings: what the grouping columns are that the table does not have: (name, scalar) pairs.
+        joins: the tables beside the protected one, in order.
     """
 
     table: str
     by: tuple[str, ...]
     keys: Keys | None
     where: Expression | None
-    name: str
+    outputs: tuple[Output, ...]
     unit: PrivacyUnit
     bounds: Bounds
-    aggregate: Count = field(default_factory=Count)
     part: Part | None = None
+    groupings: tuple[tuple[str, Scalar], ...] = ()
+    joins: tuple[Join, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.by)) != len(self.by):
@@ -71,15 +68,17 @@ class Query:
                 rule="each grouping column once",
                 next_step="drop the repetition",
             )
-        if self.name in self.by:
+        names = [*self.by, *(output.name for output in self.outputs)]
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
             raise UnsupportedQuery(
-                "the answer has the name of a grouping column",
+                "two columns of the answer have one name",
                 construct="alias",
-                got=self.name,
-                next_step="give the count another name: COUNT(*) AS n",
+                got=repeated,
+                next_step="give the aggregate another name: COUNT(*) AS n",
                 rule="column names of an answer differ",
             )
-        if (self.keys.names if self.keys is not None else ()) != self.by:
+        if self.outputs and (self.keys.names if self.keys is not None else ()) != self.by:
             raise InvalidKeys(
                 "the keys are not those of the grouping columns",
                 got=", ".join(self.by),
@@ -108,19 +107,43 @@ class Query:
     @property
     def max_groups(self) -> int:
         """Return the most groups one unit can be counted in."""
-        if self.unit.is_row:
-            return 1
-        return min(self.bounds.max_groups or 1, self.groups)
+        most = self.fan_out if self.unit.is_row else self.bounds.max_groups or 1
+        return min(most, self.groups) if self.outputs else most
+
+    @property
+    def max_rows(self) -> int:
+        """Return the most rows of one unit that count in one group."""
+        return self.fan_out if self.unit.is_row else self.bounds.max_rows or 1
+
+    @property
+    def fan_out(self) -> int:
+        """Return the most rows that one row of the table can become by joins, where one row is the unit."""
+        return math.prod(join.fan_out or 1 for join in self.joins)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the first answer column."""
+        return self.outputs[0].name
+
+    @property
+    def aggregate(self) -> Aggregate:
+        """Return the first aggregate."""
+        return self.outputs[0].aggregate
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """Return what an engine computes: the measures of all aggregates, each once."""
+        return tuple(dict.fromkeys(measure for output in self.outputs for measure in output.aggregate.measures))
 
     @property
     def sensitivity(self) -> int:
-        """Return the most that one unit can add to one group."""
-        return 1 if self.unit.is_row else self.bounds.max_rows or 1
+        """Return the most that one unit can add to one group of the first measure (of the rows, without any)."""
+        return self.measures[0].sensitivity(self.max_rows) if self.measures else self.max_rows
 
     @property
     def cuts_groups(self) -> bool:
         """Return whether a unit may have to give up groups, so that a keyed hash has to choose."""
-        return not self.unit.is_row and self.max_groups < self.groups
+        return not self.unit.is_row and (not self.outputs or self.max_groups < self.groups)
 
     @property
     def cuts_parts(self) -> bool:
@@ -149,15 +172,18 @@ class Query:
             where: the predicate of that other question.
         """
         columns, rows = (self.by, self.rows) if by is None else (by, self._rows(where))
+        beside = [join.canonical() for join in self.joins]
+        named = [[name, scalar.canonical()] for name, scalar in sorted(self.groupings, key=lambda pair: pair[0])]
         return json.dumps(
             [
                 self.table,
-                self.aggregate.canonical(),
+                "; ".join(output.aggregate.canonical() for output in self.outputs),
                 list(columns),
                 "" if rows is None else rows.canonical(),
                 "" if self.part is None else self.part.canonical(),
                 self.unit.label,
-                self.sensitivity,
+                self.max_rows,
+                *([named, beside] if named or beside else []),
             ]
         )
 
@@ -172,9 +198,10 @@ class Query:
         Keys in another order are another text: `arranged` comes first.
 
         >>> from farthing.privacy.unit import PrivacyUnit
+        >>> from farthing.query.aggregates import counting
         >>> from farthing.query.bounding import Bounds
-        >>> one, other = (Query("flights", (), None, None, name, PrivacyUnit(), Bounds()) for name in ("n", "count"))
-        >>> one.canonical() == other.canonical()
+        >>> one = Query("flights", (), None, None, counting("n"), PrivacyUnit(), Bounds())
+        >>> one.canonical() == replace(one, outputs=counting("count")).canonical()
         True
         """
         return json.dumps([self.family(), "" if self.keys is None else self.keys.fingerprint, self.max_groups])

@@ -13,7 +13,9 @@ def describe(query: Query) -> str:
     by = f" BY {', '.join(query.by)} [{query.groups:,} groups]" if query.by else ""
     where = f" WHERE {query.where}" if query.where is not None else ""
     part = f" [part {query.part}]" if query.part is not None else ""
-    return f"COUNT(*) AS {query.name} FROM {query.table}{part}{where}{by}"
+    asked = ", ".join(f"{output.aggregate} AS {output.name}" for output in query.outputs)
+    joins = "".join(f" {join}" for join in query.joins)
+    return f"{asked} FROM {query.table}{joins}{part}{where}{by}"
 
 
 def about(query: Query) -> str:
@@ -26,7 +28,7 @@ def about(query: Query) -> str:
             f", and of each {query.unit.column} with rows in several {query.part.column} parts only those in the one "
             f"that a keyed hash chose"
         )
-    rows = _many(query.sensitivity, "row")
+    rows = _many(query.max_rows, "row")
     bound = (
         f"in at most {_many(query.max_groups, 'group')}, with at most {rows} in each"
         if query.by

@@ -253,7 +253,7 @@ def _reserve(context: Context, found: _Found, request: Request) -> Receipt:
 def _measure(context: Context, query: Query, request: Request, found: _Found, receipt: Receipt) -> _Outcome:
     """Ask the engine, draw noise, and price what was drawn as the receipt says."""
     query = found.query
-    truth = context.engine.counts(query, context.ledger.hash_key)
+    truth = context.engine.measure(query, context.ledger.hash_key)[0]
     made = found.plan
     before = Measured.nothing(query.groups) if found.record is None else found.record.measured
     if made.schedule is None or made.coin is None:

@@ -12,7 +12,7 @@ from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
-from farthing.query import Bounds, Keys, Query
+from farthing.query import Bounds, Keys, Query, counting
 from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.ask import Context, ask, plan_for
 from farthing.session.checks import check_expression, check_names, columns_of
@@ -373,7 +373,7 @@ class Session:
             by=columns,
             keys=Keys.of(columns, keys, schema),
             where=where,
-            name=name,
+            outputs=counting(name),
             unit=self._unit,
             bounds=bounds or self._bounds,
         )

@@ -1,0 +1,293 @@
+"""What is computed for every group: aggregates as people name them, and the whole numbers that engines return for them.
+
+An *aggregate* is what an analyst asks for. A *measure* is one bounded whole number a group, with a known sensitivity:
+all that an engine ever computes. Every aggregate but a quantile is a function of a few measures, so several aggregates
+of one question share measures, one pass over the rows and one cut of each unit's contribution.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from farthing.errors import InvalidBounds
+
+if TYPE_CHECKING:
+    from farthing.query.expressions import Scalar
+
+STEP_BITS: Final = 20
+"""Values are rounded to a grid of 2^-20 of the larger bound before they are added: sums are of whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows, or rows where a value is there: of n of one unit in a group, min(n, max_rows) count."""
+
+    value: Scalar | None = None
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return "count(*)" if self.value is None else f"count({self.value.canonical()})"
+
+    def sensitivity(self, max_rows: int) -> int:
+        """Return the most that one unit adds to one group."""
+        return max_rows
+
+    @property
+    def step(self) -> float:
+        """What one unit of the whole number stands for."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Privacy units with at least one row (where a value is there, if one is named)."""
+
+    value: Scalar | None = None
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return "units" if self.value is None else f"units({self.value.canonical()})"
+
+    def sensitivity(self, max_rows: int) -> int:  # noqa: ARG002  # one unit is one, whatever its rows
+        """Return the most that one unit adds to one group."""
+        return 1
+
+    @property
+    def step(self) -> float:
+        """What one unit of the whole number stands for."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of (clamp(value, lower, upper) - centre)^power over rows where the value is a number, on a grid.
+
+    Each row gives the whole number floor(x / step + 1/2), x its clamped and centred power in float64 and step a power
+    of two. Of n rows of one unit in a group, with whole sum S, the unit adds S where n <= max_rows and else
+    S * max_rows / n, rounded towards zero. NULL and NaN rows do not count; infinities are clamped like any number.
+
+    Attributes:
+        value: a numeric scalar.
+        lower, upper: the clamps, lower < upper.
+        centre: subtracted after clamping; a multiple of the first power's step.
+        power: 1 or 2.
+    """
+
+    value: Scalar
+    lower: float
+    upper: float
+    centre: float = 0.0
+    power: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
+            raise InvalidBounds(
+                "the bounds of a value are no range",
+                rule="lower < upper, both finite",
+                got=f"lower={self.lower!r}, upper={self.upper!r}",
+                next_step="pass the range that values may have in the answer, as in lower=0, upper=200",
+            )
+
+    @property
+    def step_log2(self) -> int:
+        """The exponent of the grid."""
+        return math.frexp(self._largest)[1] - STEP_BITS
+
+    @property
+    def step(self) -> float:
+        """What one unit of the whole number stands for."""
+        return math.ldexp(1.0, self.step_log2)
+
+    @property
+    def _largest(self) -> float:
+        """Return the largest magnitude that one row adds."""
+        return max(abs(self.lower - self.centre), abs(self.upper - self.centre)) ** self.power
+
+    def sensitivity(self, max_rows: int) -> int:
+        """Return the most that one unit adds to one group, in steps."""
+        return math.floor(math.ldexp(self._largest, -self.step_log2) + 0.5) * max_rows
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return json.dumps(["total", self.value.canonical(), self.lower, self.upper, self.centre, self.power])
+
+
+Measure: TypeAlias = Rows | Units | Total
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """COUNT(*), or COUNT(value): rows where the value is there."""
+
+    value: Scalar | None = None
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures it is a function of."""
+        return (Rows(self.value),)
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return self.measures[0].canonical()
+
+    def __str__(self) -> str:
+        return "COUNT(*)" if self.value is None else f"COUNT({self.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class CountUnits:
+    """COUNT(DISTINCT unit)."""
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures it is a function of."""
+        return (Units(),)
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return "count units"
+
+    def __str__(self) -> str:
+        return "COUNT(DISTINCT unit)"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """SUM(value) of clamped values."""
+
+    value: Scalar
+    lower: float
+    upper: float
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures it is a function of."""
+        return (Total(self.value, self.lower, self.upper),)
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return self.measures[0].canonical()
+
+    def __str__(self) -> str:
+        return f"SUM({self.value} in [{self.lower:g}, {self.upper:g}])"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """AVG(value): the clamped sum over the count of values."""
+
+    value: Scalar
+    lower: float
+    upper: float
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures it is a function of: N and the centred sum S, so that the mean is centre + S/N."""
+        return Rows(self.value), Total(self.value, self.lower, self.upper, middle(self.lower, self.upper))
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return json.dumps(["mean", self.value.canonical(), self.lower, self.upper])
+
+    def __str__(self) -> str:
+        return f"AVG({self.value} in [{self.lower:g}, {self.upper:g}])"
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """VAR_POP(value), or its square root: from the count, the centred sum and the centred sum of squares.
+
+    Attributes:
+        sample: divide by n - 1 instead of n.
+        root: the standard deviation instead of the variance.
+    """
+
+    value: Scalar
+    lower: float
+    upper: float
+    sample: bool = False
+    root: bool = False
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures it is a function of: N, and the centred sums of first and second powers."""
+        centre = middle(self.lower, self.upper)
+        return (
+            Rows(self.value),
+            Total(self.value, self.lower, self.upper, centre),
+            Total(self.value, self.lower, self.upper, centre, power=2),
+        )
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return json.dumps(["variance", self.value.canonical(), self.lower, self.upper, self.sample, self.root])
+
+    def __str__(self) -> str:
+        name = ("STDDEV" if self.root else "VAR") + ("_SAMP" if self.sample else "_POP")
+        return f"{name}({self.value} in [{self.lower:g}, {self.upper:g}])"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The q-quantile of clamped values; MIN is q = 0, MAX is q = 1, MEDIAN is q = 1/2.
+
+    Attributes:
+        value: a numeric scalar.
+        q: in [0, 1].
+        lower, upper: the clamps, lower < upper.
+        leaves_log2: values are told apart on a public grid of 2^leaves_log2 equal steps from lower to upper.
+    """
+
+    value: Scalar
+    q: float
+    lower: float
+    upper: float
+    leaves_log2: int = 16
+
+    def __post_init__(self) -> None:
+        Total(self.value, self.lower, self.upper)  # the same rule for the same bounds
+        if not 0 <= self.q <= 1:
+            raise InvalidBounds(
+                "the quantile is out of range",
+                rule="0 <= q <= 1",
+                got=repr(self.q),
+                next_step="0.5 is the median, 0 the least value, 1 the greatest",
+            )
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """None: a quantile is found from a histogram."""
+        return ()
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return json.dumps(["quantile", self.value.canonical(), self.q, self.lower, self.upper, self.leaves_log2])
+
+    def __str__(self) -> str:
+        return f"QUANTILE({self.value} in [{self.lower:g}, {self.upper:g}], {self.q:g})"
+
+
+Aggregate: TypeAlias = Count | CountUnits | Sum | Mean | Variance | Quantile
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An aggregate with the name of its answer column."""
+
+    name: str
+    aggregate: Aggregate
+
+
+def counting(name: str) -> tuple[Output, ...]:
+    """Return COUNT(*) under a name, alone."""
+    return (Output(name, Count()),)
+
+
+def middle(lower: float, upper: float) -> float:
+    """Return the middle of a range on a grid of 2^-19 of its half-width, so that centred values stay on theirs."""
+    half = (upper - lower) / 2
+    grid = math.ldexp(1.0, math.frexp(half)[1] - STEP_BITS + 1)
+    return math.floor((lower + half) / grid + 0.5) * grid

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.query.aggregates import Quantile
+    from farthing.query.expressions import Scalar
     from farthing.query.joins import Join
     from farthing.query.query import Query
 
@@ -50,6 +51,27 @@ class Found:
 
     keys: pa.Table
     units: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """How units spread, each unit in one place of each histogram. Raw.
+
+    Attributes:
+        groups: int64[32], units by floor(log2) of the number of listed groups in which they have rows that count.
+        rows: int64[32], units by floor(log2) of their most rows in one group.
+        least, greatest: int64[129], units by the `bucket` of their least and greatest value; all zero without a value.
+    """
+
+    groups: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    least: NDArray[np.int64]
+    greatest: NDArray[np.int64]
+
+
+BUCKETS: Final = 129
+"""Places of a value by sign and magnitude: 64 for zero and below 2^-32; 64 + k, 64 - k for +-[2^(k-33), 2^(k-32)), k of
+1 to 64, the last without end."""
 
 
 class Engine(Protocol):
@@ -115,6 +137,9 @@ class Engine(Protocol):
 
     def found(self, query: Query, hash_key: int) -> Found:
         """Return the groups that exist and their units, for a question without outputs."""
+
+    def spread(self, query: Query, value: Scalar | None) -> Spread:
+        """Return how much units would contribute without any bounds, before anything is cut."""
 
 
 def scope(engine: Engine, joins: tuple[Join, ...]) -> Schema:

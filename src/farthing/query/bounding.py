@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,13 +19,17 @@ class Bounds:
     Attributes:
         max_groups: most groups one unit may be counted in; >= 1, or None when not given.
         max_rows: most rows of one unit counted in each of these groups; >= 1, or None when not given.
+        lower, upper: the range that values are clamped into before they are added, averaged or ranked, both or neither;
+            finite, lower < upper. An aggregate may name its own.
 
-    >>> Bounds(max_groups=5, max_rows=20)
-    Bounds(max_groups=5, max_rows=20)
+    >>> Bounds(max_groups=5, max_rows=20).max_rows
+    20
     """
 
     max_groups: int | None = None
     max_rows: int | None = None
+    lower: float | None = None
+    upper: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("max_groups", self.max_groups), ("max_rows", self.max_rows)):
@@ -37,3 +42,24 @@ class Bounds:
                     got=repr(value),
                     next_step="for example Bounds(max_groups=5, max_rows=20)",
                 )
+        if (self.lower, self.upper) != (None, None):
+            _check_range(self.lower, self.upper)
+
+
+def _check_range(lower: object, upper: object) -> None:
+    """Refuse what is no range of numbers."""
+    for name, value in (("lower", lower), ("upper", upper)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise InvalidBounds(
+                f"{name} is no finite number",
+                rule="values are clamped into [lower, upper]: both are numbers, or neither is given",
+                got=repr(value),
+                next_step="for example lower=0, upper=200",
+            )
+    if isinstance(lower, int | float) and isinstance(upper, int | float) and lower >= upper:
+        raise InvalidBounds(
+            "lower is not below upper",
+            rule="lower < upper",
+            got=f"lower={lower!r}, upper={upper!r}",
+            next_step="swap them, or widen the range",
+        )

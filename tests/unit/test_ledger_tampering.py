@@ -14,7 +14,7 @@ from farthing.ledger.store import Ledger
 TERMS = Terms("gdp", budget=100, delta=10**21, keys_delta=7, unit="row", description="100 farthings")
 COLUMNS = [(table.name, column.name) for table in tables.META.sorted_tables for column in table.columns]
 TEXTS = {"unit": "'column:x'", "currency": "'zcdp'", "state": "'failed'", "kind": "'migrated'", "delta": "'9999999'",
-         "keys_delta": "'6'"}  # fmt: skip
+         "keys_delta": "'6'", "coins": "'4'"}  # fmt: skip
 
 
 def fill(place):
@@ -26,7 +26,7 @@ def fill(place):
             increase=10, fresh=10, question="q", version=0, label="COUNT(*)", request="r", allotment="alice"
         )
         part.settle(receipt, 4, lambda _: b"released")
-        ledger.reserve(increase=20, fresh=20, question="open", version=0, label="COUNT(*)")
+        ledger.reserve(increase=20, fresh=20, question="open", version=0, label="COUNT(*)", delta=5)
         return ledger.verify()
 
 

@@ -16,6 +16,7 @@ from farthing.ledger.entry import Seal
 from farthing.ledger.tables import (
     ACCOUNTS,
     ACTS,
+    KEY_DELTAS,
     MEASUREMENTS,
     RESERVATIONS,
     SETTLEMENTS,
@@ -33,7 +34,7 @@ MOST_FAULTS: Final = 20
 _STREAMED: Final = {"yield_per": 1000}
 """Rows come a thousand at a time, so that memory does not grow with the number of entries."""
 
-_MOMENTS: Final = {RESERVATIONS: "opened_at", SETTLEMENTS: "closed_at", ACTS: "done_at"}
+_MOMENTS: Final = {RESERVATIONS: "opened_at", SETTLEMENTS: "closed_at", ACTS: "done_at", KEY_DELTAS: "charged_at"}
 
 _BOTH: Final = sa.outerjoin(RESERVATIONS, SETTLEMENTS)
 _CHARGED: Final = sa.func.coalesce(SETTLEMENTS.c.amount, RESERVATIONS.c.reserved)
@@ -184,6 +185,9 @@ def _sums(connection: sa.Connection) -> Iterator[str]:
         yield f"running total {spent}, entries sum to {total}"
     if total > budget:
         yield f"entries sum to {total}, over the budget of {budget}"
+    coins, allowed = _deltas(connection)
+    if coins is None or coins > allowed:
+        yield f"deltas for keys sum to {coins}, over the {allowed} that are set aside"
     shares = _shares(connection)
     for row in connection.execute(sa.select(ACCOUNTS)):
         account = (row.allotment, row.partition, row.part)
@@ -196,6 +200,13 @@ def _sums(connection: sa.Connection) -> Iterator[str]:
             yield f"account {account} spent {owed}, over its share of {share}"
     yield from (f"account {account} is missing; its entries come to {owed}" for account, owed in due.items() if owed)
     yield from (f"the allotment of {name} is missing" for name in shares)
+
+
+def _deltas(connection: sa.Connection) -> tuple[int | None, int]:
+    """Return the coins that searches for keys were charged (None where one is no number), and those set aside."""
+    allowed = int(connection.execute(sa.select(TERMS.c.keys_delta)).scalar_one())
+    coins = list(connection.execute(sa.select(KEY_DELTAS.c.coins)).scalars())
+    return (sum(map(int, coins)) if all(text.isdecimal() for text in coins) else None), allowed
 
 
 def _due(connection: sa.Connection) -> dict[tuple[str, str, str], int]:

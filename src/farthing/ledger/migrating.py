@@ -1,7 +1,8 @@
-"""Format 1 carried over to format 2, inside one transaction: all of it or nothing.
+"""Older formats carried over to the newest, inside one transaction: all of it or nothing.
 
 Format 1 knew no chain, who, parts or allotments. Its entries are chained as they are found: reservations by number,
-then what became of them, then the measurements that are stored, then the note that this was done.
+then what became of them, then the measurements that are stored, then the note that this was done. Format 2 knew no
+delta of searches for keys: it gets an empty table for them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from farthing.ledger import tables
 from farthing.ledger.chain import Tip, link
 from farthing.ledger.checking import check
 from farthing.ledger.process import user
-from farthing.ledger.rows import Act, add_act, advance, append, digest
+from farthing.ledger.rows import Act, add_act, advance, append, digest, tip_of
 from farthing.ledger.shaping import make_append_only, make_tables, mark
 
 if TYPE_CHECKING:
@@ -23,21 +24,26 @@ if TYPE_CHECKING:
 
 _REMADE: Final = (tables.UNSETTLED, tables.SETTLEMENTS, tables.RESERVATIONS, tables.TOTALS)  # what refers, first
 _NEW: Final = (tables.RESERVATIONS, tables.SETTLEMENTS, tables.UNSETTLED, tables.TOTALS, tables.ACTS, tables.ACCOUNTS)
+_ADDED: Final = (tables.KEY_DELTAS,)
 _UNKNOWN: Final = {"who": "", "behind": 0}
 _NOWHERE: Final = {"target": "", "allotment": "", "partition": "", "part": ""}
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Carry SQLite's tables of format 1 over, within the caller's transaction; do nothing if another process was first.
+    """Carry SQLite's tables of an older format over, within the caller's transaction, if no other process was first.
 
     Raises:
         LedgerError: the old books contradict themselves; the caller's transaction undoes everything.
     """
-    if connection.exec_driver_sql("PRAGMA user_version").scalar_one() == tables.FORMAT:
+    version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    if version == tables.FORMAT:
+        return
+    if version == 2:
+        add_tables(connection)
         return
     for table in _REMADE:
         connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME TO old_{table.name}")
-    make_tables(connection, _NEW)
+    make_tables(connection, (*_NEW, *_ADDED))
     spent = connection.exec_driver_sql("SELECT spent FROM old_totals").scalar_one()
     terms = dict(connection.execute(sa.select(tables.TERMS)).mappings().one())
     start = Tip(0, link("", tables.TERMS.name, terms), terms["made_at"])
@@ -46,7 +52,7 @@ def migrate(connection: sa.Connection) -> None:
     advance(connection, _chained(connection, start), 0)
     for table in _REMADE:
         connection.exec_driver_sql(f"DROP TABLE old_{table.name}")
-    make_append_only(connection, (tables.RESERVATIONS, tables.SETTLEMENTS, tables.ACTS))
+    make_append_only(connection, (tables.RESERVATIONS, tables.SETTLEMENTS, tables.ACTS, *_ADDED))
     mark(connection)
     faults = check(connection)
     if faults:
@@ -56,6 +62,15 @@ def migrate(connection: sa.Connection) -> None:
             got="; ".join(faults),
             next_step="restore the ledger from a copy, and charge nothing more to it",
         )
+
+
+def add_tables(connection: sa.Connection) -> None:
+    """Carry tables of format 2 over, within the caller's transaction: make those that it did not have."""
+    make_tables(connection, _ADDED)
+    make_append_only(connection, _ADDED)
+    mark(connection)
+    tip = tip_of(connection.execute(sa.select(tables.TOTALS)).one())
+    advance(connection, add_act(connection, Act(kind="migrated", name="format 2", amount=2, digest=""), user(), tip), 0)
 
 
 def _chained(connection: sa.Connection, tip: Tip) -> Tip:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger.books import Books
-from farthing.ledger.migrating import migrate
+from farthing.ledger.migrating import add_tables, migrate
 from farthing.ledger.postgres import Postgres, is_url
 from farthing.ledger.shaping import APPLICATION_ID, FORMATS, Header, build, header, refuse_format
 from farthing.ledger.sqlite import Sqlite
@@ -73,10 +73,22 @@ def _served(store: Postgres, terms: Terms | None) -> tuple[Books, Header]:
             found = _made_on(books, store, terms)
         if terms is not None:
             found.terms.require(terms)
+            _carry_over(books)
     except BaseException:
         books.close()
         raise
     return books, found
+
+
+def _carry_over(books: Books) -> None:
+    """Carry a ledger of an older format on a server over, once, whichever process comes first."""
+    with books.reading() as connection:
+        version = connection.execute(sa.select(FORMATS.c.version)).scalar_one()
+    if version == FORMAT:
+        return
+    with books.building() as connection:
+        if connection.execute(sa.select(FORMATS.c.version).with_for_update()).scalar_one() < FORMAT:
+            add_tables(connection)
 
 
 def _made_on(books: Books, store: Postgres, terms: Terms | None) -> Header:
@@ -111,12 +123,19 @@ def _header_on(connection: sa.Connection, store: Postgres) -> Header | None:
         )
     version = connection.execute(sa.select(FORMATS.c.version)).scalar_one()
     refuse_format(version, store.place)
-    if version < FORMAT:
+    if version < 2:
         raise LedgerError(
             "the ledger's format was damaged",
             rule="books on PostgreSQL began with format 2",
             got=f"{store.place} (format {version})",
             next_step="restore it from a copy; what it had charged stays spent",
+        )
+    if version < FORMAT and not store.writable:
+        raise LedgerError(
+            "the ledger is of an older format",
+            rule="looking at a ledger changes nothing, so it is not carried over now",
+            got=f"{store.place} (format {version})",
+            next_step="open it once to ask a question: farthing plan does",
         )
     return header(connection, store.place)
 

@@ -80,6 +80,18 @@ def add_settlement(
     return append(connection, tables.CLOSE, row, tip._replace(clock=moment))
 
 
+def add_delta(connection: sa.Connection, reservation: int, coins: int, who: str, tip: Tip) -> Tip:
+    """Charge a reservation's delta, for good."""
+    moment, behind = tip.stamp(_now())
+    row = {"reservation": reservation, "coins": str(coins), "who": who, "charged_at": moment, "behind": behind}
+    return append(connection, tables.CHARGE_DELTA, row, tip._replace(clock=moment))
+
+
+def delta_spent(connection: sa.Connection) -> int:
+    """Return the coins of delta that were charged: searches for keys are few, so they are added up."""
+    return sum(map(int, connection.execute(tables.DELTAS).scalars()))
+
+
 def add_act(connection: sa.Connection, act: Act, who: str, tip: Tip) -> Tip:
     """Write what the owner did."""
     moment, behind = tip.stamp(_now())

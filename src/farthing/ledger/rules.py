@@ -149,6 +149,19 @@ def require_room(found: list[Purse], amount: int) -> None:
         )
 
 
+def require_delta(terms: Terms, spent: int, delta: int) -> None:
+    """Refuse what would pass the delta that is set aside for keys."""
+    if delta < 0 or spent + delta > terms.keys_delta:
+        raise BudgetExceeded(
+            "the delta that is set aside for keys does not cover this question",
+            needed=delta,
+            left=terms.keys_delta - spent,
+            rule="delta charged for keys <= keys_delta of the budget",
+            got=f"needs {delta / 2**80:.3g}, {(terms.keys_delta - spent) / 2**80:.3g} is left",
+            next_step="list the keys, or ask again for keys that were found before: that is free",
+        )
+
+
 def reserved(connection: sa.Connection, receipt: Receipt, ledger: str) -> Any:
     """Return a receipt's reservation and the totals; refuse a receipt that this ledger did not give."""
     row = connection.execute(tables.STATE_OF, {"id": receipt.id}).one()

@@ -83,7 +83,8 @@ def make_append_only(connection: sa.Connection, chosen: Iterable[sa.Table]) -> N
                     f"BEGIN SELECT RAISE(ABORT, 'entries are only ever added'); END"
                 )
         return
-    connection.exec_driver_sql(_REFUSE)
+    if connection.exec_driver_sql("SELECT to_regproc('refuse') IS NULL").scalar_one():
+        connection.exec_driver_sql(_REFUSE)
     for table in chosen:
         connection.exec_driver_sql(
             f"CREATE TRIGGER refuse BEFORE UPDATE OR DELETE OR TRUNCATE ON {table.name} "
@@ -97,8 +98,10 @@ def mark(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
         connection.exec_driver_sql(f"PRAGMA user_version={FORMAT}")
         return
-    connection.execute(sa.schema.CreateTable(FORMATS))
-    connection.execute(sa.insert(FORMATS), {"version": FORMAT})
+    if connection.exec_driver_sql(f"SELECT to_regclass('{FORMATS.name}') IS NULL").scalar_one():
+        connection.execute(sa.schema.CreateTable(FORMATS))
+        connection.execute(sa.insert(FORMATS), {"version": FORMAT})
+    connection.execute(sa.update(FORMATS).values(version=FORMAT))
 
 
 def header(connection: sa.Connection, place: object) -> Header:

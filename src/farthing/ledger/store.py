@@ -198,6 +198,14 @@ class Ledger:
         return min(purse.room for purse in self._found())
 
     @property
+    def keys_delta_left(self) -> int:
+        """Coins of 2^-80 that searches for keys may still be charged, of the delta that is set aside for them."""
+        if not self.terms.keys_delta:
+            return 0
+        with self._books.reading() as connection:
+            return self.terms.keys_delta - rows.delta_spent(connection)
+
+    @property
     def seal(self) -> Seal:
         """The end of the hash chain; noted elsewhere, `verify` tells later that nothing was rewritten."""
         with self._books.reading() as connection:
@@ -254,6 +262,7 @@ class Ledger:
         request: str | None = None,
         target: str = "",
         allotment: str | None = None,
+        delta: int = 0,
     ) -> Receipt:
         """Charge a question's worst price, durably, before any noise is drawn.
 
@@ -270,6 +279,7 @@ class Ledger:
                 `repeated`.
             target: the accuracy that was asked, as people read it.
             allotment: whose share it draws on, besides the whole budget; by default the one the ledger was opened with.
+            delta: coins of 2^-80 of the delta that is set aside for keys; charged for good, whatever becomes of it.
 
         Returns:
             The receipt; its `exclusive` tells which price was charged, and so which price to settle.
@@ -300,12 +310,16 @@ class Ledger:
             amount = asked.increase if exclusive else asked.fresh
             found = purses(connection, scope, self.terms.budget, standing.spent)
             rules.require_room(found, amount)
+            if delta:
+                rules.require_delta(self.terms, rows.delta_spent(connection), delta)
             reservation = rows.Reservation(
                 id=standing.last + 1, question=asked.question, reserved=amount, exclusive=exclusive,
                 version=asked.version, label=label, target=target, request=request, allotment=scope.allotment,
                 partition=scope.partition, part=scope.part,
             )  # fmt: skip
             tip = rows.add_reservation(connection, reservation, self._who, rows.tip_of(standing))
+            if delta:
+                tip = rows.add_delta(connection, standing.last + 1, delta, self._who, tip)
             rows.advance(connection, tip, charge(connection, scope, found, amount))
         return Receipt(standing.last + 1, self.identity, amount, asked.question, asked.version, exclusive)
 

@@ -1,4 +1,4 @@
-"""The tables of a ledger, format 2, and the statements that read and write them, on SQLite and PostgreSQL alike."""
+"""The tables of a ledger, format 3, and the statements that read and write them, on SQLite and PostgreSQL alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of the tables. A reader refuses what is newer, and carries over what is older."""
 
 META: Final = sa.MetaData()
@@ -100,6 +100,14 @@ ACTS: Final = sa.Table(
     sa.PrimaryKeyConstraint("seq"),
 )
 
+KEY_DELTAS: Final = sa.Table(
+    "key_deltas",  # delta that searches for keys were charged, beside their reservation; never given back
+    META,
+    sa.Column("reservation", _NUMBER, sa.ForeignKey("reservations.id"), primary_key=True, autoincrement=False),
+    sa.Column("coins", sa.Text, nullable=False),  # decimal digits, as in the terms
+    *_record("charged_at"),
+)
+
 ACCOUNTS: Final = sa.Table(
     "accounts",  # of allotments and parts: a working copy, checked by verify()
     META,
@@ -126,7 +134,7 @@ MEASUREMENTS: Final = sa.Table(
     sa.Column("blob", sa.LargeBinary, nullable=False),
 )
 
-APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS)
+APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS)
 
 _question = sa.bindparam("question", type_=sa.Text)
 _stored = sa.select(MEASUREMENTS.c.version).where(MEASUREMENTS.c.question == _question).scalar_subquery()
@@ -172,7 +180,10 @@ RESERVE: Final = sa.insert(RESERVATIONS)
 OPENED: Final = sa.insert(UNSETTLED)
 CLOSE: Final = sa.insert(SETTLEMENTS)
 ACT: Final = sa.insert(ACTS)
+CHARGE_DELTA: Final = sa.insert(KEY_DELTAS)
 STORE: Final = sa.insert(MEASUREMENTS)
+
+DELTAS: Final = sa.select(KEY_DELTAS.c.coins)
 
 ACTED: Final = sa.select(ACTS).order_by(ACTS.c.seq)
 

@@ -32,7 +32,7 @@ def fill(ledger):
     ledger.reserve(increase=1, fresh=7, question="question 2", version=0, label="died", request=None)
 
 
-@pytest.fixture(params=["format_1.sqlite", "format_2.sqlite"])
+@pytest.fixture(params=["format_1.sqlite", "format_2.sqlite", "format_3.sqlite"])
 def golden(request, tmp_path):
     return Path(shutil.copy(HERE / request.param, tmp_path / "old.ledger"))
 
@@ -178,3 +178,16 @@ if __name__ == "__main__":
     ):
         process.return_value = Process(1, "golden", "")
         fill(new)
+
+
+def test_format_2_is_carried_over(tmp_path):
+    """Format 2 gets its table for deltas, and charges them; what it held stays as it was."""
+    path = Path(shutil.copy(HERE / "format_2.sqlite", tmp_path / "old.ledger"))
+    with Ledger.open(path, TERMS) as ledger:
+        assert ["migrated"] == [act["kind"] for act in ledger.acts()]
+        ledger.reserve(increase=1, fresh=1, question="keys", version=0, label="keys", delta=2)
+        assert 1 == ledger.keys_delta_left
+        ledger.verify()
+    with sqlite3.connect(path) as connection:
+        assert (FORMAT,) == connection.execute("PRAGMA user_version").fetchone()
+    connection.close()

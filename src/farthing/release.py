@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import FarthingError
+from farthing.errors import FarthingError, UnsupportedQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.target import Target
     from farthing.privacy.loss import Booked
+    from farthing.query.aftermath import Aftermath
 
 Float64 = NDArray[np.float64]
 
@@ -29,23 +30,21 @@ SHOWN_ROWS = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """The numbers of an answer, one entry a group.
+    """The numbers of one column of an answer, one entry a group.
 
     Attributes:
         value, lower, upper: float64[groups] in answer units.
         met: bool[groups], whether the asked target was reached.
-        paid: float64[groups], the group's own loss in this ask: mu, rho or epsilon. It does not add up.
     """
 
     value: Float64
     lower: Float64
     upper: Float64
     met: NDArray[np.bool_]
-    paid: Float64
 
     def keep(self, where: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
         """Return the cells of some groups only, or of all in another order."""
-        return Cells(self.value[where], self.lower[where], self.upper[where], self.met[where], self.paid[where])
+        return Cells(self.value[where], self.lower[where], self.upper[where], self.met[where])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,15 +52,17 @@ class Answer:
     """The answer to one question: numbers with intervals, and what they cost.
 
     Each interval holds the truth *of the bounded data* with the stated confidence, whatever the truth is, for each
-    group by itself (all groups at once if the target says `simultaneous`). Counts are signed: noise can push an empty
-    group below zero, and clamping it would bias every total.
+    group and aggregate by itself (all at once if the target says `simultaneous`). Counts and sums are signed: noise can
+    push an empty group below zero, and clamping it would bias every total.
 
     Attributes:
-        name: the answer column's name.
+        names: the answer columns, one for each aggregate.
+        columns: their numbers, as arrays.
         keys: the public keys of the rows, an Arrow table; None for a single number.
-        cells: the numbers, as arrays.
-        target: what was asked for, or None where a loss was given instead.
-        confidence: the chance that a group's interval holds its truth.
+        paid_by_group: float64[groups], each group's own loss in this ask: mu, rho or epsilon. It does not add up.
+        target: what was asked for of the first aggregate, or None where a loss or a rank was given instead.
+        goal: what was asked for of all, in words.
+        confidence: the chance that an interval holds its truth.
         paid: the loss of this ask, in the ledger's currency; zero when asking again.
         remaining: what the ledger had left right after this ask.
         delta: the delta at which epsilons of this ledger are stated.
@@ -75,10 +76,12 @@ class Answer:
     (True, True)
     """
 
-    name: str
+    names: tuple[str, ...]
+    columns: tuple[Cells, ...]
     keys: pa.Table | None
-    cells: Cells
+    paid_by_group: Float64
     target: Target | None
+    goal: str
     confidence: float
     paid: Booked
     remaining: Booked
@@ -86,6 +89,35 @@ class Answer:
     about: str
     _doubling: Callable[[], Booked | None]
     _refine: Callable[..., Answer]
+    _shown: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the first answer column."""
+        return self.names[0]
+
+    @property
+    def cells(self) -> Cells:
+        """The numbers of the first answer column."""
+        return self.columns[0]
+
+    def __getitem__(self, name: str) -> Cells:
+        """Return the numbers of an answer column.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": [1, 2, 3]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.count(absolute=50)["count"].met
+        array([ True])
+        """
+        if name not in self.names:
+            raise UnsupportedQuery(
+                f"the answer has no column {name!r}",
+                construct="unknown column",
+                rule="columns are named as in the question",
+                next_step="the columns are " + ", ".join(self.names),
+            )
+        return self.columns[self.names.index(name)]
 
     @property
     def value(self) -> Any:
@@ -104,17 +136,20 @@ class Answer:
 
     @property
     def met(self) -> Any:
-        """Whether the target was reached: bool[groups], or one bool without groups."""
-        return self._shaped(self.cells.met)
+        """Whether all aggregates reached their targets: bool[groups], or one bool without groups."""
+        return self._shaped(np.logical_and.reduce([cells.met for cells in self.columns]))
 
     @property
     def group_paid(self) -> Any:
         """Each group's own loss in this ask (mu, rho or epsilon): float64[groups], or one float without groups."""
-        return self._shaped(self.cells.paid)
+        return self._shaped(self.paid_by_group)
 
     @property
     def doubling(self) -> Booked | None:
-        """What the doubling baseline would have paid, computed from these released answers; None for a named loss."""
+        """What the doubling baseline would have paid, computed from these released answers.
+
+        None where it says nothing: for a named loss, and for several aggregates.
+        """
         return self._doubling()
 
     def _shaped(self, column: NDArray[Any]) -> Any:
@@ -141,22 +176,39 @@ class Answer:
         """
         return self._refine(**changes)
 
+    def arranged(self, aftermath: Aftermath, shown: tuple[str, ...] = ()) -> Answer:
+        """Return the same answer as HAVING, ORDER BY and LIMIT leave it: free, since it reads released numbers only.
+
+        Args:
+            aftermath: which groups are shown, in which order.
+            shown: the columns in the order of the SELECT list; by default the keys, then the aggregates.
+        """
+        if aftermath.shows_all or self.keys is None:
+            return replace(self, _shown=shown)
+        values = {name: cells.value for name, cells in zip(self.names, self.columns, strict=True)}
+        places = aftermath.arranged(values, self.keys)
+        return replace(
+            self,
+            columns=tuple(cells.keep(places) for cells in self.columns),
+            keys=self.keys.take(places),
+            paid_by_group=self.paid_by_group[places],
+            _shown=shown,
+        )
+
     def to_arrow(self) -> pa.Table:
-        """Return the rows: the keys, <name>, <name>_lower, <name>_upper, met, paid."""
+        """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid."""
         import pyarrow as pa
 
+        keys = () if self.keys is None else tuple(self.keys.column_names)
         columns: dict[str, Any] = {}
-        if self.keys is not None:
-            columns.update({name: self.keys.column(name) for name in self.keys.column_names})
-        cells = self.cells
-        columns |= {
-            self.name: cells.value,
-            f"{self.name}_lower": cells.lower,
-            f"{self.name}_upper": cells.upper,
-            "met": cells.met,
-            "paid": cells.paid,
-        }
-        return pa.table(columns)
+        for name in self._shown or (*keys, *self.names):
+            if self.keys is not None and name in keys:
+                columns[name] = self.keys.column(name)
+                continue
+            cells = self[name]
+            columns |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
+        reached = np.logical_and.reduce([cells.met for cells in self.columns])
+        return pa.table(columns | {"met": reached, "paid": self.paid_by_group})
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas data frame."""
@@ -182,13 +234,20 @@ class Answer:
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
         return rows
 
-    def chart(self, path: str | Path | None = None) -> Any:
-        """Return an altair chart of the answer; with a path (.svg, .png, .html) save it too."""
+    def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
+        """Return an altair chart of one answer column, by default the first; with a path save it too.
+
+        Args:
+            path: an .svg, .png or .html file, or None.
+            column: the name of an answer column.
+        """
         from farthing import charts
 
-        names = tuple(self.keys.column_names) if self.keys is not None else ()
+        name = self.name if column is None else column
+        shown = replace(self, names=(name,), columns=(self[name],))
+        keys = tuple(self.keys.column_names) if self.keys is not None else ()
         picture = charts.answer_chart(
-            self.to_arrow(), keys=names, name=self.name, title=self.caption, parameter=self.paid.parameter
+            shown.to_arrow(), keys=keys, name=name, title=shown.caption, parameter=self.paid.parameter
         )
         if path is not None:
             charts.save(picture, path)
@@ -197,11 +256,11 @@ class Answer:
     @property
     def caption(self) -> str:
         """The promise in one line: target, confidence, and how many groups met it."""
-        met = int(self.cells.met.sum())
-        groups = len(self.cells.met)
-        goal = "at the loss you named" if self.target is None else f"within {self.target}"
-        reached = "" if self.target is None else f", met by {met:,} of {groups:,}"
-        return f"{self.name} {goal}, {self.confidence:.4g} confidence{reached}"
+        reached = np.logical_and.reduce([cells.met for cells in self.columns])
+        named = self.goal.endswith("(named)")
+        goal = "at the loss you named" if named else self.goal
+        by = "" if named else f", met by {int(reached.sum()):,} of {len(reached):,}"
+        return f"{', '.join(self.names)} {goal}, {self.confidence:.4g} confidence{by}"
 
     @property
     def price(self) -> str:

@@ -137,7 +137,7 @@ def test_representations(session):
 def test_answers_are_frozen(session):
     """An answer is a value."""
     with pytest.raises(dataclasses.FrozenInstanceError):
-        session.count(absolute=50).name = "other"
+        session.count(absolute=50).goal = "other"
 
 
 def test_no_array_of_an_answer_is_the_truth_after_a_refine(session):

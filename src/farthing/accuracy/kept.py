@@ -28,6 +28,7 @@ class Kept:
         critical: c, the calibrated constant.
         grains: the information at which every group stopped at the latest; farthings of epsilon under a pure budget.
         futility: z of the intervals of groups given up, 0 when none could be.
+        signed: whether groups were stopped by |Y|, as sums are.
     """
 
     relative: float
@@ -37,6 +38,7 @@ class Kept:
     critical: float
     grains: int
     futility: float = 0.0
+    signed: bool = False
 
     def at(self, beta: float, per_grain: float) -> Kept:
         """Return the same promise at another failure probability, where that is known.
@@ -66,4 +68,5 @@ class Kept:
             jumps=JumpMap(boundary, step_ratio(self.relative)),
             futility=Futility(self.futility, ()) if self.futility else None,
             capped=self.floor > self.absolute * _NEARLY,
+            signed=self.signed,
         )

@@ -88,9 +88,10 @@ class Schedule:
         jumps: the jump map, on indices counted backwards from the last look.
         futility: when a group is given up, or None.
         capped: whether the cap binds, so that `floor` is above the absolute target.
+        signed: whether answers may be negative, so that groups stop and jump by |Y|; else by max(Y, 0).
 
     Guarantee: a group that follows `next_look` until `stopped` or `futile`, on Gaussian measurements, is covered by
-        `report.reported` with probability at least 1 - beta, whatever its truth >= 0.
+        `report.reported` with probability at least 1 - beta, whatever its truth >= 0; whatever its truth, if `signed`.
     Proof: docs/proofs/accuracy.schedule.md.
     Assumes: Y has variance 1/(grains * per_grain); looks and jumps see nothing but Y.
     Rounds: the last look up, so that the floor is at most the absolute target; c up.
@@ -110,6 +111,7 @@ class Schedule:
     jumps: JumpMap = field(repr=False)
     futility: Futility | None
     capped: bool
+    signed: bool = False
 
     @classmethod
     def plan(
@@ -122,6 +124,7 @@ class Schedule:
         cap_grains: int,
         futility: bool = True,
         after: Rule | None = None,
+        signed: bool = False,
     ) -> Schedule:
         """Lay out the looks for max(relative |x|, absolute) at failure probability beta.
 
@@ -134,23 +137,24 @@ class Schedule:
             futility: whether hopeless groups may be given up when the cap binds.
             after: the rule of an earlier, looser answer to the same question that this one refines: the new rule is
                 made to go on wherever the earlier one did.
+            signed: whether answers may be negative, as sums may.
         """
         ratio = step_ratio(relative)
         wanted = _grains_for(two_sided(beta), absolute, per_grain)
         span = _span(min(wanted, cap_grains), ratio) if relative > 0 else 0
         least = after.critical * relative / after.relative if after is not None and after.relative > 0 else 0.0
-        critical = max(critical_value(relative, beta, span, ratio), least)
+        critical = max(critical_value(relative, beta, span, ratio, signed=signed), least)
         last = _grains_for(critical, absolute, per_grain)
         capped = last > cap_grains
         hopeless = last > HOPELESS * cap_grains and futility and span > 0
         giving_up = Futility.plan(relative, beta, span, ratio) if hopeless else None
         if giving_up is not None:
             spare = beta * (1 - FUTILITY_SHARE)
-            critical = max(critical_value(relative, spare, span, ratio, giving_up.indices), least)
+            critical = max(critical_value(relative, spare, span, ratio, giving_up.indices, signed=signed), least)
         last = int(min(max(last, after.last if after is not None else 0), cap_grains))
         boundary = critical / relative if relative > 0 else math.inf
         jumps = JumpMap(boundary, ratio, giving_up.indices if giving_up else ())
-        return cls(relative, absolute, critical, per_grain, _looks(last, span, ratio), jumps, giving_up, capped)
+        return cls(relative, absolute, critical, per_grain, _looks(last, span, ratio), jumps, giving_up, capped, signed)
 
     @property
     def floor(self) -> float:
@@ -205,13 +209,18 @@ class Schedule:
 
     def leap(self, behind: Ints, information: Ints, value: Floats) -> Ints:
         """Return the number (from 0) of each group's next look, for a caller that keeps track of `behind`."""
-        signal = value * np.sqrt(information * self.per_grain)
+        signal = self._signal(information, value)
         table: Ints = _leaps(self.jumps, len(self.looks))
         return np.asarray(table[behind * len(self.jumps.levels) + self.jumps.level_of(signal)])
 
+    def _signal(self, information: Ints, value: Floats) -> Floats:
+        """Return what a look showed, in its own standard deviations; without its sign where that may be either."""
+        signal = (np.abs(value) if self.signed else value) * np.sqrt(information * self.per_grain)
+        return np.asarray(signal, dtype=np.float64)
+
     def stopped(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
         """Return which groups have met the rule or reached the last look."""
-        signal = value * np.sqrt(information * self.per_grain)
+        signal = self._signal(information, value)
         met = (signal >= self.jumps.boundary) & (information > 0)
         return np.asarray(met | (information >= self.looks[-1]))
 

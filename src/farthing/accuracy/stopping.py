@@ -1,6 +1,7 @@
 """The critical value of the stopping rule: the least c whose intervals cover every truth.
 
-The rule stops at the first look with `c/sqrt(t) <= r max(Y, 0)`, or at t_max. Its looks form a Markov chain on
+The rule stops at the first look with `c/sqrt(t) <= r max(Y, 0)`, or at t_max; where answers are *signed*, with
+`c/sqrt(t) <= r |Y|`. Its looks form a Markov chain on
 (index, signal), see `jumps`, and `docs/proofs/accuracy.stopping.md` proves the two facts used here:
 
 - *Visits do not depend on the truth.* Given the signal y at index i, the earlier path is a bridge, so the chance
@@ -75,6 +76,7 @@ class Chain:
         map: the jump map; its boundary is c/r.
         reach: signals are followed to within this many standard deviations.
         atoms: the visits, as nodes with masses.
+        signed: whether signals of -b and below stop too, and jumps are by |y|.
 
     >>> chain = Chain.run(0.1, 1.98, span=320, jumps=JumpMap(19.8, 1.02), beta=0.05, largest=50.0)
     >>> round(chain.miss(0.0), 4), round(chain.miss(18.8), 4)
@@ -87,12 +89,24 @@ class Chain:
     map: JumpMap
     reach: float
     atoms: _Atoms
+    signed: bool = False
 
     @classmethod
-    def run(cls, relative: float, critical: float, *, span: int, jumps: JumpMap, beta: float, largest: float) -> Chain:
+    def run(
+        cls,
+        relative: float,
+        critical: float,
+        *,
+        span: int,
+        jumps: JumpMap,
+        beta: float,
+        largest: float,
+        signed: bool = False,
+    ) -> Chain:
         """Follow the chain from index `span` to 0, for truths whose signal at the end is at most `largest`."""
         reach = two_sided(beta * 1e-5)
-        return cls(relative, critical, span, jumps, reach, _visits(jumps, span, reach, largest))
+        atoms = _visits(jumps, span, reach, largest, signed=signed)
+        return cls(relative, critical, span, jumps, reach, atoms, signed)
 
     def miss(self, signal: float) -> float:
         """Return P[the interval misses the truth], by the truth's signal x sqrt(t_max) >= 0."""
@@ -103,9 +117,8 @@ class Chain:
         total = self._tails(np.ones(1), signal * first, np.ones(1), signal * first, first).sum()
         away = atoms.signal - signal * atoms.root
         mean = signal * atoms.next_root + away / atoms.growth
-        near = (np.abs(away) < self.reach) & (
-            (mean + self.reach * atoms.spread > self.map.boundary) | (atoms.next_root == 1.0)
-        )
+        top = (np.abs(mean) if self.signed else mean) + self.reach * atoms.spread
+        near = (np.abs(away) < self.reach) & ((top > self.map.boundary) | (atoms.next_root == 1.0))
         mass = atoms.mass[near] * np.exp(-0.5 * away[near] ** 2) * _DENSITY
         root = atoms.next_root[near]
         return float(total + self._tails(mass, mean[near], atoms.spread[near], signal * root, root).sum())
@@ -118,6 +131,8 @@ class Chain:
         if late.any():  # stopped too low
             missed[late] += _between(b, truth[late] / (1 + r), mean[late], spread[late])
         end = root == 1.0
+        if self.signed:  # stopped on the wrong side of zero; at the end, that is part of being below
+            missed += np.where(end, 0.0, ndtr((-b - mean) / spread))
         if end.any():  # the last look below the boundary: Y +- a*
             mid, sd, mu = mean[end], spread[end], truth[end]
             missed[end] += ndtr((np.minimum(b, mu - c) - mid) / sd) + _between(mu + c, np.maximum(b, mu + c), mid, sd)
@@ -132,20 +147,27 @@ def _between(low: Floats | float, high: Floats, mean: Floats, spread: Floats) ->
     return np.asarray(np.maximum(ndtr(second) - ndtr(first), 0.0))
 
 
-def _nodes(jumps: JumpMap, reach: float) -> tuple[Floats, Floats, list[tuple[int, slice]]]:
+def _ranges(jumps: JumpMap, reach: float, *, signed: bool) -> list[tuple[int, float, float]]:
+    """Return (level, low, high) of the ranges of signals where one level's jump is taken, rising."""
+    highs = jumps.thresholds.tolist()
+    last = len(highs) - 1
+    above = [(level, highs[level + 1], highs[level]) for level in reversed(range(last))]
+    below = [(level, -high, -low) for level, low, high in reversed(above)] if signed else []
+    return [*below, (last, -highs[last] if signed else -reach, highs[last]), *above]
+
+
+def _nodes(jumps: JumpMap, reach: float, *, signed: bool) -> tuple[Floats, Floats, list[tuple[int, slice]]]:
     """Place Gauss-Legendre nodes on each level's range of signals: rising signals, weights, (level, slice) pieces."""
-    highs = jumps.thresholds
-    lows = np.append(highs[1:], -reach)
     points: list[Floats] = []
     weights: list[Floats] = []
     pieces: list[tuple[int, slice]] = []
     stops = sorted({0, *jumps.public})
     gap = min((far - near for near, far in pairwise(stops)), default=jumps.levels[-1])  # jumps that a public look cuts
     used = 0
-    for level in reversed(range(len(highs))):
+    for level, low, high in _ranges(jumps, reach, signed=signed):
         shortest = min((jumps.levels[max(level - 1, 0)] + 1) // 2, gap)
         panel = _FINENESS * len(_NODES) * math.sqrt(1 - jumps.ratio**-shortest)
-        edges = np.linspace(lows[level], highs[level], math.ceil((highs[level] - lows[level]) / panel) + 1)
+        edges = np.linspace(low, high, math.ceil((high - low) / panel) + 1)
         half = np.diff(edges)[:, None] / 2
         points.append((edges[:-1, None] + half * (1 + _NODES)).ravel())
         weights.append((half * _WEIGHTS).ravel())
@@ -155,9 +177,9 @@ def _nodes(jumps: JumpMap, reach: float) -> tuple[Floats, Floats, list[tuple[int
     return np.concatenate(points), np.concatenate(weights), pieces
 
 
-def _visits(jumps: JumpMap, span: int, reach: float, largest: float) -> _Atoms:
+def _visits(jumps: JumpMap, span: int, reach: float, largest: float, *, signed: bool) -> _Atoms:
     """Run the recursion of q_i from the first look to the last; list every (node, next look)."""
-    y, w, pieces = _nodes(jumps, reach)
+    y, w, pieces = _nodes(jumps, reach, signed=signed)
     root = jumps.ratio ** (-np.arange(span + 1) / 2)
     levels = np.array([level for level, _ in pieces], dtype=np.int64)
     least = max(jumps.boundary - reach, 0.0)
@@ -208,7 +230,14 @@ def _gather(parts: list[tuple[Floats, Floats, int, int]], root: Floats) -> _Atom
 
 @lru_cache(maxsize=256)
 def critical_value(
-    relative: float, beta: float, span: int, ratio: float, public: tuple[int, ...] = (), *, jumps: bool = True
+    relative: float,
+    beta: float,
+    span: int,
+    ratio: float,
+    public: tuple[int, ...] = (),
+    *,
+    jumps: bool = True,
+    signed: bool = False,
 ) -> float:
     """Return the least c that covers every truth with probability 1 - beta, for the chain that is really run.
 
@@ -219,8 +248,9 @@ def critical_value(
         ratio: g, the growth of information from one index to the next.
         public: indices that no jump passes.
         jumps: False for a rule that looks at every index.
+        signed: True for a rule that stops by |Y|, for truths of either sign.
 
-    Guarantee: P[|value - truth| > max(r |truth|, a*)] <= beta for every truth >= 0.
+    Guarantee: P[|value - truth| > max(r |truth|, a*)] <= beta for every truth >= 0; for every truth, if `signed`.
     Proof: docs/proofs/accuracy.stopping.md.
     Assumes: Gaussian noise, looks at `t_max g^-j`, the jump map of `jumps`.
     Rounds: up: calibrated at beta (1 - MARGIN), and swept again at the value returned.
@@ -244,6 +274,7 @@ def critical_value(
             jumps=JumpMap(boundary, ratio, public, jumps),
             beta=beta,
             largest=_largest(relative) * boundary,
+            signed=signed,
         )
 
     while True:

@@ -7,25 +7,24 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.engines.duck_sql import (
-    KEYS,
-    TABLE,
-    canonical_type,
-    columns_read,
-    counting,
-    hash_probe,
-    quoted,
-    reader,
-)
-from farthing.engines.engine import engine_failed
-from farthing.errors import DataError
-from farthing.query.schema import Schema
+from farthing.engines.duck_cells import INFINITY
+from farthing.engines.duck_measures import Question, found, histogram, measuring, spreading
+from farthing.engines.duck_rows import Catalog, Relation, check
+from farthing.engines.duck_sql import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
+from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
+from farthing.errors import DataError, InvalidKeys
+from farthing.query.aggregates import Quantile
+from farthing.query.schema import REAL_TYPES, Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from farthing.engines.sources import Source
+    from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
 _SETTINGS: Final = {
@@ -37,20 +36,34 @@ _SETTINGS: Final = {
 
 
 class DuckDBEngine:
-    """Exact bounded counts of files or Arrow data, by an embedded DuckDB.
+    """Exact bounded measures of files or Arrow data, by an embedded DuckDB.
 
-    The database is in memory, reads the table's own files and nothing else, writes nothing but its spill files, loads
+    The database is in memory, reads the tables' own files and nothing else, writes nothing but its spill files, loads
     no extension, sees no Python variable, and its settings are frozen. Calls may come from several threads: each has
     its own cursor.
+
+    Args:
+        source: the protected table.
+        name: its name in SQL.
+        public: tables that are no unit's and may be joined, by name.
+        protected: tables that carry the unit column and may be joined, by name.
     """
 
-    def __init__(self, source: Source, name: str) -> None:
-        self._source = source
+    def __init__(
+        self,
+        source: Source,
+        name: str,
+        public: Mapping[str, Source] | None = None,
+        protected: Mapping[str, Source] | None = None,
+    ) -> None:
         self._name = name
-        self._connection = _locked(source)
-        self._native = native = self._describe()
-        self._read = {column: reader(column, kind) for column, kind in native.items()}
-        self._schema = Schema.of({column: canonical_type(kind) for column, kind in native.items()})
+        beside = {**(protected or {}), **(public or {})}
+        self._public = frozenset(public or {})
+        self._views = {other: f"farthing_joined_{place}" for place, other in enumerate(beside)}
+        self._sources = {TABLE: source} | {self._views[other]: beside[other] for other in beside}
+        self._connection = _locked(self._sources)
+        joined = {other: self._describe(view, public=other in self._public) for other, view in self._views.items()}
+        self._catalog = Catalog(self._describe(TABLE), joined)
         self._probe = self._hash_function()
 
     @property
@@ -61,65 +74,138 @@ class DuckDBEngine:
     @property
     def schema(self) -> Schema:
         """The table's columns."""
-        return self._schema
+        return self._catalog.own.schema
+
+    @property
+    def tables(self) -> Mapping[str, Schema]:
+        """The columns of the tables that questions may join, by name."""
+        return {name: relation.schema for name, relation in self._catalog.joined.items()}
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Which of these are public; the others carry the unit column."""
+        return self._public
 
     def check(self) -> None:
-        """Find out cheaply that the table is still there; DataError otherwise."""
-        self._source.check()
+        """Find out cheaply that the tables are still there; DataError otherwise."""
+        for source in self._sources.values():
+            source.check()
 
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""
-        if not query.cuts_groups and not query.cuts_parts:
+        check(query, self._catalog)
+        ranks = not query.unit.is_row and any(isinstance(output.aggregate, Quantile) for output in query.outputs)
+        if not (query.cuts_groups or query.cuts_parts or ranks):
             return ""
-        native = self._native[query.unit.column or ""]
+        native = self._catalog.own.native[query.unit.column or ""]
         return f"duckdb {native} {self._probe}"
 
     def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
-        import duckdb
         import numpy as np
+
+        columns = self._run(query, measuring(query, self._catalog, hash_key), _arrays)
+        answer = np.zeros((len(query.measures), query.groups), np.int64)
+        for place in range(len(query.measures)):
+            np.add.at(answer[place], columns["i"], columns[f"m{place}"])
+        return answer
+
+    def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
+        """Return the bounded rows by group and leaf; see `Engine.histogram`."""
+        import numpy as np
+
+        columns = self._run(query, histogram(query, quantile, self._catalog, hash_key), _arrays)
+        order = np.lexsort((columns["leaf"], columns["i"]))
+        groups, leaves, counts = (columns[name][order].astype(np.int64) for name in ("i", "leaf", "n"))
+        return Histogram(groups, leaves, counts)
+
+    def found(self, query: Query, hash_key: int) -> Found:
+        """Return the groups that exist and their units; see `Engine.found`."""
+        import numpy as np
+
+        table = self._run(query, found(query, self._catalog, hash_key), lambda cursor: cursor.to_arrow_table())
+        units = np.asarray(table.column("n").to_numpy(), np.int64)
+        return Found(table.drop_columns(["n"]).rename_columns(list(query.by)), units)
+
+    def listed(self, column: str, table: str | None) -> pa.Array:
+        """Return the distinct values of a column of a public table; of a column of ENUMs, what its type declares."""
         import pyarrow as pa
 
-        answer = np.zeros((1, query.groups), np.int64)
+        relation = self._catalog.own if table is None else self._catalog.joined[table]
+        kind = relation.schema.require(column)
+        native = relation.native[column]
+        if table is None and not native.startswith("ENUM"):
+            raise _no_categories(column)
+        read = reader(column, native)
+        number = f" AND x <= {INFINITY}" if kind in REAL_TYPES else ""
+        rows = f"SELECT DISTINCT {read} AS x FROM {relation.view} AS r"
+        sql = f"SELECT x FROM ({rows}) WHERE x IS NOT NULL{number} ORDER BY x"
+        if table is None:  # the type of a column is no secret; which of its values occur is
+            sql = f"SELECT unnest(enum_range(NULL::{native})) AS x"
+        found = self._run(None, Question(sql, {relation.view: {column}}), lambda cursor: cursor.to_arrow_table())
+        array = found.column("x").combine_chunks()
+        return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+
+    def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:
+        """Return how much units would contribute without any bounds; see `Engine.spread`."""
+        import numpy as np
+
+        columns = self._run(query, spreading(query, value, self._catalog, hash_key), _arrays)
+        histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
+        for which, units in enumerate(histograms):
+            here = columns["which"] == which
+            np.add.at(units, np.minimum(columns["place"][here], len(units) - 1), columns["n"][here])
+        return Spread(*histograms)
+
+    def _run(self, query: Query | None, question: Question, fetch: Callable[[Any], Any]) -> Any:
+        """Run a question on a cursor of its own; whatever goes wrong is one constant error."""
+        import duckdb
+        import pyarrow as pa
+
         cursor = self._connection.cursor()
         try:
-            self._hand_over(cursor, query)
-            found = cursor.execute(counting(query, hash_key, self._schema, self._read)).fetchnumpy()
+            self._hand_over(cursor, query, question)
+            return fetch(cursor.execute(question.sql))
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError):
             raise engine_failed() from None
         finally:
             cursor.close()
-        np.add.at(answer[0], np.asarray(found["i"]), np.asarray(found["n"]))
-        return answer
 
-    def _hand_over(self, cursor: Any, query: Query) -> None:
+    def _hand_over(self, cursor: Any, query: Query | None, question: Question) -> None:
         """Give a cursor the rows (unless it scans files) and the keys."""
         import numpy as np
         import pyarrow as pa
 
-        if self._source.scan() is None:
-            # A scan needs one column even where the question reads none.
-            columns = columns_read(query) or self._schema.names[:1]
-            cursor.register(TABLE, self._source.load(columns))
-        if query.keys is not None:
+        for view, read in question.columns.items():
+            source = self._sources[view]
+            if source.scan() is None:
+                # A scan needs one column even where the question reads none.
+                cursor.register(view, source.load(tuple(sorted(read)) or self._relation(view).schema.names[:1]))
+        if query is not None and query.keys is not None:
             places = {"i": pa.array(np.arange(query.groups, dtype=np.int32))}
             named = {f"k{place}": query.keys.column(column) for place, column in enumerate(query.by)}
             cursor.register(KEYS, pa.table({**places, **named}))
 
-    def _describe(self) -> dict[str, str]:
-        """Return the native type of every column, from metadata."""
+    def _relation(self, view: str) -> Relation:
+        """Return the table of a view."""
+        return next(each for each in (self._catalog.own, *self._catalog.joined.values()) if each.view == view)
+
+    def _describe(self, view: str, *, public: bool = False) -> Relation:
+        """Return a table with the native type of every column, from metadata."""
         import duckdb
         import pyarrow as pa
 
-        cursor = self._connection.cursor()
+        source, cursor = self._sources[view], self._connection.cursor()
         try:
-            if self._source.scan() is None:
-                cursor.register(TABLE, self._source.load(None))
-            return {row[0]: row[1] for row in cursor.execute(f"DESCRIBE {TABLE}").fetchall()}
+            if source.scan() is None:
+                cursor.register(view, source.load(None))
+            native = {row[0]: row[1] for row in cursor.execute(f"DESCRIBE {view}").fetchall()}
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError):
-            raise _unreadable(self._source) from None
+            raise _unreadable(source) from None
         finally:
             cursor.close()
+        schema = Schema.of({column: canonical_type(kind) for column, kind in native.items()})
+        return Relation(view, native, schema, public)
 
     def _hash_function(self) -> str:
         """Return a short name of DuckDB's hash function, from what it makes of constants."""
@@ -131,18 +217,29 @@ class DuckDBEngine:
         return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
-def _locked(source: Source) -> Any:
-    """Return a DuckDB that can read the source's files and do nothing else."""
+def _arrays(cursor: Any) -> dict[str, NDArray[np.int64]]:
+    """Return an answer as whole numbers, column by column."""
+    import numpy as np
+
+    return {name: np.asarray(column) for name, column in cursor.fetchnumpy().items()}
+
+
+def _locked(sources: Mapping[str, Source]) -> Any:
+    """Return a DuckDB that can read the sources' files and do nothing else."""
     import duckdb
 
     connection = duckdb.connect(":memory:", config=dict(_SETTINGS))
     spill = Path(tempfile.gettempdir()) / f"farthing-spill-{id(connection):x}"
+    source = next(iter(sources.values()))
     try:
-        connection.execute(f"SET temp_directory = {_text(str(spill))}")
-        scan = source.scan()
-        if scan is not None:
-            connection.execute(f"CREATE VIEW {quoted(TABLE)} AS SELECT * FROM {scan}")
-            connection.execute(f"SET allowed_paths = [{', '.join(map(_text, source.files))}]")
+        connection.execute(f"SET temp_directory = {text(str(spill))}")
+        for view, source in sources.items():  # the last one is what failed
+            scan = source.scan()
+            if scan is not None:
+                connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT * FROM {scan}")
+        paths = [path for each in sources.values() for path in each.files]
+        if paths:
+            connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except duckdb.Error:
@@ -151,9 +248,14 @@ def _locked(source: Source) -> Any:
     return connection
 
 
-def _text(value: str) -> str:
-    """Return a text constant."""
-    return "'" + value.replace("'", "''") + "'"
+def _no_categories(column: str) -> InvalidKeys:
+    """Return the error of a column whose type does not list its values."""
+    return InvalidKeys(
+        "the column has no categories",
+        rule="categories are those that a column's type declares, as ENUM does",
+        got=column,
+        next_step="list the keys, or name a column of a public table",
+    )
 
 
 def _unreadable(source: Source) -> DataError:

@@ -138,8 +138,18 @@ class Engine(Protocol):
     def found(self, query: Query, hash_key: int) -> Found:
         """Return the groups that exist and their units, for a question without outputs."""
 
-    def spread(self, query: Query, value: Scalar | None) -> Spread:
-        """Return how much units would contribute without any bounds, before anything is cut."""
+    def listed(self, column: str, table: str | None) -> pa.Array:
+        """Return the distinct values of a column of a public table; without a table, the categories of its type.
+
+        Raises:
+            InvalidKeys: the column has no categories that its type declares.
+        """
+
+    def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:
+        """Return how much units would contribute without any bounds, before anything is cut.
+
+        Of a part of a partition only the units that the hash keeps in that part are told, as everywhere.
+        """
 
 
 def scope(engine: Engine, joins: tuple[Join, ...]) -> Schema:

@@ -10,43 +10,100 @@ from farthing.engines.sources import from_arrow, from_pandas, from_path, from_po
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
     from farthing.engines.engine import Engine
     from farthing.engines.sources import Source
 
 
-def open_table(source: Any, name: str | None = None) -> Engine:
+def open_table(
+    source: Any,
+    name: str | None = None,
+    public: Mapping[str, Any] | None = None,
+    protected: Mapping[str, Any] | None = None,
+) -> Engine:
     """Return the engine of a table.
 
     Args:
         source: a Parquet or CSV path or glob, a pandas frame, a Polars frame or lazy frame, an Arrow table, a DuckDB
             relation, or any ibis table (which runs on its own backend).
         name: the table's name in SQL; by default the file's stem, else "data".
+        public: tables that questions may join, by name, of the same kinds: facts that anyone may know.
+        protected: tables that questions may join, by name, which carry the same unit column.
 
     Raises:
-        DataError: the source is no table, or cannot be read.
+        DataError: the source is no table, or cannot be read; or names collide.
 
     >>> import pyarrow as pa
     >>> engine = open_table(pa.table({"dest": ["ORD", "ATL"]}), name="flights")
     >>> engine.name, engine.schema.names
     ('flights', ('dest',))
     """
-    if isinstance(source, str | Path):
-        return DuckDBEngine(from_path(source), name or _stem(Path(source)))
+    beside = {**(public or {}), **(protected or {})}
     if _library(source, "ibis"):
+        if beside:
+            raise DataError(
+                "joined tables beside an ibis table",
+                rule="an ibis table is joined by its own engine, before it is opened",
+                got=", ".join(beside),
+                next_step="pass a view that has the joined columns, or open files or frames",
+            )
         from farthing.engines.foreign import IbisEngine
 
         return IbisEngine(source, name or "data")
+    engine = DuckDBEngine(
+        source_of(source),
+        name or default_name(source),
+        {other: source_of(table) for other, table in (public or {}).items()},
+        {other: source_of(table) for other, table in (protected or {}).items()},
+    )
+    check_names(engine.name, engine.schema.names, public or {}, protected or {})
+    return engine
+
+
+def source_of(table: Any) -> Source:
+    """Return the rows of a path or frame, for the embedded engine.
+
+    Raises:
+        DataError: it is no table, or cannot be read.
+    """
+    if isinstance(table, str | Path):
+        return from_path(table)
     for library, kinds, reader in _KINDS:
-        if _library(source, library) and type(source).__name__ in kinds:
-            return DuckDBEngine(reader(source), name or "data")
+        if _library(table, library) and type(table).__name__ in kinds:
+            return reader(table)
     raise DataError(
         "not a table",
         rule="a table is a path, or a pandas, Polars, Arrow, DuckDB or ibis table",
-        got=type(source).__name__,
+        got=type(table).__name__,
         next_step="pass one of these",
     )
+
+
+def default_name(source: Any) -> str:
+    """Return the name of a table that was given none."""
+    return _stem(Path(source)) if isinstance(source, str | Path) else "data"
+
+
+def check_names(name: str, columns: Collection[str], public: Collection[str], protected: Collection[str]) -> None:
+    """Refuse names of tables that could be taken for one another.
+
+    Raises:
+        DataError: two tables of one name, whatever its case; or a column that reads like one of a joined table.
+    """
+    names = [each.casefold() for each in (name, *public, *protected)]
+    beside = {each.casefold() for each in (*public, *protected)}
+    repeated = next((each for each in names if names.count(each) > 1), None)
+    taken = next((each for each in columns if "." in each and each.partition(".")[0].casefold() in beside), None)
+    dotted = next((each for each in beside if not each or "." in each), None)
+    found = next((each for each in (repeated, taken, dotted) if each is not None), None)
+    if found is not None:
+        raise DataError(
+            "names of tables collide",
+            rule="tables have names that differ, without dots, and no column starts with such a name and a dot",
+            got=repr(found),
+            next_step="give the table another name",
+        )
 
 
 _KINDS: tuple[tuple[str, tuple[str, ...], Callable[[Any], Source]], ...] = (

@@ -40,6 +40,7 @@ ROUNDING_VARIANCE: Final = 1 + 2.0**-20
 
 _LIMIT: Final = 1 << 62
 _EXACT_BITS: Final = 53  # whole numbers below 2^53 are float64s
+_COARSEST: Final = 1 << 10  # no grid is as coarse
 MOST_GRAINS: Final = 1 << 62
 """The most information that a group can hold: mu = 8."""
 
@@ -72,6 +73,10 @@ class Measured:
         """Return the state of some groups, in the order of their indices."""
         return Measured(self.mean[groups], self.information[groups], self.unit_log2)
 
+    def times(self, power: int) -> Measured:
+        """Return the same state read in other units: all values times 2^power."""
+        return Measured(self.mean, self.information, self.unit_log2 + power)
+
     def in_unit(self, unit_log2: int) -> Measured:
         """Return the same state in a finer unit, exactly."""
         shift = self.unit_log2 - unit_log2
@@ -86,10 +91,11 @@ class GaussianRefinement:
     """Measure integer answers with rounded Gaussian noise, group by group, as often as wanted.
 
     Attributes:
-        truth: int64[groups], the exact answers; never leaves this object.
-        sensitivity: the most that one privacy unit can move one group's answer, a whole number >= 1.
+        truth: int64[groups], the exact answers in steps; never leaves this object.
+        sensitivity: the most steps that one privacy unit can move one group's answer, a whole number >= 1.
         max_groups: the most groups one privacy unit can move at all.
         bits: where random bits come from; None is the system's stream cipher.
+        step_log2: a step is 2^step_log2 in answer units, in which everything measured is told.
 
     Guarantee: any sequence of measurements, chosen adaptively, is mu-GDP for mu^2 = the sum of the `max_groups` largest
         informations; a member of one group alone pays that group's information.
@@ -107,6 +113,7 @@ class GaussianRefinement:
     sensitivity: int = 1
     max_groups: int = 1
     bits: BitSource | None = None
+    step_log2: int = 0
 
     def measure(self, state: Measured, grains: Int64, groups: Int64 | None = None) -> Measured:
         """Return the state of some groups after one more measurement of each.
@@ -119,18 +126,19 @@ class GaussianRefinement:
         Raises:
             DataError: answers too large for 64-bit fixed point at this accuracy (a limit on sizes, not on rows).
         """
+        state = state.times(-self.step_log2)
         released, exponent = self._release(self.truth if groups is None else self.truth[groups], grains)
-        now = state.in_unit(min(state.unit_log2, int(exponent.min(initial=0)) - GUARD_BITS))
+        now = state.in_unit(min(state.unit_log2, int(exponent.min(initial=_COARSEST)) - GUARD_BITS))
         shift = exponent - now.unit_log2
         _check_range(released, int(shift.max(initial=0)))
         fresh = released << shift
         information = now.information + grains
         mean = now.mean + np.rint((fresh - now.mean) * (grains / information)).astype(np.int64)
-        return Measured(mean, information, now.unit_log2)
+        return Measured(mean, information, now.unit_log2 + self.step_log2)
 
     def unit_for(self, grains: int) -> int:
-        """Return the exponent of a unit fine enough for every measurement of at most `grains`."""
-        return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS
+        """Return the exponent of a unit, in answer units, fine enough for every measurement of at most `grains`."""
+        return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS + self.step_log2
 
     def _release(self, truth: Int64, grains: Int64) -> tuple[Int64, Int64]:
         """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
@@ -151,12 +159,12 @@ class Coin:
     Attributes:
         currency: Gdp or Zcdp.
         max_groups: the most groups one unit can move.
-        sensitivity: the most it moves each.
+        sensitivity: the most it moves each, in answer units.
     """
 
     currency: type[Gdp | Zcdp]
     max_groups: int
-    sensitivity: int
+    sensitivity: float
 
     def loss(self, grains: int) -> Gdp | Zcdp:
         """Return the loss of a worst cost in grains of mu^2, exactly."""

@@ -38,7 +38,8 @@ class Budget:
     Rounds: the total down to whole farthings.
 
     Raises:
-        InvalidBudget: a number out of range, none or several totals, keys_delta not below delta.
+        InvalidBudget: a number out of range, none or several totals, keys_delta above delta (or equal to it without
+            epsilon).
 
     >>> Budget(epsilon=1, delta=1e-6).total
     Gdp(mu=0.236704)
@@ -85,10 +86,10 @@ class Budget:
             raise InvalidBudget(
                 "delta is out of range", rule="0 <= delta < 1", got=self.delta, next_step="1e-6 is usual"
             )
-        if keys and keys >= delta:
+        if keys > delta or (keys and keys == delta and self.epsilon is None):
             raise InvalidBudget(
                 "keys_delta leaves nothing for the answers",
-                rule="keys_delta < delta",
+                rule="keys_delta < delta; or keys_delta = delta with epsilon, which keeps the answers pure",
                 got=f"keys_delta={self.keys_delta}, delta={self.delta}",
                 next_step="set aside a tenth of delta, or nothing",
             )
@@ -107,7 +108,7 @@ class Budget:
         if self.mu is not None:
             return Gdp.of_farthings(coins_down(exact(self.mu, "mu") ** 2))
         epsilon = exact(self.epsilon or 0, "epsilon")
-        if not self.delta:
+        if not self.answers_delta:
             return Pure.of_farthings(coins_down(epsilon))
         return Gdp.of_amount(convert.gdp_from_epsilon(epsilon, self.answers_delta))
 
@@ -144,9 +145,28 @@ class Budget:
                 got=value,
                 next_step="leave it out, or give a positive epsilon",
             )
+        return self._loss_at(epsilon, self.answers_delta or Fraction(REPORT_DELTA))
+
+    def loss_at(self, epsilon: Number, delta: Number) -> Booked:
+        """Return the loss that (epsilon, delta) means in this budget's currency, rounded down.
+
+        >>> Budget(mu=0.2).loss_at(1, 1e-6)
+        Gdp(mu=0.236704)
+        """
+        given = exact(epsilon, "epsilon"), exact(delta, "delta")
+        if not given[0] or (self.currency is not Pure and not DELTA_COIN <= given[1] < 1):
+            raise InvalidBudget(
+                "no such (epsilon, delta)",
+                rule="epsilon > 0, and 2^-80 <= delta < 1 in a ledger with a delta",
+                got=f"epsilon={epsilon}, delta={delta}",
+                next_step="epsilon=0.1, delta=1e-6",
+            )
+        return self._loss_at(*given)
+
+    def _loss_at(self, epsilon: Fraction, delta: Fraction) -> Booked:
+        """Return the loss that (epsilon, delta) means in this budget's currency, rounded down."""
         if self.currency is Pure:
             return Pure.of_farthings(coins_down(epsilon))
-        delta = self.answers_delta or Fraction(REPORT_DELTA)
         if self.currency is Zcdp:
             return Zcdp.of_amount(convert.zcdp_from_epsilon(epsilon, delta))
         return Gdp.of_amount(convert.gdp_from_epsilon(epsilon, delta))

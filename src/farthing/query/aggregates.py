@@ -23,7 +23,10 @@ STEP_BITS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows, or rows where a value is there: of n of one unit in a group, min(n, max_rows) count."""
+    """Rows, or rows where a value is there: of n of one unit in a group, min(n, max_rows) count.
+
+    A value is there where it is neither NULL nor NaN, so that the count and the total of a value speak of the same rows.
+    """
 
     value: Scalar | None = None
 
@@ -31,9 +34,17 @@ class Rows:
         """Return the identity text."""
         return "count(*)" if self.value is None else f"count({self.value.canonical()})"
 
+    def __str__(self) -> str:
+        return "rows" if self.value is None else f"rows with a {self.value}"
+
     def sensitivity(self, max_rows: int) -> int:
         """Return the most that one unit adds to one group."""
         return max_rows
+
+    @property
+    def step_log2(self) -> int:
+        """The exponent of what one unit of the whole number stands for."""
+        return 0
 
     @property
     def step(self) -> float:
@@ -43,7 +54,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Privacy units with at least one row (where a value is there, if one is named)."""
+    """Privacy units with at least one row (where a value is there, neither NULL nor NaN, if one is named)."""
 
     value: Scalar | None = None
 
@@ -51,9 +62,17 @@ class Units:
         """Return the identity text."""
         return "units" if self.value is None else f"units({self.value.canonical()})"
 
+    def __str__(self) -> str:
+        return "units" if self.value is None else f"units with a {self.value}"
+
     def sensitivity(self, max_rows: int) -> int:  # noqa: ARG002  # one unit is one, whatever its rows
         """Return the most that one unit adds to one group."""
         return 1
+
+    @property
+    def step_log2(self) -> int:
+        """The exponent of what one unit of the whole number stands for."""
+        return 0
 
     @property
     def step(self) -> float:
@@ -90,6 +109,10 @@ class Total:
                 got=f"lower={self.lower!r}, upper={self.upper!r}",
                 next_step="pass the range that values may have in the answer, as in lower=0, upper=200",
             )
+
+    def __str__(self) -> str:
+        centre = f" - {self.centre:g}" if self.centre else ""
+        return f"sum of {'squares of ' if self.power == 2 else ''}({self.value}{centre})"
 
     @property
     def step_log2(self) -> int:

@@ -1,10 +1,11 @@
 """The normal form of a predicate: one spelling for all the ways of saying the same.
 
 Negations are pushed to the leaves, BETWEEN becomes two comparisons, nested chains of one connective are joined, tests
-of one column for several constants become one IN, sides, operands and choices are put in one order, repetitions are
-dropped, and 15.0 becomes 15. Every step is an identity of three-valued logic over the total order of `expressions`, so
-a row counts under the normal form exactly when it counts under the original. Engines run the normal form itself:
-questions of equal identity run the same query, whatever a backend's own rules for NaN.
+of one scalar for several constants become one IN, sides, operands and choices are put in one order, repetitions are
+dropped, and 15.0 becomes 15. Scalars stay as they are: here x + 1 is one more column. Every step is an identity of
+three-valued logic over the total order of `expressions`, so a row counts under the normal form exactly when it counts
+under the original. Engines run the normal form itself: questions of equal identity run the same query, whatever a
+backend's own rules for NaN.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from farthing.query.expressions import (
     IsNull,
     Literal,
     Not,
-    Operand,
     Operator,
     Or,
+    Scalar,
 )
 
 _OPPOSITE: Final = {
@@ -71,10 +72,10 @@ def constants(part: Expression) -> tuple[str, tuple[Literal | None, ...]] | None
     ('x', (Literal(value=1), Literal(value=2)))
     """
     match part:
-        case In(column, choices):
-            return column.name, choices
-        case IsNull(column):
-            return column.name, (None,)
+        case In(Column(name), choices):
+            return name, choices
+        case IsNull(Column(name)):
+            return name, (None,)
         case Compare(Column(name), Operator.EQ, Literal() as value) | Compare(
             Literal() as value, Operator.EQ, Column(name)
         ):
@@ -95,16 +96,16 @@ def _normal(expression: Expression, *, positive: bool) -> Expression:
             return _joined(kind, [_normal(operand, positive=positive) for operand in operands])
         case Between():
             return _normal(And(expression.comparisons), positive=positive)
-        case In(column, choices):
-            return _membership(column, [_literal(choice) for choice in choices], positive=positive)
+        case In(operand, choices):
+            return _membership(operand, [_literal(choice) for choice in choices], positive=positive)
         case IsNull():
             return expression if positive else Not(expression)
         case _:
             assert_never(expression)
 
 
-def _comparison(left: Operand, operator: Operator, right: Operand) -> Compare:
-    """Return a comparison with its column first; two columns, or two constants, in the order of their texts."""
+def _comparison(left: Scalar, operator: Operator, right: Scalar) -> Compare:
+    """Return a comparison with its constant last; two constants, or none, in the order of their texts."""
     left, right = _side(left), _side(right)
     flip = (isinstance(left, Literal), left.canonical(), operator) > (
         isinstance(right, Literal),
@@ -114,7 +115,7 @@ def _comparison(left: Operand, operator: Operator, right: Operand) -> Compare:
     return Compare(right, operator.flipped, left) if flip else Compare(left, operator, right)
 
 
-def _side(operand: Operand) -> Operand:
+def _side(operand: Scalar) -> Scalar:
     """Return a side of a comparison with constants in one spelling."""
     return _literal(operand) if isinstance(operand, Literal) else operand
 
@@ -126,42 +127,42 @@ def _literal(literal: Literal) -> Literal:
     return replace(literal, value=int(value)) if whole and isinstance(value, float) else literal
 
 
-def _membership(column: Column, choices: list[Literal], *, positive: bool) -> Expression:
-    """Return the test that a column equals one of the constants, or none of them."""
+def _membership(operand: Scalar, choices: list[Literal], *, positive: bool) -> Expression:
+    """Return the test that a scalar equals one of the constants, or none of them."""
     ordered = {choice.canonical(): choice for choice in choices}
     kept = tuple(ordered[text] for text in sorted(ordered))
     if len(kept) == 1:
-        return Compare(column, Operator.EQ if positive else Operator.NE, kept[0])
-    return In(column, kept) if positive else Not(In(column, kept))
+        return _comparison(operand, Operator.EQ if positive else Operator.NE, kept[0])
+    return In(operand, kept) if positive else Not(In(operand, kept))
 
 
 def _joined(kind: type[And | Or], operands: list[Expression]) -> Expression:
     """Return normal operands under one connective: flattened, merged, ordered, each once."""
     flat = [part for operand in operands for part in (operand.operands if isinstance(operand, kind) else (operand,))]
-    lists: dict[str, list[Literal]] = {}
+    lists: dict[Scalar, list[Literal]] = {}
     others: dict[str, Expression] = {}
     for part in flat:
         found = _listed(part, positive=kind is Or)
         if found is None:
             others[part.canonical()] = part
         else:
-            lists.setdefault(found[0].name, []).extend(found[1])
-    for name, choices in lists.items():
-        merged = _membership(Column(name), choices, positive=kind is Or)
+            lists.setdefault(found[0], []).extend(found[1])
+    for operand, choices in lists.items():
+        merged = _membership(operand, choices, positive=kind is Or)
         others[merged.canonical()] = merged
     parts = tuple(others[text] for text in sorted(others))
     return parts[0] if len(parts) == 1 else kind(parts)
 
 
-def _listed(part: Expression, *, positive: bool) -> tuple[Column, tuple[Literal, ...]] | None:
-    """Return column and constants of a normal test for equality (or for its opposite) with constants."""
+def _listed(part: Expression, *, positive: bool) -> tuple[Scalar, tuple[Literal, ...]] | None:
+    """Return scalar and constants of a normal test for equality (or for its opposite) with constants."""
     wanted = Operator.EQ if positive else Operator.NE
     match part:
-        case Compare(Column() as column, operator, Literal() as value) if operator is wanted:
-            return column, (value,)
-        case In(column, choices) if positive:
-            return column, choices
-        case Not(In(column, choices)) if not positive:
-            return column, choices
+        case Compare(left, operator, Literal() as value) if operator is wanted and not isinstance(left, Literal):
+            return left, (value,)
+        case In(operand, choices) if positive:
+            return operand, choices
+        case Not(In(operand, choices)) if not positive:
+            return operand, choices
         case _:
             return None

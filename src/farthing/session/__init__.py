@@ -1,8 +1,9 @@
 """Sessions: where a question meets the data, the noise and the books."""
 
-from farthing.session.facade import How, Session
+from farthing.session.facade import Session
 from farthing.session.guarantee import Guarantee
 from farthing.session.partition import Part, Partition
+from farthing.session.questions import How, Where
 from farthing.session.refine import Progress
 
-__all__ = ["Guarantee", "How", "Part", "Partition", "Progress", "Session"]
+__all__ = ["Guarantee", "How", "Part", "Partition", "Progress", "Session", "Where"]

@@ -4,66 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
 from farthing.engines import open_table
-from farthing.errors import InvalidBounds, InvalidBudget, UnsupportedQuery
+from farthing.errors import InvalidBudget
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
-from farthing.query import Bounds, Keys, Query, counting
+from farthing.query import Bounds
 from farthing.rounding import DELTA_COIN, coins_down
-from farthing.session.ask import Context, ask, plan_for
-from farthing.session.checks import check_expression, check_names, columns_of
+from farthing.session.context import Context
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
-from farthing.session.request import Request
-from farthing.sql import parse, parse_predicate
+from farthing.session.questions import Questions
+from farthing.session.reading import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping
     from fractions import Fraction
     from pathlib import Path
 
     from farthing.ledger.entry import Entry
-    from farthing.planning import Plan
     from farthing.privacy.loss import Booked, Loss
-    from farthing.query.expressions import Expression
-    from farthing.release import Answer
-    from farthing.session.refine import Progress
 
 ROW = "row"
 """`unit="row"` is the same as no unit: each row is somebody."""
 
 
-class How(TypedDict, total=False):
-    """How accurate, how sure, and at what price at most: the options of every question.
-
-    Keys:
-        relative: wanted half-width as a fraction of the truth, 0 <= relative < 1.
-        absolute: wanted half-width in answer units, > 0; the target is the larger of the two.
-        confidence: the chance that the promise holds, in [0.5, 1); default 0.95.
-        simultaneous: whether it holds for all groups at once instead of for each; default False.
-        loss: a loss to pay instead of a target (Gdp, Zcdp or Pure, in the ledger's currency).
-        max_epsilon: the most epsilon that this question may cost.
-        cap: the most this question may cost: a loss, or "all" of what is left; default a tenth of the budget.
-        on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise".
-        progress: called after every look with a `Progress`.
-    """
-
-    relative: float
-    absolute: float
-    confidence: float
-    simultaneous: bool
-    loss: Booked | None
-    max_epsilon: float | None
-    cap: Loss | str | None
-    on_miss: str
-    progress: Callable[[Progress], None] | None
-
-
-class Session:
+class Session(Questions):
     """Ask a protected table for answers at the accuracy you name, and pay the least privacy loss for them.
 
     Args:
@@ -79,6 +48,8 @@ class Session:
             is never looked at to find out.
         allotment: the share of the budget that this session draws on, as its owner allotted it; None for the whole.
         analyst: who asks, for the history; by default the operating system's user.
+        public: tables that questions may join and take keys from, by name; nothing in them is private.
+        protected: further protected tables that questions may join, by name; each carries the unit column.
 
     Raises:
         DataError: the table cannot be read.
@@ -108,6 +79,8 @@ class Session:
         version: str = "1",
         allotment: str | None = None,
         analyst: str | None = None,
+        public: Mapping[str, Any] | None = None,
+        protected: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(
@@ -116,89 +89,13 @@ class Session:
                 got=type(budget).__name__,
                 next_step="budget=farthing.Budget(epsilon=1, delta=1e-6)",
             )
-        self._engine = open_table(table, name=name)
+        self._engine = open_table(table, name=name, public=public, protected=protected)
         self._unit = PrivacyUnit(None if unit in {None, ROW} else unit)
         if self._unit.column is not None:
             self._engine.schema.require(self._unit.column)
-        self._bounds = bounds or Bounds()
         self._ledger = Ledger.open(ledger, _terms(budget, self._unit), allotment=allotment, who=analyst)
         self._context = Context(self._engine, self._ledger, budget, self._data_set(version))
-
-    def count(
-        self,
-        by: str | Sequence[str] | None = None,
-        *,
-        keys: Any = None,
-        where: str | Expression | None = None,
-        name: str = "count",
-        bounds: Bounds | None = None,
-        **how: Unpack[How],
-    ) -> Answer:
-        """Count rows, by public groups if `by` is given.
-
-        Args:
-            by: a grouping column, or several.
-            keys: the public groups: {"dest": [...]} with one list a column (their cross product), or a table of
-                combinations. Listed groups without rows answer like any other; groups not listed are not answered.
-            where: a predicate as text, such as "dep_delay > 15".
-            name: the name of the answer column.
-            bounds: contribution bounds of this question, instead of the session's.
-            **how: the target and the price, see `How`.
-
-        Raises:
-            InvalidTarget, InvalidKeys, InvalidBounds, UnsupportedQuery: nothing is charged.
-            BudgetExceeded: the worst price does not fit; nothing is charged.
-            TargetMissed: with on_miss="raise"; paid for, and the answer is attached.
-
-        >>> import pyarrow as pa
-        >>> import farthing
-        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
-        >>> s.count(where="x < 100", absolute=40).met
-        True
-        """
-        return ask(self._context, self._query(by, keys, where, name, bounds), Request.of(**how))
-
-    def sql(self, text: str, *, keys: Any = None, bounds: Bounds | None = None, **how: Unpack[How]) -> Answer:
-        """Answer one SELECT with COUNT(*), optional WHERE and GROUP BY.
-
-        Args:
-            text: the SQL, such as "SELECT dest, COUNT(*) AS flights FROM flights GROUP BY dest".
-            keys: the public groups, as in `count`.
-            bounds: contribution bounds of this question, instead of the session's.
-            **how: the target and the price, see `How`.
-
-        Raises:
-            UnsupportedQuery: outside the language; says what, where, and what to write instead.
-
-        >>> import pyarrow as pa
-        >>> import farthing
-        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
-        >>> s.sql("SELECT COUNT(*) AS n FROM data", absolute=40).name
-        'n'
-        """
-        return ask(self._context, self._parsed(text, keys, bounds), Request.of(**how))
-
-    def plan(
-        self,
-        text: str | None = None,
-        *,
-        by: str | Sequence[str] | None = None,
-        keys: Any = None,
-        where: str | Expression | None = None,
-        name: str = "count",
-        bounds: Bounds | None = None,
-        **how: Unpack[How],
-    ) -> Plan:
-        """Price a question, as SQL text or as in `count`, before anything is paid. Touches no data and is free.
-
-        >>> import pyarrow as pa
-        >>> import farthing
-        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
-        >>> s.plan("SELECT COUNT(*) FROM data", absolute=100).worst_price
-        Gdp(mu=0.0195996)
-        """
-        query = self._asked(text, by=by, keys=keys, where=where, name=name, bounds=bounds)
-        return plan_for(self._context, query, Request.of(**how))
+        self._reader = Reader(self._engine, self._unit, bounds or Bounds())
 
     def partition(self, by: str, keys: Any) -> Partition:
         """Return disjoint parts of the data, to be asked one by one and charged in parallel.
@@ -227,7 +124,7 @@ class Session:
         >>> s.spent == max(prices)
         True
         """
-        return partition(self._context, by, keys, self._asked)
+        return partition(self._context, by, keys, self._reader)
 
     def guarantee(self, group: int = 1, *, of: Of = "budget", delta: float | None = None) -> Guarantee:
         """Return what the books promise to a group of privacy units together.
@@ -317,70 +214,10 @@ class Session:
             f"left {self.remaining!r}; {self._context.where_kept}>"
         )
 
-    def _asked(
-        self,
-        text: str | None = None,
-        *,
-        by: str | Sequence[str] | None = None,
-        keys: Any = None,
-        where: str | Expression | None = None,
-        name: str = "count",
-        bounds: Bounds | None = None,
-    ) -> Query:
-        """Return the checked query of a text, or of a method call without one."""
-        return self._query(by, keys, where, name, bounds) if text is None else self._parsed(text, keys, bounds)
-
-    def _parsed(self, text: str, keys: Any, bounds: Bounds | None) -> Query:
-        """Return the query of a SQL text."""
-        if not isinstance(text, str):
-            raise UnsupportedQuery(
-                "the question is no text",
-                construct="SQL",
-                rule="SQL is a text",
-                got=type(text).__name__,
-                next_step='"SELECT COUNT(*) FROM data"',
-            )
-        parsed = parse(text, table=self._engine.name, schema=self._engine.schema)
-        return self._query(parsed.by, keys, parsed.where, parsed.name, bounds)
-
-    def _query(
-        self,
-        by: str | Sequence[str] | None,
-        keys: Any,
-        where: str | Expression | None,
-        name: str,
-        bounds: Bounds | None,
-    ) -> Query:
-        """Return the checked query of a method call."""
-        schema = self._engine.schema
-        columns = columns_of(by)
-        for column in columns:
-            schema.require(column)
-        if isinstance(where, str):
-            where = parse_predicate(where, schema)
-        elif where is not None:
-            check_expression(where, schema)
-        check_names(name, columns)
-        if bounds is not None and not isinstance(bounds, Bounds):
-            raise InvalidBounds(
-                "bounds are no Bounds",
-                rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
-                got=type(bounds).__name__,
-                next_step="pass a farthing.Bounds",
-            )
-        return Query(
-            table=self._engine.name,
-            by=columns,
-            keys=Keys.of(columns, keys, schema),
-            where=where,
-            outputs=counting(name),
-            unit=self._unit,
-            bounds=bounds or self._bounds,
-        )
-
     def _data_set(self, version: str) -> str:
         """Return the identity of the data set as its owner declares it."""
         facts = [self._engine.name, self._engine.schema.fingerprint, self._unit.label, str(version)]
+        facts += [f"{name} {self._engine.tables[name].fingerprint}" for name in sorted(self._engine.tables)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

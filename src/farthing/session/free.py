@@ -23,6 +23,7 @@ from farthing.accuracy import sums
 from farthing.accuracy.report import Report
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.geometric import rate_of
+from farthing.planning.refinement import Refinement
 from farthing.query.arrange import places
 from farthing.query.keys import Keys
 from farthing.query.normal import conjunction, conjuncts, constants, normal
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.target import Target
     from farthing.ledger.store import Ledger
+    from farthing.planning import Frame, Pricing
     from farthing.query import Query, Schema
     from farthing.query.expressions import Expression, Literal
 
@@ -99,7 +100,7 @@ def _families(query: Query) -> Iterator[tuple[dict[str, list[Literal | None]], E
     """Give the columns, with their constants, and the predicate of each family that may hold the answer."""
     if query.by:
         yield {}, query.where
-    if not query.unit.is_row or query.where is None:
+    if not query.unit.is_row or query.where is None or query.joins or query.groupings:
         return
     parts = conjuncts(normal(query.where))
     held = {part: known for part in parts if (known := constants(part)) is not None and known[0] not in query.by}
@@ -143,7 +144,7 @@ def _cells(
     return None if at is None else at.reshape(query.groups, many)
 
 
-def summed(found: Found, target: Target, beta: float, *, per_grain: float | None, sensitivity: int) -> Report | None:
+def summed(found: Found, frame: Frame, pricing: Pricing) -> Report | None:
     """Return the sums of released cells with intervals at failure probability beta; None where one misses the target.
 
     Guarantee: each interval holds its truth with probability at least 1 - beta, and wherever it does the value is
@@ -154,18 +155,21 @@ def summed(found: Found, target: Target, beta: float, *, per_grain: float | None
 
     Args:
         found: the cells.
-        target: what is asked of each sum.
-        beta: the failure probability of each sum.
-        per_grain: information that a grain buys; None under a pure budget.
-        sensitivity: the most one unit adds to a cell.
+        frame: what is asked of each sum.
+        pricing: how the question would be measured if it were paid.
     """
+    target, beta, query = frame.target, frame.beta, frame.query
+    if target is None or getattr(query.aggregate, "lower", 0.0) < 0:
+        return None
     cells, kept = found.cells, found.record.kept
     many = cells.shape[1]
     values = found.record.measured.values[cells]
     half: NDArray[np.float64]
-    if per_grain is None:
-        half = np.full(len(cells), sums.geometric(many, rate_of(kept.grains, sensitivity), beta))
+    if not isinstance(pricing, Refinement):
+        steps = sums.geometric(many, rate_of(kept.grains, query.sensitivity), beta)
+        half = np.full(len(cells), steps * query.measures[0].step)
     else:
+        per_grain = pricing.coin.per_grain
         information = found.record.measured.information[cells]
         schedule = kept.schedule(per_grain)
         uneven = kept.relative == 0 and information.min() < information.max()

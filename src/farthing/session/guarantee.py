@@ -77,6 +77,10 @@ def guarantee(
             "no such guarantee", rule='of is "budget" or "spent"', got=repr(of), next_step='leave it out for "budget"'
         )
     loss = (budget.total if of == "budget" else spent).for_group(group)
+    if budget.currency is Pure and of == "budget" and budget.keys_coins:
+        one = budget.total.value
+        at = up(approx_group_delta(one, float(budget.delta or 0), group)) if group * one < _HOPELESS else 1.0
+        return Guarantee(group, unit.label, of, loss, loss.value, min(1.0, at))
     if budget.currency is Pure or not loss:
         return Guarantee(group, unit.label, of, loss, loss.value if budget.currency is Pure else 0.0, 0.0)
     if of == "budget" and budget.keys_coins:

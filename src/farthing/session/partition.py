@@ -11,28 +11,22 @@ from farthing.errors import InvalidKeys, UnsupportedQuery
 from farthing.query.expressions import Literal
 from farthing.query.keys import Keys
 from farthing.query.part import Part as Restriction
-from farthing.session.ask import Context, ask, plan_for
-from farthing.session.request import Request
+from farthing.session.questions import Questions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Unpack
+    from collections.abc import Iterator
 
-    from farthing.planning import Plan
     from farthing.privacy.loss import Booked
-    from farthing.query import Bounds, Query
-    from farthing.query.expressions import Expression
     from farthing.query.schema import Schema
     from farthing.release import Answer
-    from farthing.session.facade import How
-
-    Read = Callable[..., Query]
+    from farthing.session.context import Context
+    from farthing.session.reading import Reader
 
 MOST_PARTS: Final = 1_000
 """The most parts of one partition: with a unit column, every question reads the rows of all of them."""
 
 
-class Part:
+class Part(Questions):
     """One part of a partition: the rows where a column has one value. Ask it as you ask a Session.
 
     Its answers, stored measurements and free answers are its own. What it spends is charged to the whole ledger only as
@@ -44,48 +38,14 @@ class Part:
     Rounds: nothing.
     """
 
-    def __init__(self, context: Context, restriction: Restriction, read: Read) -> None:
+    def __init__(self, context: Context, reader: Reader) -> None:
         self._context = context
-        self._restriction = restriction
-        self._read = read
+        self._reader = reader
 
     @property
     def name(self) -> str:
         """What tells this part from the others, as in "region = 'north'"."""
-        return str(self._restriction)
-
-    def count(
-        self,
-        by: str | Sequence[str] | None = None,
-        *,
-        keys: Any = None,
-        where: str | Expression | None = None,
-        name: str = "count",
-        bounds: Bounds | None = None,
-        **how: Unpack[How],
-    ) -> Answer:
-        """Count the rows of this part; see `Session.count`."""
-        query = self._query(by=by, keys=keys, where=where, name=name, bounds=bounds)
-        return ask(self._context, query, Request.of(**how))
-
-    def sql(self, text: str, *, keys: Any = None, bounds: Bounds | None = None, **how: Unpack[How]) -> Answer:
-        """Answer one SELECT about the rows of this part; see `Session.sql`."""
-        return ask(self._context, self._query(text, keys=keys, bounds=bounds), Request.of(**how))
-
-    def plan(
-        self,
-        text: str | None = None,
-        *,
-        by: str | Sequence[str] | None = None,
-        keys: Any = None,
-        where: str | Expression | None = None,
-        name: str = "count",
-        bounds: Bounds | None = None,
-        **how: Unpack[How],
-    ) -> Plan:
-        """Price a question about this part before anything is paid; see `Session.plan`."""
-        query = self._query(text, by=by, keys=keys, where=where, name=name, bounds=bounds)
-        return plan_for(self._context, query, Request.of(**how))
+        return str(self._reader.part)
 
     def refine(self, answer: Answer, **changes: Any) -> Answer:
         """Return a sharper answer to a question of this part: the same as `answer.refine`."""
@@ -118,10 +78,6 @@ class Part:
     def __repr__(self) -> str:
         return f"<farthing part {self.name} of {self._context.engine.name!r}; left {self.remaining!r}>"
 
-    def _query(self, *text: str | None, **parts: Any) -> Query:
-        """Return the checked query of a method call, on the rows of this part."""
-        return replace(self._read(*text, **parts), part=self._restriction)
-
 
 class Partition(dict[Any, Part]):
     """The parts of a partition, by their values. A value that is not listed is refused by name."""
@@ -135,7 +91,7 @@ class Partition(dict[Any, Part]):
         )
 
 
-def partition(context: Context, by: Any, keys: Any, read: Read) -> Partition:
+def partition(context: Context, by: Any, keys: Any, reader: Reader) -> Partition:
     """Return the parts of a data set by the listed values of a column; see `Session.partition`."""
     values = list(_values(by, keys, context.engine.schema))
     choices = tuple(sorted((Literal(value) for value in values), key=Literal.canonical))
@@ -144,7 +100,7 @@ def partition(context: Context, by: Any, keys: Any, read: Read) -> Partition:
     for value in values:
         mine = restrictions[Literal(value).canonical()]
         books = context.ledger.part(partition=_identity(context.data_set, mine), name=str(value))
-        parts[value] = Part(replace(context, ledger=books), mine, read)
+        parts[value] = Part(replace(context, ledger=books), replace(reader, part=mine))
     return parts
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _FORMAT = b"farthing-record-1"
 _KEYS = b"farthing-keys"
+_FOUND = b"farthing-found-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,36 @@ class Record:
             measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
             return cls(measured, Kept(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""))
         except (ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
-            raise LedgerError(
-                "a stored measurement cannot be read",
-                rule="written by this version or an older one",
-                got=type(error).__name__,
-                next_step="update farthing, or declare a new data version to start the question afresh",
-            ) from None
+            raise unreadable(error) from None
+
+
+def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
+    """Return a blob of columns, one row a group, with a few facts beside them."""
+    import pyarrow as pa
+
+    return _written(pa.table(columns).replace_schema_metadata(metadata))
+
+
+def read_blob(blob: bytes, form: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns, as arrays, and the facts of a blob; LedgerError where it is of another form."""
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_stream(blob).read_all()
+        facts: dict[str, Any] = json.loads((table.schema.metadata or {})[form])
+    except (ValueError, KeyError, pa.ArrowInvalid) as error:
+        raise unreadable(error) from None
+    return {name: table.column(name).to_numpy() for name in table.column_names}, facts
+
+
+def unreadable(error: Exception) -> LedgerError:
+    """Return the error of a blob that is not ours."""
+    return LedgerError(
+        "a stored measurement cannot be read",
+        rule="written by this version or an older one",
+        got=type(error).__name__,
+        next_step="update farthing, or declare a new data version to start the question afresh",
+    )
 
 
 def keys_to_bytes(table: pa.Table) -> bytes:
@@ -93,6 +118,23 @@ def keys_to_bytes(table: pa.Table) -> bytes:
     return _written(
         pa.table({name: pa.ListArray.from_arrays([0, len(values)], values) for name, values in lists.items()})
     )
+
+
+def write_keys(table: pa.Table) -> bytes:
+    """Return keys that were found privately as a blob; there may be none."""
+    return _written(table.replace_schema_metadata({_FOUND: b"1"}))
+
+
+def read_keys(blob: bytes) -> pa.Table:
+    """Return keys that were found privately."""
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_stream(blob).read_all()
+        (table.schema.metadata or {})[_FOUND]
+    except (ValueError, KeyError, pa.ArrowInvalid) as error:
+        raise unreadable(error) from None
+    return table.replace_schema_metadata(None)
 
 
 def keys_from_bytes(blob: bytes) -> pa.Table:

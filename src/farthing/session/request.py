@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
@@ -12,10 +13,15 @@ from farthing.privacy.loss import Booked, Loss
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from farthing.query import Query
     from farthing.session.refine import Progress
 
+Width: TypeAlias = float | Mapping[str, float]
+"""An error allowed: one for all aggregates of a question, or one for each by the name of its column."""
+
 ON_MISS: Final = ("return", "drop", "raise")
-_TARGET: Final = ("relative", "absolute", "confidence", "simultaneous")
+_NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "nonnegative", "on_miss"})
+WIDTHS: Final = ("relative", "absolute", "rank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,111 +29,182 @@ class Request:
     """A target or a loss, and the terms of the ask.
 
     Attributes:
-        target: the accuracy asked for; with a named loss only its confidence and simultaneity count.
+        relative, absolute, rank: the errors allowed, as they were given, or None.
         loss: the loss named instead, or None.
+        confidence: the chance that each interval holds its truth.
+        simultaneous: whether all must hold at once.
+        nonnegative: whether answers below zero are shown as zero.
         max_epsilon: the most epsilon this question may cost, or None.
         cap: the most this question may cost: a loss, "all", or None for a tenth of the budget.
         on_miss: "return", "drop" or "raise".
+        found_above: the size from which groups are found, with keys="private"; None for twice the absolute target.
         progress: called after every look.
+        shares: among how many questions the price allowed is shared, this one included.
     """
 
-    target: Target | None
+    relative: Width | None = None
+    absolute: Width | None = None
+    rank: Width | None = None
     loss: Booked | None = None
     confidence: float = 0.95
     simultaneous: bool = False
+    nonnegative: bool = False
     max_epsilon: float | None = None
     cap: Loss | str | None = None
     on_miss: str = "return"
+    found_above: int | None = None
     progress: Callable[[Progress], None] | None = None
+    shares: int = 1
 
     @classmethod
-    def of(
-        cls,
-        *,
-        relative: float | None = None,
-        absolute: float | None = None,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-        loss: Booked | None = None,
-        max_epsilon: float | None = None,
-        cap: Loss | str | None = None,
-        on_miss: str = "return",
-        progress: Callable[[Progress], None] | None = None,
-        **unknown: object,
-    ) -> Request:
-        """Return the request of a method call.
+    def of(cls, **options: Any) -> Request:
+        """Return the request of a method call; the options are those of `How`.
 
         Raises:
             InvalidTarget: no target and no loss, both, or an option out of range.
         """
-        _refuse_unknown(unknown)
-        _check_terms(loss, max_epsilon, cap, on_miss, progress)
-        if loss is not None and (relative is not None or absolute is not None):
+        _refuse_unknown(options)
+        asked = cls(**{name: value for name, value in options.items() if value is not None or name in _NEVER_NONE})
+        _check_terms(asked)
+        widths = [getattr(asked, name) for name in WIDTHS]
+        if asked.loss is not None and any(width is not None for width in widths):
             raise InvalidTarget(
                 "a target and a loss were both given",
                 rule="name the accuracy or name the price, not both",
                 next_step="drop loss=, or drop relative= and absolute=; max_epsilon= limits the price of a target",
             )
-        named = {"relative": relative, "absolute": absolute}
-        given = {name: value for name, value in named.items() if value is not None}
-        if loss is None and not given:
+        if asked.loss is None and all(width is None for width in widths):
             raise InvalidTarget(
                 "no accuracy was asked for",
                 rule="relative= or absolute= (or loss=)",
                 got="neither",
                 next_step="relative=0.1, absolute=100 means within 10 % or 100, whichever is larger",
             )
-        # The target of a named loss checks confidence and simultaneity; its width is never used.
-        checked = Target(**(given or {"absolute": 1.0}), confidence=confidence, simultaneous=simultaneous)
-        return cls(
-            target=None if loss is not None else checked,
-            loss=loss,
-            confidence=checked.confidence,
-            simultaneous=checked.simultaneous,
-            max_epsilon=max_epsilon,
-            cap=cap,
-            on_miss=on_miss,
-            progress=progress,
-        )
+        pairs = zip(WIDTHS, widths, strict=True)
+        plain = {name: width for name, width in pairs if width is not None and not isinstance(width, Mapping)}
+        plain.pop("rank", None)
+        checked = Target(**(plain or {"absolute": 1.0}), confidence=asked.confidence, simultaneous=asked.simultaneous)
+        return replace(asked, confidence=checked.confidence)
+
+    def target(self, name: str) -> Target | None:
+        """Return the accuracy that is asked of one output; None where a loss or only a rank was named.
+
+        Raises:
+            InvalidTarget: the errors were given by name, and this name has none.
+        """
+        if self.loss is not None:
+            return None
+        relative, absolute = (_of(getattr(self, width), name) for width in ("relative", "absolute"))
+        if relative is None and absolute is None and self.rank_of(name) is None:
+            raise InvalidTarget(
+                f"no accuracy was asked for {name!r}",
+                rule="relative= or absolute= for every aggregate: one number, or {name: number}",
+                got=f"relative={self.relative!r}, absolute={self.absolute!r}",
+                next_step=f"absolute={{{name!r}: 2.5, ...}} gives each aggregate its own, in its own units",
+            )
+        if relative is None and absolute is None:
+            return None  # the rank alone is asked for
+        return Target(relative or 0.0, absolute or 0.0, self.confidence, self.simultaneous)
+
+    def rank_of(self, name: str) -> float | None:
+        """Return the rank error that is allowed to a quantile, as a share of its group's rows, or None."""
+        rank = _of(self.rank, name)
+        if rank is None:
+            return None
+        if isinstance(rank, bool) or not isinstance(rank, int | float) or not 0 < rank < 0.5:
+            raise InvalidTarget(
+                "rank is out of range",
+                rule="0 < rank < 0.5: how far the rank of the answer may be off, as a share of the rows",
+                got=repr(rank),
+                next_step="rank=0.01 for one in a hundred",
+            )
+        return float(rank)
+
+    def check(self, query: Query) -> None:
+        """Refuse errors that are given for aggregates that are not asked."""
+        names = {output.name for output in query.outputs}
+        for width in (self.relative, self.absolute, self.rank):
+            unknown = sorted(set(width) - names) if isinstance(width, Mapping) else []
+            if unknown:
+                raise InvalidTarget(
+                    f"an error is given for {unknown[0]!r}, which is not asked",
+                    rule="errors by name are of the answer's columns",
+                    got=", ".join(unknown),
+                    next_step="the columns are " + ", ".join(sorted(names)),
+                )
+
+    def about(self, query: Query) -> Request:
+        """Return the request as far as it speaks of the outputs of one part of a question."""
+        names = {output.name for output in query.outputs}
+        widths = {name: getattr(self, name) for name in WIDTHS}
+        mine: dict[str, Any] = {
+            name: {key: value for key, value in width.items() if key in names} if isinstance(width, Mapping) else width
+            for name, width in widths.items()
+        }
+        return replace(self, **mine)
+
+    def goal(self, query: Query) -> str:
+        """Return the target of each output in words, or the named loss."""
+        if self.loss is not None:
+            return f"at {self.loss!r} (named)"
+        each = {output.name: self._goal(output.name) for output in query.outputs}
+        if len(set(each.values())) == 1:
+            return f"within {next(iter(each.values()))}"
+        return "within " + "; ".join(f"{goal} of {name}" for name, goal in each.items())
+
+    def _goal(self, name: str) -> str:
+        """Return the target of one output in words."""
+        rank = self.rank_of(name)
+        return str(self.target(name)) if rank is None else f"{100 * rank:.6g} % of the ranks"
 
     def changed(self, **changes: Any) -> Request:
         """Return the request with some options replaced, for a refine: what is left out stays."""
-        kept: dict[str, Any] = {name: getattr(self, name) for name in ("max_epsilon", "cap", "on_miss", "progress")}
-        kept |= {"confidence": self.confidence, "simultaneous": self.simultaneous}
-        if "loss" not in changes:
-            names = {"relative", "absolute"}
-            if self.target is not None:
-                kept |= {name: getattr(self.target, name) or None for name in names}
-            elif not names & changes.keys():
-                kept["loss"] = self.loss
+        kept: dict[str, Any] = {field: getattr(self, field) for field in self.__slots__ if field != "shares"}
+        if "loss" in changes:
+            kept |= dict.fromkeys(WIDTHS)
+        elif any(name in changes for name in WIDTHS):
+            kept["loss"] = None
         if "max_epsilon" in changes:
             kept["cap"] = None
         if "cap" in changes:
             kept["max_epsilon"] = None
-        return Request.of(**(kept | changes))
+        return replace(Request.of(**(kept | changes)), shares=self.shares)
 
-    def beta(self, groups: int) -> float:
-        """Return the failure probability allowed to each group; refuse one that is not calibrated."""
-        width = Target(absolute=1.0, confidence=self.confidence, simultaneous=self.simultaneous)
-        return width.beta(groups)
+    def beta(self, many: int) -> float:
+        """Return the failure probability allowed to each of the many numbers of an answer; refuse one too small."""
+        return Target(absolute=1.0, confidence=self.confidence, simultaneous=self.simultaneous).beta(many)
 
     def without_progress(self) -> Request:
         """Return the request without its callback, so that an answer keeps nothing alive."""
         return replace(self, progress=None)
 
 
-def _refuse_unknown(unknown: dict[str, object]) -> None:
+def _of(width: Width | None, name: str) -> float | None:
+    """Return the error allowed to one output."""
+    return width.get(name) if isinstance(width, Mapping) else width
+
+
+def _refuse_unknown(options: dict[str, object]) -> None:
     """Refuse options that do not exist, naming them."""
+    known = [name for name in Request.__slots__ if name != "shares"]
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise InvalidTarget(
-            f"unknown option {', '.join(sorted(unknown))}",
-            rule="relative, absolute, confidence, simultaneous, loss, max_epsilon, cap, on_miss, progress",
+            f"unknown option {', '.join(unknown)}",
+            rule=", ".join(known),
             next_step="check the spelling",
         )
 
 
-def _check_terms(loss: object, max_epsilon: object, cap: object, on_miss: object, progress: object) -> None:
+def _check_terms(asked: Request) -> None:
     """Refuse terms of the wrong kind."""
+    loss, max_epsilon, cap, on_miss, progress = (
+        asked.loss,
+        asked.max_epsilon,
+        asked.cap,
+        asked.on_miss,
+        asked.progress,
+    )
     if loss is not None and (not isinstance(loss, Booked) or not loss):
         raise InvalidTarget(
             "loss is no loss > 0",

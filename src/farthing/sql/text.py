@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from farthing.errors import UnsupportedQuery
+from farthing.errors import FarthingError, UnsupportedQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,12 @@ LONGEST: Final = 100_000
 DEEPEST: Final = 60
 """The most brackets, NOTs or signs within each other: parsers recurse."""
 
-DIALECT: Final = "duckdb"
-RULE: Final = "a question is one SELECT of COUNT(*) over the protected table, with WHERE and GROUP BY of columns"
+DEEPEST_TREE: Final = 150
+"""The most levels of a syntax tree, chains of AND and OR counted once: what translates it recurses."""
+
+RULE: Final = (
+    "a question is one SELECT of aggregates over the protected table, with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Source:
         if not word:
             return None
         first = word.split(maxsplit=1)[0]
-        return next((token.start for token in _tokens(self) if token.text.upper().partition(" ")[0] == first), None)
+        return next((token.start for token in tokens(self) if token.text.upper().partition(" ")[0] == first), None)
 
     def refuse(
         self,
@@ -57,23 +61,24 @@ class Source:
         word: str = "",
         *,
         at: int | None = None,
+        got: object = "",
     ) -> UnsupportedQuery:
         """Return the refusal of a construct, by name and with its place: an offset, a keyword or a node."""
         position = self.position(node, word) if at is None else self.at(at)
-        return self._error(construct, position, next_step=next_step)
+        return self._error(construct, position, next_step=next_step, got=got)
 
     def unreadable(self, description: str, offset: tuple[int, int] | None) -> UnsupportedQuery:
         """Return the refusal of text that is no SQL."""
-        return self._error("syntax", offset, got=description)
+        return self._error("syntax", offset, got=description, next_step="look at that place, and just before it")
 
     def _error(self, construct: str, position: tuple[int, int] | None, **facts: Any) -> UnsupportedQuery:
         """Return a refusal with its place in words and as a field."""
         what = "unreadable SQL" if construct == "syntax" else f"refused: {construct}"
-        return UnsupportedQuery(what + _place(position), construct=construct, position=position, rule=RULE, **facts)
+        return UnsupportedQuery(what + place(position), construct=construct, position=position, rule=RULE, **facts)
 
     @contextmanager
     def located(self, node: Node) -> Iterator[None]:
-        """Give refusals that know no place the place of a node."""
+        """Give errors that know no place the place of a node."""
         try:
             yield
         except UnsupportedQuery as problem:
@@ -81,52 +86,80 @@ class Source:
                 raise
             position = self.position(node)
             raise UnsupportedQuery(
-                problem.what + _place(position),
+                problem.what + place(position),
                 construct=problem.construct,
                 position=position,
                 rule=problem.rule,
                 got=problem.got,
                 next_step=problem.next_step,
             ) from None
+        except FarthingError as problem:
+            raise type(problem)(
+                problem.what + place(self.position(node)),
+                rule=problem.rule,
+                got=problem.got,
+                next_step=problem.next_step,
+            ) from None
 
 
-def _place(position: tuple[int, int] | None) -> str:
+def place(position: tuple[int, int] | None) -> str:
     """Return a place in words, "" when unknown."""
     return "" if position is None else f" (line {position[0]}, column {position[1]})"
 
 
-def _tokens(source: Source) -> list[Any]:
+def tokens(source: Source) -> list[Any]:
     """Return the tokens of a text; refuse one that has none."""
-    from sqlglot import Dialect
     from sqlglot.errors import SqlglotError
 
+    from farthing.sql.reader import READER
+
     try:
-        return list(Dialect.get_or_raise(DIALECT).tokenize(source.text))
+        return list(READER.tokenize(source.text))
     except (SqlglotError, ValueError):
         raise source.unreadable("a text or comment that does not end", None) from None
 
 
-def syntax_tree(source: Source) -> Node:
-    """Return the tree of the only statement of a text.
+def sized(source: Source) -> list[Any]:
+    """Return the tokens of a text that no parser would work or recurse on without end.
 
     Raises:
-        UnsupportedQuery: too long, too deep, empty, several statements, or no SQL.
+        UnsupportedQuery: too long, too deep, or text that does not end.
     """
-    from sqlglot import parse
+    if len(source.text) > LONGEST:
+        raise source.refuse("a question this long", f"use at most {LONGEST} letters; long lists of values go in keys=")
+    if any("\ud800" <= letter <= "\udfff" for letter in source.text):
+        raise source.refuse("broken text", "write valid Unicode")
+    found = tokens(source)
+    _check_depth(source, found)
+    return found
+
+
+def syntax_tree(source: Source, text: str | None = None) -> Node:
+    """Return the tree of the only statement of a text.
+
+    Args:
+        source: the text as it was asked, for places in messages.
+        text: what to read of it, every letter in its place; None for all.
+
+    Raises:
+        UnsupportedQuery: empty, several statements, or no SQL.
+    """
     from sqlglot.errors import SqlglotError
 
-    _check_size(source)
+    from farthing.sql.reader import READER
+
     try:
-        trees = [tree for tree in parse(source.text, dialect=DIALECT) if tree is not None]
+        trees = [tree for tree in READER.parse(source.text if text is None else text) if tree is not None]
     except SqlglotError as problem:
         first = (getattr(problem, "errors", None) or [{}])[0]
         raise source.unreadable(str(first.get("description", "not SQL")), _start(first)) from None
     except RecursionError:
-        raise source.refuse("deep nesting", "write it with fewer brackets") from None
+        raise _too_deep(source) from None
     if len(trees) != 1:
         raise source.refuse(
             "several statements" if trees else "an empty question", "ask one SELECT at a time", word=";"
         )
+    _check_tree(source, trees[0])
     return trees[0]
 
 
@@ -137,38 +170,37 @@ def _start(error: dict[str, Any]) -> tuple[int, int] | None:
     return error["line"], max(1, error["col"] - max(0, len(error.get("highlight") or "") - 1))
 
 
-def _check_size(source: Source) -> None:
-    """Refuse text that would make a parser work or recurse without end."""
-    if len(source.text) > LONGEST:
-        raise source.refuse("a question this long", f"use at most {LONGEST} letters; long lists of values go in keys=")
-    if any("\ud800" <= letter <= "\udfff" for letter in source.text):
-        raise source.refuse("broken text", "write valid Unicode")
-    tokens = _tokens(source)
-    if tokens and tokens[0].text.upper() not in _STARTS and tokens[0].token_type.name in _COMMANDS:
-        raise source.refuse(f"{tokens[0].text.upper()} statement", "ask with SELECT", word=tokens[0].text.upper())
-    _check_depth(source, tokens)
-
-
-def _check_depth(source: Source, tokens: list[Any]) -> None:
+def _check_depth(source: Source, found: list[Any]) -> None:
     """Refuse brackets, signs and casts within each other beyond what is safe to recurse into."""
     depth = run = casts = 0
     before = ""
-    for token in tokens:
+    for token in found:
         kind = token.token_type.name
         depth += (kind in _OPENING) - (kind in _CLOSING)
         run = run + 1 if kind == before else 0
         before = kind
-        casts += kind in ("DCOLON", "L_BRACKET", "L_BRACE")
+        casts = 0 if kind in _PAUSES else casts + (kind in _POSTFIX)
         if max(depth, run, casts) > DEEPEST:
-            raise source.refuse("deep nesting", "write it with fewer brackets", at=token.start)
+            raise _too_deep(source, token.start)
 
 
-_STARTS: Final = frozenset({"SELECT", "WITH", "(", "FROM"})
-_COMMANDS: Final = frozenset(
-    {"ALTER", "ANALYZE", "ATTACH", "CACHE", "COMMAND", "COMMENT", "COMMIT", "COPY", "CREATE", "DELETE", "DESCRIBE"}
-    | {"DETACH", "DROP", "EXECUTE", "EXPORT", "FETCH", "GRANT", "INSERT", "INSTALL", "KILL", "LOAD", "LOCK", "MERGE"}
-    | {"PRAGMA", "REFRESH", "REPLACE", "RESET", "REVOKE", "ROLLBACK", "SET", "SHOW", "SUMMARIZE", "TRUNCATE"}
-    | {"UNCACHE", "UPDATE", "USE", "VALUES"}
-)
+def _check_tree(source: Source, tree: Node) -> None:
+    """Refuse a tree of more levels than is safe to recurse into; chains of one connective are one level."""
+    waiting = [(tree, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > DEEPEST_TREE:
+            raise _too_deep(source)
+        chain = type(node).__name__ in ("And", "Or")
+        waiting += [(child, depth + (not chain or type(child) is not type(node))) for child in node.iter_expressions()]
+
+
+def _too_deep(source: Source, offset: int | None = None) -> UnsupportedQuery:
+    """Return the refusal of nesting that nobody wrote by hand."""
+    return source.refuse("deep nesting", "write it with fewer brackets, or in shorter parts", at=offset)
+
+
 _OPENING: Final = frozenset({"L_PAREN", "L_BRACKET", "L_BRACE", "CASE"})
 _CLOSING: Final = frozenset({"R_PAREN", "R_BRACKET", "R_BRACE", "END"})
+_POSTFIX: Final = frozenset({"DCOLON", "L_BRACKET", "L_BRACE"})
+_PAUSES: Final = frozenset({"COMMA", "AND", "OR", "R_PAREN"})

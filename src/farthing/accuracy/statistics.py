@@ -1,0 +1,391 @@
+"""Answers that are functions of a few noisy measures: counts and sums, means, variances and standard deviations.
+
+The measures of a question are its *lanes*. Each statistic here names the lanes it reads and knows its estimate, how
+steeply it depends on each lane, and an interval that is exact in this sense: given lanes with independent Gaussian
+errors of known variance, it misses the truth with probability at most beta, whatever the truth is. No error is
+linearised; where a lane is so noisy that nothing can be said, the interval is the whole range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from farthing.accuracy.stopping import two_sided
+from farthing.errors import UnsupportedQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.accuracy.jumps import Floats
+
+_MEAN_SHARE: Final = 0.1
+"""The part of a variance's beta that its unknown mean takes."""
+
+_COUNT_SHARE: Final = 0.02
+"""The part of a sample variance's beta that its unknown n takes."""
+
+_BEND: Final = 2.2
+"""(z of the mean's share / z of the rest)^2, about: what an unknown mean adds to a variance's interval."""
+
+_BULGE: Final = 2**0.5
+"""The root of what an uncertain denominator adds to a squared slope, over width^2."""
+
+_OFF_CENTRE: Final = 0.25
+"""Where plans assume a mean to lie: this part of the half range off the middle."""
+
+_TINY: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A weighted sum of lanes: a count, a sum, or a sum put together from a centred sum and a count.
+
+    Attributes:
+        lanes: the lanes it reads.
+        weights: by what each is multiplied.
+        row: what one row adds to it, about; for plans only.
+
+    Guarantee: `interval` misses with probability beta at most.
+    Proof: docs/proofs/accuracy.joint.md.
+    Assumes: independent Gaussian lanes whose variances were fixed before they were measured.
+    Rounds: nothing.
+
+    >>> total = Linear((0, 1), (1.0, 50.0))
+    >>> total.estimate(np.array([[200.0], [10.0]])).tolist()
+    [700.0]
+    """
+
+    lanes: tuple[int, ...]
+    weights: tuple[float, ...] = (1.0,)
+    row: float = 1.0
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The lanes it is a function of."""
+        return self.lanes
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The lanes it divides by."""
+        return ()
+
+    def estimate(self, values: Floats) -> Floats:
+        """Return its value, float64[groups], at lanes float64[lanes, groups]."""
+        return np.tensordot(np.array(self.weights), values[list(self.lanes)], 1)
+
+    def size(self, values: Floats) -> Floats:
+        """Return the magnitude that a relative target is about."""
+        return np.abs(self.estimate(values))
+
+    def width(self, size: Floats, relative: float, absolute: float) -> Floats:
+        """Return the half-width that a target allows at that magnitude."""
+        return np.asarray(np.maximum(relative * size, absolute))
+
+    def slopes(self, values: Floats, width: Floats) -> Floats:  # noqa: ARG002  # straight at every width
+        """Return how much it moves with each lane, float64[lanes, groups]."""
+        slopes = np.zeros_like(values)
+        slopes[list(self.lanes)] = np.array(self.weights)[:, None]
+        return slopes
+
+    def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
+        """Return its interval at failure probability beta."""
+        value = self.estimate(values)
+        spread = np.sqrt(np.tensordot(np.array(self.weights) ** 2, variances[list(self.lanes)], 1))
+        half = two_sided(beta) * spread
+        return value - half, value + half
+
+    def profile(self, size: float) -> dict[int, float]:
+        """Return the lanes of a group of `size` rows, as plans assume them."""
+        return {self.lanes[0]: size * self.row / self.weights[0]} if len(self.lanes) == 1 else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A mean of clamped values: centre + S/N.
+
+    Attributes:
+        count: the lane of N, the rows.
+        total: the lane of S, the sum of (value - centre).
+        centre: the middle of the range.
+        lower, upper: the range.
+
+    Guarantee: `interval` misses with probability beta at most; where N = 0, no number in the range is a miss.
+    Proof: docs/proofs/accuracy.joint.md (Fieller's set).
+    Assumes: independent Gaussian lanes; the ratio of their variances was fixed before they were measured.
+    Rounds: nothing.
+
+    >>> mean = Ratio(0, 1, 50.0, 0.0, 100.0)
+    >>> values, variances = np.array([[1000.0], [5000.0]]), np.array([[100.0], [250_000.0]])
+    >>> [round(float(end[0]), 2) for end in mean.interval(values, variances, 0.05)]
+    [54.02, 55.99]
+    """
+
+    count: int
+    total: int
+    centre: float
+    lower: float
+    upper: float
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The lanes it is a function of."""
+        return (self.count, self.total)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The lanes it divides by."""
+        return (self.count,)
+
+    def estimate(self, values: Floats) -> Floats:
+        """Return the mean, within its range; the centre where there seem to be no rows."""
+        offset = _over(values[self.total], values[self.count])
+        return np.clip(self.centre + offset, self.lower, self.upper)
+
+    def size(self, values: Floats) -> Floats:
+        """Return the magnitude that a relative target is about."""
+        return np.abs(self.estimate(values))
+
+    def width(self, size: Floats, relative: float, absolute: float) -> Floats:
+        """Return the half-width that a target allows at that magnitude."""
+        return np.asarray(np.maximum(relative * size, absolute))
+
+    def slopes(self, values: Floats, width: Floats) -> Floats:
+        """Return the derivatives: 1/N of S, (mean - centre)/N of N, with what an uncertain N adds to that width.
+
+        Fieller's set is `1/(1 - g)` times as wide as the derivatives say, `g = z^2 var(N)/N^2`; to first order in g,
+        as if N's slope had `2 (width/N)^2` more in its square.
+        """
+        slopes, count = np.zeros_like(values), np.maximum(values[self.count], _TINY)
+        slopes[self.total] = 1 / count
+        slopes[self.count] = np.hypot(self.centre - self.estimate(values), _BULGE * width) / count
+        return slopes
+
+    def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
+        """Return Fieller's set, cut to the range."""
+        low, high = fieller(
+            values[self.total], values[self.count], variances[self.total], variances[self.count], two_sided(beta)
+        )
+        return (
+            np.clip(self.centre + low, self.lower, self.upper),
+            np.clip(self.centre + high, self.lower, self.upper),
+        )
+
+    def profile(self, size: float) -> dict[int, float]:
+        """Return the lanes of a group of `size` rows, as plans assume them."""
+        half = (self.upper - self.lower) / 2
+        return {self.count: size, self.total: size * _OFF_CENTRE * half}
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """A variance of clamped values, or its root: V = Q/N - (S/N)^2, within [0, half^2].
+
+    Attributes:
+        count: the lane of N, the rows.
+        total: the lane of S, the sum of (value - centre).
+        squares: the lane of Q, the sum of (value - centre)^2.
+        half: half of the range, so that |value - centre| <= half.
+        sample: V N/(N - 1) instead; 0 where N < 2.
+        root: its square root.
+
+    Guarantee: `interval` misses with probability beta at most; where N = 0, no number in the range is a miss.
+    Proof: docs/proofs/accuracy.joint.md.
+    Assumes: independent Gaussian lanes; the ratios of their variances were fixed before they were measured.
+    Rounds: nothing.
+
+    >>> spread = Variance(0, 1, 2, 50.0, root=True)
+    >>> values = np.array([[1e4], [5e4], [9e6]])
+    >>> round(float(spread.estimate(values)[0]), 2)
+    29.58
+    """
+
+    count: int
+    total: int
+    squares: int
+    half: float
+    sample: bool = False
+    root: bool = False
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The lanes it is a function of."""
+        return (self.count, self.total, self.squares)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The lanes it divides by."""
+        return (self.count,)
+
+    def _plain(self, values: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return (rows, mean - centre, population variance), each within its range."""
+        count = np.maximum(values[self.count], _TINY)
+        offset = np.clip(values[self.total] / count, -self.half, self.half)
+        variance = np.clip(values[self.squares] / count - offset**2, 0.0, self.half**2)
+        return count, offset, variance
+
+    def estimate(self, values: Floats) -> Floats:
+        """Return the variance, or its root."""
+        count, _, variance = self._plain(values)
+        if self.sample:
+            rows = np.maximum(count, 2.0)
+            variance = variance * rows / (rows - 1)
+        return np.sqrt(variance) if self.root else variance
+
+    def size(self, values: Floats) -> Floats:
+        """Return the population variance: for prices, a target of a root is one of the variance, twice as wide."""
+        return self._plain(values)[2]
+
+    def width(self, size: Floats, relative: float, absolute: float) -> Floats:
+        """Return the half-width of the variance that a target allows at that magnitude."""
+        if not self.root:
+            return np.asarray(np.maximum(relative * size, absolute))
+        root = np.sqrt(size)
+        width = np.maximum(relative * root, absolute)
+        return np.asarray((2 * root + width) * width)
+
+    def slopes(self, values: Floats, width: Floats) -> Floats:
+        """Return the derivatives of the variance (before the root), with what uncertain means and N add to that width.
+
+        An unknown mean adds `z^2 var(mean)` to an interval, beside `z` times a standard deviation that is about
+        `width`: together about as much as if S's slope had `_BEND * width` more in its square. N is as in a ratio.
+        """
+        count, offset, variance = self._plain(values)
+        slopes = np.zeros_like(values)
+        slopes[self.squares] = 1 / count
+        slopes[self.total] = np.sqrt(4 * offset**2 + _BEND * width) / count
+        slopes[self.count] = np.hypot(offset**2 - variance, _BULGE * width) / count
+        return slopes
+
+    def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
+        """Return an interval of the variance or its root.
+
+        `Q - 2 d S + (d^2 - V) N` is centred at the true d = mean - centre, so V lies in Fieller's set at d; the union
+        over an interval of d holds V. Its upper end is convex in d; its lower one is the sum of a parabola and a
+        concave function: both are bounded from the two ends of the interval of d.
+        """
+        spare = _COUNT_SHARE if self.sample else 0.0
+        n, s, q = (values[lane] for lane in (self.count, self.total, self.squares))
+        n_var, s_var, q_var = (variances[lane] for lane in (self.count, self.total, self.squares))
+        ends = [
+            np.clip(end, -self.half, self.half) for end in fieller(s, n, s_var, n_var, two_sided(beta * _MEAN_SHARE))
+        ]
+        tilt = 2 * _over(s, n)
+        z = two_sided(beta * (1 - _MEAN_SHARE - spare))
+        sets = [fieller(q - 2 * d * s, n, q_var + 4 * d * d * s_var, n_var, z) for d in ends]
+        upper = np.maximum(*(d * d + above for d, (_, above) in zip(ends, sets, strict=True)))
+        vertex = np.clip(tilt / 2, *ends)
+        lower = vertex * (vertex - tilt) + np.minimum(
+            *(below + tilt * d for d, (below, _) in zip(ends, sets, strict=True))
+        )
+        lower, upper = np.clip(lower, 0.0, self.half**2), np.clip(upper, 0.0, self.half**2)
+        if self.sample:
+            lower, upper = _sampled(lower, upper, n, two_sided(beta * spare) * np.sqrt(n_var))
+        return (np.sqrt(lower), np.sqrt(upper)) if self.root else (lower, upper)
+
+    def profile(self, size: float) -> dict[int, float]:
+        """Return the lanes of a group of `size` rows, as plans assume them: as spread as the uniform law."""
+        offset = _OFF_CENTRE * self.half
+        square = self.half**2 / 3
+        return {self.count: size, self.total: size * offset, self.squares: size * square}
+
+
+Statistic: TypeAlias = Linear | Ratio | Variance
+
+
+def fieller(top: Floats, bottom: Floats, top_var: Floats, bottom_var: Floats, z: float) -> tuple[Floats, Floats]:
+    """Return the numbers q with |top - q bottom| <= z sqrt(top_var + q^2 bottom_var), the whole line if unbounded.
+
+    The line is returned, too, where the denominator is not surely positive.
+
+    >>> [float(end) for end in fieller(np.array(0.0), np.array(10.0), np.array(4.0), np.array(25.0), 1.0)]
+    [-0.23094010767585033, 0.23094010767585033]
+    """
+    left = bottom * bottom - z * z * bottom_var
+    sure = (left > 0) & (bottom > 0)
+    safe = np.where(sure, left, 1.0)
+    reach = z * np.sqrt(top * top * bottom_var + safe * top_var)
+    return (
+        np.where(sure, (top * bottom - reach) / safe, -np.inf),
+        np.where(sure, (top * bottom + reach) / safe, np.inf),
+    )
+
+
+def _over(top: Floats, bottom: Floats) -> Floats:
+    """Return top / bottom where bottom is positive, else 0."""
+    return np.where(bottom > 0, top / np.maximum(bottom, _TINY), 0.0)
+
+
+def _sampled(lower: Floats, upper: Floats, count: Floats, reach: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of V n/(n - 1) for every n >= 2 in count +- reach; from 0 where n may be less."""
+    least, most = count - reach, np.maximum(count + reach, 2.0)
+    known = least >= 2
+    few = np.maximum(least, 2.0)
+    return np.where(known, lower * most / (most - 1), 0.0), upper * few / (few - 1)
+
+
+class _Output(Protocol):
+    """A named aggregate."""
+
+    @property
+    def aggregate(self) -> Any:
+        """The aggregate, of which `measures` are read, and bounds where it has several."""
+
+
+def from_aggregates(outputs: Sequence[_Output]) -> tuple[tuple[Any, ...], tuple[Statistic, ...]]:
+    """Return the measures that outputs need, each once, and every output as a statistic of them.
+
+    An aggregate of one measure is linear, of two a ratio, of three a variance. Lanes are in the order in which outputs
+    name them, in values: whole numbers times their measure's step. A sum whose centred sum and count are there for
+    another output is read from these; its own lane then stays unmeasured.
+
+    >>> from farthing.query.aggregates import Mean, Output, Sum
+    >>> from farthing.query.expressions import Column
+    >>> fare = Column("fare")
+    >>> measures, statistics = from_aggregates((Output("a", Sum(fare, 0, 100)), Output("b", Mean(fare, 0, 100))))
+    >>> len(measures), statistics[0]
+    (3, Linear(lanes=(2, 1), weights=(1.0, 50.0), row=50.0))
+    """
+    measures = tuple(dict.fromkeys(measure for output in outputs for measure in output.aggregate.measures))
+    return measures, tuple(_statistic(output.aggregate, measures) for output in outputs)
+
+
+def _statistic(aggregate: Any, measures: tuple[Any, ...]) -> Statistic:
+    """Return an aggregate as a function of lanes."""
+    match [measures.index(measure) for measure in aggregate.measures]:
+        case [lane]:
+            return _linear(aggregate, lane, measures)
+        case [count, total]:
+            return Ratio(count, total, measures[total].centre, aggregate.lower, aggregate.upper)
+        case [count, total, squares]:
+            half = max(aggregate.upper - measures[total].centre, measures[total].centre - aggregate.lower)
+            return Variance(count, total, squares, half, aggregate.sample, aggregate.root)
+    raise UnsupportedQuery(
+        "this aggregate is no function of counts and sums",
+        construct=type(aggregate).__name__,
+        got=str(aggregate),
+        rule="counts, sums, means and variances are answered together",
+        next_step="ask for it in a question of its own",
+    )
+
+
+def _linear(aggregate: Any, lane: int, measures: tuple[Any, ...]) -> Linear:
+    """Return a count or a sum; a sum through its centred sum and count, where another output has both."""
+    measure = measures[lane]
+    if not hasattr(aggregate, "lower"):
+        return Linear((lane,))
+    row = max(abs(aggregate.lower), abs(aggregate.upper)) / 2
+    by_text = {other.canonical(): place for place, other in enumerate(measures)}
+    count = by_text.get(f"count({measure.value.canonical()})")
+    for place, other in enumerate(measures):
+        centred = getattr(other, "power", 0) == 1 and place != lane
+        if centred and count is not None and _same_values(measure, other):
+            return Linear((place, count), (1.0, other.centre), row)
+    return Linear((lane,), (1.0,), row)
+
+
+def _same_values(one: Any, other: Any) -> bool:
+    """Tell whether two sums are of the same clamped values."""
+    return (one.value, one.lower, one.upper) == (other.value, other.lower, other.upper)

@@ -1,0 +1,79 @@
+"""What the rows of one unit in one group add to a measure, and where a value is on a grid, in plain Python."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, assert_never
+
+from farthing.query.aggregates import Rows, Total, Units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.query.aggregates import Measure, Quantile
+
+
+def number(value: float | None) -> float | None:
+    """Return a number as a double; None for NULL and NaN, which are no values."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def contribution(measure: Measure, values: Sequence[Any], max_rows: int) -> int:
+    """Return the whole number that one unit adds to a measure of one group.
+
+    Guarantee: at most `measure.sensitivity(max_rows)` in magnitude.
+    Proof: [design, bound last] a row adds at most sensitivity(1); of n rows with sum S, |S| <= n * sensitivity(1), and
+        |S| * max_rows / n is at most max_rows * sensitivity(1).
+    Assumes: nothing of the values.
+    Rounds: each row's value to the grid, halves up; the scaled sum towards zero.
+
+    Args:
+        measure: the measure.
+        values: its value on each row, None or NaN where there is none; one a row (of any kind) for a measure of rows.
+        max_rows: the bound on rows.
+
+    >>> contribution(Rows(), ["a", "b", "c"], max_rows=2)
+    2
+    """
+    match measure:
+        case Rows(value):
+            return min(len(values) if value is None else _there(values), max_rows)
+        case Units(value):
+            return int(bool(values if value is None else _there(values)))
+        case Total():
+            numbers = [found for value in values if (found := number(value)) is not None]
+            total = sum(_steps(measure, value) for value in numbers)
+            if len(numbers) <= max_rows:
+                return total
+            return abs(total) * max_rows // len(numbers) * (-1 if total < 0 else 1)
+        case _:
+            assert_never(measure)
+
+
+def leaf(quantile: Quantile, value: float) -> int:
+    """Return which of the equal steps from lower to upper a value is in, once clamped; the last one is closed."""
+    leaves = 2**quantile.leaves_log2
+    inside = min(max(value, quantile.lower), quantile.upper) - quantile.lower
+    return min(math.floor(inside / (quantile.upper - quantile.lower) * leaves), leaves - 1)
+
+
+def bucket(value: float) -> int:
+    """Return the place of a value by sign and magnitude, of `engines.engine.BUCKETS`.
+
+    >>> [bucket(value) for value in (-float("inf"), -1.0, 0.0, 2**-33, 2**-32, 1.0, 1e300)]
+    [0, 31, 64, 64, 65, 97, 128]
+    """
+    magnitude = math.frexp(min(abs(value), 2.0**32))[1] + 32
+    return 64 + min(max(magnitude, 0), 64) * (-1 if value < 0 else 1)
+
+
+def _there(values: Sequence[Any]) -> int:
+    """Return how many values are there: neither NULL nor NaN."""
+    return sum(value is not None and not (isinstance(value, float) and math.isnan(value)) for value in values)
+
+
+def _steps(total: Total, value: float) -> int:
+    """Return the whole number that a row's value gives to a total."""
+    inside = min(max(value, total.lower), total.upper) - total.centre
+    powered = inside * inside if total.power == 2 else inside
+    return math.floor(math.ldexp(powered, -total.step_log2) + 0.5)

@@ -1,0 +1,164 @@
+"""Cells of one unit and one group, as DuckDB SQL."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from farthing.engines.duck_functions import Text
+from farthing.engines.duck_rows import home
+from farthing.engines.duck_sql import KEYS, double
+from farthing.query.schema import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.engines.duck_rows import Rows
+    from farthing.query.aggregates import Quantile, Total
+    from farthing.query.expressions import Scalar
+    from farthing.query.query import Query
+
+INFINITY: Final = "'infinity'::DOUBLE"
+
+
+class Cells:
+    """One row a cell: the unit, the group, and what is asked of the rows that count there.
+
+    With a part of a partition all rows of the listed parts are read, and only then is it chosen where a unit is kept:
+    that depends on all its rows and on nothing that is asked. It is chosen by a window over the unit's own cells and
+    not by a join, so that one unit is what GROUP BY takes for one.
+    """
+
+    def __init__(self, query: Query, rows: Rows) -> None:
+        self._query = query
+        self._rows = rows
+        self._columns: dict[str, str] = {}
+        self._counts: Text | None = None
+        self._parted = query.cuts_parts and not query.joins  # a joined question has chosen before it joined
+        if self._parted and query.rows is not None:
+            self._counts = rows.scalars.bind(rows.scalars.predicate(query.rows))
+        self.found = self.column(
+            f"count({self.value(Text('TRUE', Type.BOOLEAN, plain=True))})" if self._counts else "count(*)"
+        )
+
+    def value(self, text: Text) -> str:
+        """Show a value of the rows that count; return its name."""
+        if self._counts is None:
+            return self._rows.show(text, "v")
+        kept = f"CASE WHEN {self._counts.sql} THEN {text.sql} END"
+        return self._rows.show(Text(kept, text.type, max(text.level, self._counts.level)), "v")
+
+    def column(self, aggregate: str) -> str:
+        """Return the name of what an aggregate makes of each cell."""
+        return self._columns.setdefault(aggregate, f"a{len(self._columns)}")
+
+    def sql(self, groups: Sequence[str], hash_key: int, *, listed: bool) -> str:
+        """Return the SELECT of (u, i, other groups, aggregates).
+
+        Args:
+            groups: shown columns that tell cells of one unit apart, the key columns first.
+            hash_key: chooses the part in which a unit is kept.
+            listed: whether the key columns are looked up in the list of keys; i is the place there, 0 without keys.
+        """
+        shown, joins = [f"t.{name}" for name in groups], ""
+        if listed:
+            keys = len(self._query.by)
+            kind = "LEFT JOIN" if self._parted else "JOIN"
+            joins = f" {kind} {KEYS} AS k ON {same_key(self._query, shown[:keys])}" if keys else ""
+            shown = ["k.i" if keys else "0::INTEGER AS i", *shown[keys:]]
+        aggregates = [f"{sql} AS {name}" for sql, name in self._columns.items()]
+        if not self._parted:
+            rows = self._rows.sql(self._query.rows)
+            return f"SELECT {', '.join(['t.u', *shown, *aggregates])} FROM ({rows}) AS t{joins} GROUP BY ALL"
+        return self._of_part(shown, joins, aggregates, hash_key)
+
+    def _of_part(self, shown: list[str], joins: str, aggregates: list[str], hash_key: int) -> str:
+        """Return the cells of the units that are kept in the part that is asked."""
+        part = self._query.part
+        assert part is not None  # noqa: S101  # callers ask for a part
+        truths = [self._rows.scalars.predicate(part.condition(place)) for place in range(len(part.choices))]
+        placed = " ".join(f"WHEN {truth.sql} THEN {place}" for place, truth in enumerate(truths))
+        level = max(truth.level for truth in truths)
+        name = self._rows.show(Text(f"(CASE {placed} END)::INTEGER", Type.INTEGER, level), "p")
+        rows = self._rows.sql(None)
+        every = (
+            f"SELECT {', '.join(['t.u', f't.{name} AS p', *shown, *aggregates])} FROM ({rows}) AS t{joins} "
+            f"WHERE t.{name} IS NOT NULL GROUP BY ALL"
+        )
+        marked = f"SELECT *, {home(hash_key)} AS home FROM ({every})"
+        listed = " AND i IS NOT NULL" if joins else ""
+        return (
+            f"SELECT * EXCLUDE (p, home) FROM ({marked}) "
+            f"WHERE p = home AND p = {part.place} AND {self.found} > 0{listed}"
+        )
+
+
+def same_key(query: Query, values: Sequence[str]) -> str:
+    """Return the join condition with the list of keys; NULL matches a listed NULL only."""
+    assert query.keys is not None  # noqa: S101  # callers handle the question without groups
+    parts = []
+    for place, (column, value) in enumerate(zip(query.by, values, strict=True)):
+        equal = "IS NOT DISTINCT FROM" if query.keys.column(column).null_count else "="
+        parts.append(f"{value} {equal} k.k{place}")
+    return " AND ".join(parts)
+
+
+def present(rows: Rows, value: Scalar) -> Text:
+    """Return a text that is NULL exactly where a value is not there: NULL or NaN."""
+    text = rows.scalars.scalar(value)
+    return rows.scalars.number(value) if text.real else text
+
+
+def on_grid(rows: Rows, total: Total) -> Text:
+    """Return the whole number that a row gives to a total, NULL without a value.
+
+    Guarantee: at most `total.sensitivity(1)` in magnitude, so that it fits 32 bits.
+    Proof: docs/proofs/engines.measures.md.
+    Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
+    Rounds: each row's value to the grid, halves up, before anything is added.
+    """
+    text = rows.scalars.scalar(total.value)
+    x = rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
+    moved = f"(least(greatest({x.sql}, {double(total.lower)}), {double(total.upper)}) - {double(total.centre)})"
+    power = Text(moved, Type.FLOAT, x.level)
+    if total.power == 2:
+        root = rows.scalars.bind(power)
+        power = Text(f"({root.sql} * {root.sql})", Type.FLOAT, root.level)
+    grid = f"CAST(floor({scaled(power.sql, -total.step_log2)} + 0.5::DOUBLE) AS INTEGER)"
+    return Text(f"CASE WHEN {x.sql} <= {INFINITY} THEN {grid} END", Type.INTEGER, power.level)
+
+
+def scaled(sql: str, exponent: int) -> str:
+    """Return a double times a power of two: in steps, as the power alone may be out of range."""
+    while abs(exponent) > 1000:
+        step = math.copysign(1000, exponent)
+        sql, exponent = f"({sql} * {double(math.ldexp(1.0, int(step)))})", exponent - int(step)
+    return f"{sql} * {double(math.ldexp(1.0, exponent))}"
+
+
+def leaf(rows: Rows, quantile: Quantile) -> Text:
+    """Return which of the equal steps from lower to upper a row's clamped value is in; NULL without a value."""
+    text = rows.scalars.scalar(quantile.value)
+    x = rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
+    lower, upper = double(quantile.lower), double(quantile.upper)
+    share = f"(least(greatest({x.sql}, {lower}), {upper}) - {lower}) / {double(quantile.upper - quantile.lower)}"
+    last = 2**quantile.leaves_log2 - 1
+    place = f"CAST(least(floor({share} * {double(float(last + 1))}), {double(float(last))}) AS INTEGER)"
+    return Text(f"CASE WHEN {x.sql} <= {INFINITY} THEN {place} END", Type.INTEGER, x.level)
+
+
+def log2(count: str) -> str:
+    """Return floor(log2) of a count >= 1."""
+    return f"(length(ltrim(bin({count}::BIGINT), '0')) - 1)"
+
+
+def bucket(name: str) -> str:
+    """Return the place of a value by sign and magnitude (`engines.engine.BUCKETS`), NULL without one.
+
+    The logarithm may be one off next to a power of two, so it is held against the powers themselves.
+    """
+    a = f"least(greatest(abs({name}), {double(2.0**-33)}), {double(2.0**32)})"
+    k = f"CAST(floor(log2({a})) AS INTEGER)"
+    exact = f"({k} - ({a} < pow(2::DOUBLE, {k}))::INTEGER + ({a} >= pow(2::DOUBLE, {k} + 1))::INTEGER)"
+    steps = f"least(greatest({exact} + 33, 0), 64)"
+    return f"CASE WHEN {name} IS NOT NULL THEN 64 + CAST(sign({name}) AS INTEGER) * {steps} END"

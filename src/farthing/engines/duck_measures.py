@@ -1,0 +1,184 @@
+"""Questions as DuckDB SQL: one SELECT each, every measure side by side, contributions cut last.
+
+A *cell* is what one unit has in one group. Cells are computed first, each cut to the bound on rows; then a keyed hash
+chooses the groups that a unit keeps; then they are added. Rows that are units themselves have nothing to cut and are
+added at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from farthing.engines.duck_cells import INFINITY, Cells, bucket, leaf, log2, on_grid, present, same_key
+from farthing.engines.duck_functions import Text
+from farthing.engines.duck_rows import Catalog, Rows
+from farthing.engines.duck_sql import KEYS, keyed_hash
+from farthing.query.aggregates import Rows as Counted
+from farthing.query.aggregates import Total, Units
+from farthing.query.schema import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.query.aggregates import Measure, Quantile
+    from farthing.query.expressions import Scalar
+    from farthing.query.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """SQL, and the columns that it reads of each view."""
+
+    sql: str
+    columns: dict[str, set[str]]
+
+
+def measuring(query: Query, catalog: Catalog, hash_key: int) -> Question:
+    """Return the SELECT of (i, m0, m1, ...): the group's place in the key list and its bounded measures."""
+    rows = Rows(query, catalog, hash_key)
+    keys = [rows.group(name) for name in query.by]
+    if query.unit.is_row:
+        sums = [_of_rows(query, rows, measure) for measure in query.measures]
+        return Question(_listed(query, rows, keys, sums), rows.columns)
+    cells = Cells(query, rows)
+    cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
+    kept = cells.sql(keys, hash_key, listed=True)
+    if query.cuts_groups:
+        kept = f"SELECT * FROM ({kept}) QUALIFY {_chosen(query, hash_key, 'row_number')}"
+    sums = [f"coalesce(sum({cut}), 0)::BIGINT AS m{place}" for place, cut in enumerate(cuts)]
+    return Question(f"SELECT {', '.join(['i', *sums])} FROM ({kept}) GROUP BY i", rows.columns)
+
+
+def histogram(query: Query, quantile: Quantile, catalog: Catalog, hash_key: int) -> Question:
+    """Return the SELECT of (i, leaf, n): the bounded rows of each group and leaf."""
+    rows = Rows(query, catalog, hash_key)
+    keys = [rows.group(name) for name in query.by]
+    if query.unit.is_row:
+        place = rows.show(leaf(rows, quantile), "v")
+        found = _listed(query, rows, keys, ["count(*) AS n"], also=place)
+        return Question(f"SELECT i, {place} AS leaf, n FROM ({found}) WHERE {place} IS NOT NULL", rows.columns)
+    cells = Cells(query, rows)
+    place = cells.value(leaf(rows, quantile))
+    kept = f"SELECT u, i, {place} AS leaf, {cells.found} AS c FROM ({cells.sql([*keys, place], hash_key, listed=True)})"
+    if query.cuts_groups:
+        kept = f"{kept} QUALIFY {_chosen(query, hash_key, 'dense_rank')}"
+    # A hash chooses which rows of a unit count beyond max_rows; rows of one leaf are all alike.
+    rank = keyed_hash("u", "i, leaf", hash_key)
+    before = f"sum(c) OVER (PARTITION BY u, i ORDER BY {rank}, leaf ROWS UNBOUNDED PRECEDING) - c"
+    cut = f"SELECT i, leaf, least(c, {query.max_rows} - ({before})) AS c FROM ({kept}) WHERE leaf IS NOT NULL"
+    return Question(f"SELECT i, leaf, sum(c)::BIGINT AS n FROM ({cut}) WHERE c > 0 GROUP BY i, leaf", rows.columns)
+
+
+def found(query: Query, catalog: Catalog, hash_key: int) -> Question:
+    """Return the SELECT of (key columns, n): the groups that exist and the units that count in each; NaN is no key."""
+    rows = Rows(query, catalog, hash_key)
+    keys = [rows.group(name) for name in query.by]
+    shown = ", ".join(keys)
+    number = " AND ".join(f"({key} IS NULL OR {key} <= {INFINITY})" for key in keys if rows.is_real(key)) or "TRUE"
+    if query.unit.is_row:
+        units = f"count(DISTINCT {rows.number()})" if query.joins else "count(*)"
+        sql = f"SELECT {shown}, {units} AS n FROM ({rows.sql(query.rows)}) WHERE {number} GROUP BY ALL"
+        return Question(sql, rows.columns)
+    cells = Cells(query, rows).sql(keys, hash_key, listed=False)
+    rank = f"ORDER BY {keyed_hash('u', shown, hash_key)}, {shown}"
+    best = f"row_number() OVER (PARTITION BY u {rank}) <= {query.max_groups}"
+    kept = f"SELECT {shown} FROM ({cells}) WHERE {number} QUALIFY {best}"
+    return Question(f"SELECT {shown}, count(*) AS n FROM ({kept}) GROUP BY ALL", rows.columns)
+
+
+def spreading(query: Query, value: Scalar | None, catalog: Catalog, hash_key: int) -> Question:
+    """Return the SELECT of (which, place, n): units by place in each of the four histograms of `Spread`."""
+    rows = Rows(query, catalog, hash_key)
+    keys = [rows.group(name) for name in query.by]
+    number = Text("NULL::DOUBLE", Type.FLOAT, plain=True) if value is None else rows.scalars.number(value)
+    listed = query.keys is not None or not query.by
+    if query.unit.is_row and not query.joins:
+        name = rows.show(number, "v")
+        inside = (
+            f" JOIN {KEYS} AS k ON {same_key(query, [f't.{key}' for key in keys])}" if query.keys is not None else ""
+        )
+        units = f"SELECT 0 AS p0, 0 AS p1, {bucket(name)} AS p2, p2 AS p3 FROM ({rows.sql(query.rows)}) AS t{inside}"
+    else:
+        cells = Cells(query, rows)
+        name = cells.value(number)
+        least, greatest = cells.column(f"min({name})"), cells.column(f"max({name})")
+        each = (
+            f"SELECT count(*) AS g, max({cells.found}) AS r, min({least}) AS low, max({greatest}) AS high "
+            f"FROM ({cells.sql(keys, hash_key, listed=listed)}) GROUP BY u"
+        )
+        units = (
+            f"SELECT {log2('g')} AS p0, {log2('r')} AS p1, {bucket('low')} AS p2, {bucket('high')} AS p3 FROM ({each})"
+        )
+    sql = (
+        "SELECT 3 - CAST(log2(15 - grouping(p0, p1, p2, p3)) AS INTEGER) AS which, coalesce(p0, p1, p2, p3) AS place, "
+        f"count(*) AS n FROM ({units}) GROUP BY GROUPING SETS ((p0), (p1), (p2), (p3))"
+    )
+    return Question(f"SELECT * FROM ({sql}) WHERE place IS NOT NULL", rows.columns)
+
+
+def _chosen(query: Query, hash_key: int, rank: str) -> str:
+    """Return the condition of the groups that a unit keeps."""
+    # i breaks ties; without it DuckDB also picks a slower plan for the ranking.
+    return f"{rank}() OVER (PARTITION BY u ORDER BY {keyed_hash('u', 'i', hash_key)}, i) <= {query.max_groups}"
+
+
+def _listed(query: Query, rows: Rows, keys: Sequence[str], sums: Sequence[str], also: str = "") -> str:
+    """Return SQL that groups first and then finds each group's place: the join sees one row a group."""
+    shown = [*keys, *([also] if also else [])]
+    found = f"SELECT {', '.join([*shown, *sums])} FROM ({rows.sql(query.rows)}) AS t"
+    if query.keys is None:
+        return f"SELECT 0::INTEGER AS i, * FROM ({found}{' GROUP BY ALL' if also else ''})"
+    same = same_key(query, [f"g.{key}" for key in keys])
+    return f"SELECT k.i, g.* EXCLUDE ({', '.join(keys)}) FROM ({found} GROUP BY ALL) AS g JOIN {KEYS} AS k ON {same}"
+
+
+def _of_rows(query: Query, rows: Rows, measure: Measure) -> str:
+    """Return a measure where each row is a unit: nothing is cut."""
+    name = f"m{query.measures.index(measure)}"
+    match measure:
+        case Total():
+            return f"coalesce(sum({rows.show(on_grid(rows, measure), 'v')}), 0)::BIGINT AS {name}"
+        case Units(value) if query.joins:  # one row may be several by now
+            there = "" if value is None else f" FILTER (WHERE {rows.show(present(rows, value), 'v')} IS NOT NULL)"
+            return f"count(DISTINCT {rows.number()}){there} AS {name}"
+        case Counted(value) | Units(value):
+            return f"count({'*' if value is None else rows.show(_there(query, rows, value), 'v')}) AS {name}"
+        case _:
+            assert_never(measure)
+
+
+def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure) -> str:
+    """Return what one cell adds to a measure, within its sensitivity.
+
+    Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
+    Proof: docs/proofs/engines.measures.md.
+    Assumes: each row adds at most `measure.sensitivity(1)`.
+    Rounds: a total that is cut, towards zero.
+    """
+    most = query.max_rows
+    match measure:
+        case Units(None):
+            return "1"
+        case Units(value):
+            return f"least({_count(query, rows, cells, value)}, 1)"
+        case Counted(value):
+            return f"least({_count(query, rows, cells, value)}, {most})"
+        case Total():
+            grid = cells.value(on_grid(rows, measure))
+            n, s = cells.column(f"count({grid})"), cells.column(f"sum({grid})::BIGINT")
+            return f"CASE WHEN {n} <= {most} THEN {s} ELSE CAST({s}::HUGEINT * {most} // {n} AS BIGINT) END"
+        case _:
+            assert_never(measure)
+
+
+def _count(query: Query, rows: Rows, cells: Cells, value: Scalar | None) -> str:
+    """Return the number of rows of a cell, or of those with a value."""
+    return cells.found if value is None else cells.column(f"count({cells.value(_there(query, rows, value))})")
+
+
+def _there(query: Query, rows: Rows, value: Scalar) -> Text:
+    """Return a text that is NULL where a value is not there: the same as a total's, to share one count."""
+    totals = (measure for measure in query.measures if isinstance(measure, Total) and measure.value == value)
+    total = next(totals, None)
+    return present(rows, value) if total is None else on_grid(rows, total)

@@ -1,0 +1,279 @@
+"""The rows that a question counts, as one DuckDB relation: tables joined, columns read, rows filtered, values named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from farthing.engines.duck_functions import Text
+from farthing.engines.duck_scalars import UNFOLDED, Scalars
+from farthing.engines.duck_sql import TABLE, constant, keyed_hash, reader, row
+from farthing.engines.engine import PARTS_SALT
+from farthing.errors import UnsupportedQuery
+from farthing.query.expressions import Column, Compare, Expression, Literal, Operator
+from farthing.query.normal import conjuncts, normal
+from farthing.query.schema import REAL_TYPES, Schema, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from farthing.query.joins import Join
+    from farthing.query.query import Query
+
+MOST_CONDITION: Final = 100_000
+"""Letters of a join's condition: it has no stages, so guards in it are written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table that DuckDB can scan.
+
+    Attributes:
+        view: its name there.
+        native: DuckDB's type of every column.
+        schema: our types.
+        public: whether it is no unit's; the protected table itself is not.
+    """
+
+    view: str
+    native: Mapping[str, str]
+    schema: Schema
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The protected table and the tables that may be joined, by name."""
+
+    own: Relation
+    joined: Mapping[str, Relation]
+
+
+class Rows:
+    """The rows of one question.
+
+    Columns are read once each, in their total form, under short names of ours; conditions and values are built on
+    these. `columns` tells afterwards which columns of which view are needed.
+    """
+
+    def __init__(self, query: Query, catalog: Catalog, hash_key: int = 0) -> None:
+        self._query = query
+        self._hash_key = hash_key
+        self._catalog = catalog
+        self._names: dict[tuple[str, str], str] = {}
+        self.scalars = Scalars(self.read)
+        self._shown: dict[str, Text] = {}
+        self._numbered = False
+
+    @property
+    def columns(self) -> dict[str, set[str]]:
+        """Return the columns that are read, by view."""
+        found: dict[str, set[str]] = {TABLE: set()}
+        for view, column in self._names:
+            found.setdefault(view, set()).add(column)
+        if self._query.unit.column is not None:
+            found[TABLE].add(self._query.unit.column)
+        for join in self._query.joins:
+            relation = self._catalog.joined[join.table]
+            found.setdefault(relation.view, set())
+            if join.fan_out is not None:
+                found[relation.view] |= set(relation.schema.names)
+            if not join.public and self._query.unit.column is not None:
+                found[relation.view].add(self._query.unit.column)
+        return found
+
+    def show(self, text: Text, name: str) -> str:
+        """Add a value to the columns of the relation, once; return its name."""
+        for known, shown in self._shown.items():
+            if shown.sql == text.sql:
+                return known
+        self._shown[f"{name}{len(self._shown)}"] = text
+        return next(reversed(self._shown))
+
+    def number(self) -> str:
+        """Add a number that tells rows of the protected table apart; return its name."""
+        self._numbered = True
+        return self.show(Text("id", Type.INTEGER), "id")
+
+    def group(self, name: str) -> str:
+        """Add a grouping column; return its name."""
+        known = dict(self._query.groupings)
+        return self.show(self.scalars.group(known.get(name, Column(name))), "k")
+
+    def is_real(self, name: str) -> bool:
+        """Return whether a shown column is a double."""
+        return self._shown[name].real
+
+    def sql(self, where: Expression | None, *, wanted: Text | None = None) -> str:
+        """Return the relation: a SELECT of the unit as u (if it is a column) and of all that was shown.
+
+        Args:
+            where: which rows; None for all.
+            wanted: another condition.
+        """
+        truths = [self.scalars.predicate(part) for part in conjuncts(where)]
+        truths += [] if wanted is None else [wanted]
+        early = " AND ".join(truth.sql for truth in truths if truth.level == 0) or "TRUE"
+        late = [truth.sql for truth in truths if truth.level > 0]
+        shown = [f"{text.sql} AS {name}" for name, text in self._shown.items()]
+        if not self._query.unit.is_row:
+            shown = ["u", *shown]
+            early = f"{early} AND u IS NOT NULL"
+        condition = " AND ".join([*late, UNFOLDED]) if late else "TRUE"
+        relation = self.scalars.over(self._base(where), early)
+        return f"SELECT {', '.join(shown) or '0 AS z'} FROM {relation} WHERE {condition}"
+
+    def find(self, name: str) -> tuple[Relation, str]:
+        """Return the table of a column, and its name there."""
+        own = self._catalog.own
+        for join in self._query.joins:
+            prefix = f"{join.table}."
+            if name not in own.native and name.startswith(prefix):
+                return self._catalog.joined[join.table], name.removeprefix(prefix)
+        return own, name
+
+    def read(self, name: str) -> Text:
+        """Return the short name of a column."""
+        relation, column = self.find(name)
+        kind = relation.schema.require(column)
+        short = self._names.setdefault((relation.view, column), f"c{len(self._names)}")
+        return Text(short, kind, plain=True, wide=relation.native[column] == "UBIGINT")
+
+    def _base(self, where: Expression | None) -> str:
+        """Return the joined tables with the columns that are read."""
+        conditions = [condition(join, self.read) for join in self._query.joins]  # before scans: they read columns too
+        own = [f"{row(self._query.unit.column)} AS u"] if self._query.unit.column is not None else []
+        own += ["row_number() OVER () AS id"] if self._numbered else []
+        if not self._query.joins:
+            return self._scan(self._catalog.own, own, f" WHERE {self._implied(where)}")
+        first = self._at_home(own) if self._query.cuts_parts else self._scan(self._catalog.own, own, "")
+        beside = []
+        for place, (join, on) in enumerate(zip(self._query.joins, conditions, strict=True)):
+            scan, match = self._beside(join, place)
+            beside.append(f" {'LEFT ' if join.left else ''}JOIN {scan} AS j{place} ON {on}{match}")
+        return f"(SELECT * FROM {first} AS t{''.join(beside)})"
+
+    def _at_home(self, own: list[str]) -> str:
+        """Return the rows of the units that are kept in the part that is asked, before a join can drop any of them."""
+        part = self._query.part
+        assert part is not None  # noqa: S101  # callers ask for a part
+        conditions = [self.scalars.predicate(part.condition(place)).sql for place in range(len(part.choices))]
+        placed = " ".join(f"WHEN {sql} THEN {place}" for place, sql in enumerate(conditions))
+        rows = f"SELECT *, (CASE {placed} END)::INTEGER AS p FROM {self._scan(self._catalog.own, own, '')}"
+        marked = f"SELECT *, {home(self._hash_key)} AS home FROM ({rows}) WHERE p IS NOT NULL AND u IS NOT NULL"
+        return f"(SELECT * EXCLUDE (p, home) FROM ({marked}) WHERE p = home AND p = {part.place})"
+
+    def _beside(self, join: Join, place: int) -> tuple[str, str]:
+        """Return the scan of a joined table, and what its condition has to say of units."""
+        relation = self._catalog.joined[join.table]
+        if not join.public:  # one unit's rows meet its own rows only, whatever else the condition takes for equal
+            return self._scan(relation, [f"{row(self._query.unit.column or '')} AS u{place}"], ""), f" AND u = u{place}"
+        if join.fan_out is None:
+            return self._scan(relation, [], ""), ""
+        keys = equal_columns(join, self._catalog, self._query)
+        parted = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        order = ", ".join(map(row, relation.schema.names))
+        kept = f"row_number() OVER ({parted}ORDER BY {order}) <= {join.fan_out}"
+        return self._scan(relation, [], f" QUALIFY {kept}"), ""
+
+    def _scan(self, relation: Relation, also: list[str], rest: str) -> str:
+        """Return a table with the columns that are read of it."""
+        read = [
+            f"{reader(column, relation.native[column])} AS {short}"
+            for (view, column), short in self._names.items()
+            if view == relation.view
+        ]
+        return f"(SELECT {', '.join([*read, *also]) or '0 AS z'} FROM {relation.view} AS r{rest})"
+
+    def _implied(self, where: Expression | None) -> str:
+        """Return what the condition says of days and times as they are stored: readers of files can skip by it."""
+        own, parts = self._catalog.own, []
+        for part in conjuncts(where):
+            match part:
+                case Compare(Column(name), operator, Literal() as value) if own.native.get(name) in (
+                    "DATE",
+                    "TIMESTAMP",
+                ):
+                    parts.append(f"{row(name)} {operator.value} {constant(value)}")
+        return " AND ".join(parts) or "TRUE"
+
+
+def home(hash_key: int) -> str:
+    """Return the part p in which a unit u is kept, of those in which it has rows."""
+    rank = keyed_hash("u", "p", hash_key ^ PARTS_SALT)
+    return f"first_value(p) OVER (PARTITION BY u ORDER BY {rank}, p)"
+
+
+def condition(join: Join, read: Callable[[str], Text]) -> str:
+    """Return the condition of a join, in parentheses."""
+    sql = Scalars(read, staged=False).predicate(join.on).sql
+    if len(sql) > MOST_CONDITION:
+        raise refused("the condition of a join is too long", str(len(sql)), f"at most {MOST_CONDITION} letters of SQL")
+    return sql
+
+
+def equal_columns(join: Join, catalog: Catalog, query: Query) -> tuple[str, ...]:
+    """Return the columns of a joined table, as compared, that its condition holds to columns of the tables so far.
+
+    A row of these tables then meets the rows of one combination of them only.
+    """
+    rows, beside = Rows(query, catalog), catalog.joined[join.table]
+    found = []
+    for part in conjuncts(normal(join.on)):
+        match part:
+            case Compare(Column(left), Operator.EQ, Column(right)):
+                sides = [rows.find(name) for name in (left, right)]
+                for (relation, column), (other, another) in (sides, sides[::-1]):
+                    if relation is beside and other is not beside:
+                        kinds = {relation.schema.require(column), other.schema.require(another)}
+                        read = reader(column, relation.native[column])
+                        found.append(f"CAST({read} AS DOUBLE)" if kinds & REAL_TYPES else read)
+    return tuple(found)
+
+
+def check(query: Query, catalog: Catalog) -> None:
+    """Refuse joins that the engine cannot run, or could not keep within the bounds.
+
+    Raises:
+        UnsupportedQuery: which, and what to do.
+    """
+    named = [join.table for join in query.joins]
+    rows = Rows(query, catalog)
+    for join in query.joins:
+        if named.count(join.table) > 1 or join.table not in catalog.joined:
+            raise refused("a table is joined twice, or was never declared", join.table, "declared tables, each once")
+        condition(join, rows.read)
+        if query.unit.is_row:
+            _check_row_unit(join, query, catalog)
+        elif not join.public:
+            _check_same_unit(join, query, catalog)
+
+
+def _check_row_unit(join: Join, query: Query, catalog: Catalog) -> None:
+    """Refuse a join in which one row could become any number of rows."""
+    if not (join.public and catalog.joined[join.table].public):
+        raise refused("a protected table joined where each row is a unit", str(join), "both tables carry a unit column")
+    if join.fan_out is None or not equal_columns(join, catalog, query):
+        raise refused(
+            "a join without a limit on the rows that one row becomes",
+            str(join),
+            "with rows as units, ON has an equality of a column of each table, and the fan-out is declared",
+        )
+
+
+def _check_same_unit(join: Join, query: Query, catalog: Catalog) -> None:
+    """Refuse a protected table that does not carry the unit column as the first one does."""
+    unit = query.unit.column or ""
+    if catalog.joined[join.table].native.get(unit) != catalog.own.native.get(unit):
+        raise refused("the joined table does not carry the unit", str(join), f"both have {unit!r}, of one type")
+
+
+def refused(what: str, got: str, rule: str) -> UnsupportedQuery:
+    """Return the refusal of a join."""
+    return UnsupportedQuery(
+        what,
+        construct="JOIN",
+        got=got[:200],
+        rule=rule,
+        next_step="declare a public table at opening and join it as in JOIN zones ON trips.zone = zones.id",
+    )

@@ -1,0 +1,148 @@
+"""What every plan begins with: the question in words, what may be spent on it, and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from farthing.errors import InvalidTarget
+from farthing.planning.plan import Plan
+from farthing.privacy.loss import Booked, Gdp, Loss, Zcdp
+from farthing.query.words import about, describe
+from farthing.rounding import coins_down
+
+if TYPE_CHECKING:
+    from farthing.accuracy.target import Target
+    from farthing.privacy.budget import Budget
+    from farthing.query.query import Query
+
+DEFAULT_SHARE: Final = Fraction(1, 10)
+"""The part of the budget that one question may use unless it is told otherwise."""
+
+
+class Wanted(Protocol):
+    """What an analyst wants of a question."""
+
+    @property
+    def loss(self) -> Booked | None:
+        """The loss that was named, or None."""
+
+    @property
+    def confidence(self) -> float:
+        """The chance that each interval holds its truth."""
+
+    def target(self, name: str) -> Target | None:
+        """Return the accuracy that is asked of one output; None where a loss was named."""
+
+    def rank_of(self, name: str) -> float | None:
+        """Return the rank error that is allowed to one output, or None."""
+
+    def goal(self, query: Query) -> str:
+        """Return the targets in words."""
+
+    def beta(self, many: int) -> float:
+        """Return the failure probability allowed to each of the many numbers of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One question with its target or price, before it is known how it will be measured.
+
+    Attributes:
+        query: the question; its bounds give the sensitivities.
+        targets: the accuracy asked of each output, or None where a loss was named.
+        ranks: the rank error allowed to each output, or None.
+        goal: the target of each output in words, or the named loss.
+        confidence: as asked.
+        beta: the failure probability that is left to each group (and output, where all must hold at once).
+        cap: the most this question may cost, or None for all that is left.
+        budget: the ledger's total.
+        remaining: what the ledger has left.
+    """
+
+    query: Query
+    targets: tuple[Target | None, ...]
+    ranks: tuple[float | None, ...]
+    goal: str
+    confidence: float
+    beta: float
+    cap: Booked | None
+    budget: Budget
+    remaining: Booked
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        *,
+        request: Wanted,
+        limit: Loss | str | None,
+        parts: int,
+        budget: Budget,
+        remaining: Booked,
+    ) -> Frame:
+        """Return the frame of a question.
+
+        Args:
+            query: the question.
+            request: the target or the named loss.
+            limit: the most that this question and its parts may cost: a loss, "all", or None for a tenth of the budget.
+            parts: among how many questions this limit is shared.
+            budget: the ledger's total.
+            remaining: what the ledger has left.
+
+        Raises:
+            InvalidTarget: a loss in another currency than the ledger's, or less than one farthing.
+        """
+        named = request.loss if request.loss is not None else limit
+        if isinstance(named, Loss) and type(named) is not budget.currency:
+            raise InvalidTarget(
+                "the loss is in another currency than the ledger",
+                rule=f"this ledger is kept in {budget.currency.__name__}",
+                got=type(named).__name__,
+                next_step=f"pass a {budget.currency.__name__}",
+            )
+        most = remaining if named == "all" else named
+        cap = None if named == "all" and parts == 1 else _cap(most, budget, parts)
+        targets = tuple(request.target(output.name) for output in query.outputs)
+        ranks = tuple(request.rank_of(output.name) for output in query.outputs)
+        beta = request.beta(query.groups * len(query.outputs))
+        return cls(query, targets, ranks, request.goal(query), request.confidence, beta, cap, budget, remaining)
+
+    @property
+    def target(self) -> Target | None:
+        """The accuracy asked of the first output; None where a loss was named."""
+        return self.targets[0]
+
+    @property
+    def gaussian(self) -> type[Gdp | Zcdp]:
+        """The currency of Gaussian noise in this ledger."""
+        return Gdp if self.budget.currency is Gdp else Zcdp
+
+    def plan(self, **parts: Any) -> Plan:
+        """Return the plan of this question, given what depends on how it will be measured."""
+        return Plan(
+            question=describe(self.query),
+            target=self.target,
+            goal=self.goal,
+            confidence=self.confidence,
+            remaining=self.remaining,
+            delta=self.budget.report_delta,
+            about=about(self.query),
+            **parts,
+        )
+
+
+def _cap(named: Loss | str | None, budget: Budget, parts: int) -> Booked:
+    """Return the most that a question may cost, in whole farthings: what was named, or a tenth of the budget."""
+    amount = named.amount if isinstance(named, Loss) else budget.total.amount * DEFAULT_SHARE
+    cap = budget.currency.of_farthings(coins_down(amount / parts))
+    if not cap:
+        raise InvalidTarget(
+            "the price allowed is less than one farthing",
+            rule="a question costs at least 2^-40",
+            got=repr(budget.currency.of_amount(amount)),
+            next_step="allow more",
+        )
+    return cap

@@ -1,0 +1,81 @@
+"""From an outcome to the answer that people see: their order of keys, their terms on misses, the facts beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.errors import TargetMissed
+from farthing.release import Answer, Cells
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.planning import Plan
+    from farthing.query import Query
+    from farthing.session.context import Context
+    from farthing.session.method import Outcome
+    from farthing.session.request import Request
+
+
+def answer(
+    context: Context,
+    query: Query,
+    request: Request,
+    plan: Plan,
+    outcome: Outcome,
+    *,
+    refine: Callable[..., Answer],
+) -> Answer:
+    """Return the answer of a question, dropping or raising where targets were missed."""
+    columns, paid = outcome.columns, outcome.paid
+    keys = None if query.keys is None else query.keys.table
+    if query.keys is not None and query.keys.order is not None:
+        back = np.argsort(query.keys.order, kind="stable")  # into the order that was asked
+        columns, paid = tuple(cells.keep(back) for cells in columns), paid[back]
+    reached = np.logical_and.reduce([cells.met for cells in columns])
+    if request.on_miss == "drop" and keys is not None and not reached.all():
+        columns, paid, keys = tuple(cells.keep(reached) for cells in columns), paid[reached], keys.filter(reached)
+    if request.nonnegative:
+        columns = tuple(_nonnegative(cells) for cells in columns)
+    told = Answer(
+        names=tuple(output.name for output in query.outputs),
+        columns=columns,
+        keys=keys,
+        paid_by_group=paid,
+        target=plan.target,
+        goal=plan.goal,
+        confidence=request.confidence,
+        paid=context.loss(outcome.price.farthings),
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        about="; ".join([plan.about, *notes(query, request), context.where_kept]),
+        _doubling=outcome.doubling,
+        _refine=refine,
+    )
+    if request.on_miss == "raise" and not reached.all():
+        raise TargetMissed(
+            f"{int((~reached).sum()):,} of {len(reached):,} groups missed the target",
+            answer=told,
+            rule='on_miss="raise"; the answer was paid for and is attached as .answer',
+            next_step=plan.advice or "allow a larger cap, or ask for a larger absolute error",
+        )
+    return told
+
+
+def notes(query: Query, request: Request) -> list[str]:
+    """Return what else must be said of the numbers."""
+    found = ["values below zero are shown as zero, which biases totals"] if request.nonnegative else []
+    extremes = {0.0: "the least", 1.0: "the greatest"}
+    for output in query.outputs:
+        q: Any = getattr(output.aggregate, "q", None)
+        if q in extremes:
+            found.append(f"{output.name} is a value at about the rank of {extremes[q]}, not that value itself")
+    return found
+
+
+def _nonnegative(cells: Cells) -> Cells:
+    """Return the numbers with all below zero shown as zero."""
+    value, lower, upper = (np.maximum(column, 0.0) for column in (cells.value, cells.lower, cells.upper))
+    return Cells(value, lower, upper, cells.met)

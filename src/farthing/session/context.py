@@ -1,0 +1,64 @@
+"""What every ask of a session shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farthing.privacy.words import state
+
+if TYPE_CHECKING:
+    from farthing.engines import Engine
+    from farthing.ledger.store import Ledger
+    from farthing.privacy.budget import Budget
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The data, the books, and what ties them together.
+
+    Attributes:
+        engine: the protected table.
+        ledger: the books.
+        budget: the total, as the owner wrote it.
+        data_set: the identity of the data as its owner declares it.
+    """
+
+    engine: Engine
+    ledger: Ledger
+    budget: Budget
+    data_set: str
+
+    def loss(self, farthings: int) -> Booked:
+        """Return a ledger's farthings as a loss of its currency."""
+        return self.budget.currency.of_farthings(farthings)
+
+    def data(self, query: Query) -> str:
+        """Return the identity of the bounded data that a question is about: of the rows, and of the hash that cuts."""
+        return f"{self.data_set} {self.engine.fingerprint(query)}"
+
+    @property
+    def where_kept(self) -> str:
+        """Where the books are, in words."""
+        path = self.ledger.path
+        return "books in memory only, forgotten with the session" if path is None else f"books in {path}"
+
+    def status(self) -> dict[str, Any]:
+        """Return the state of the books as plain values."""
+        delta = self.budget.report_delta
+        spent = self.ledger.spent
+        return {
+            "budget": self.budget.describe(),
+            "unit": self.ledger.terms.unit,
+            "ledger": None if self.ledger.path is None else str(self.ledger.path),
+            "total": state(self.budget.total, delta),
+            "spent": state(self.loss(spent), delta),
+            "remaining": state(self.budget.total - self.loss(spent), delta),
+            "open": [
+                {"label": entry.label, "reserved": state(self.loss(entry.reserved), delta), "pid": entry.pid,
+                 "host": entry.host, "alive": entry.alive}
+                for entry in self.ledger.open_reservations
+            ],
+        }  # fmt: skip

@@ -1,0 +1,192 @@
+"""One count or sum: refined in looks with Gaussian noise, or released once under a pure budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.accuracy.baselines import doubling_cost
+from farthing.accuracy.kept import Kept
+from farthing.accuracy.report import Report, reported
+from farthing.accuracy.schedule import FIRST_GRAINS
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianRefinement, Measured, worst_cost
+from farthing.mechanisms.geometric import GeometricRelease
+from farthing.planning.refinement import OneLook, Refinement, Standing, plan_one_look, plan_refinement
+from farthing.privacy.loss import Pure
+from farthing.release import Cells
+from farthing.session.method import Outcome
+from farthing.session.records import Record, keys_to_bytes
+from farthing.session.refine import refine
+
+if TYPE_CHECKING:
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.session.context import Context
+    from farthing.session.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A question whose answer is one measure.
+
+    Attributes:
+        query: the question, arranged.
+        blob: what the ledger keeps of it, or None.
+        record: the same, read.
+    """
+
+    query: Query
+    blob: bytes | None
+    record: Record | None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> Direct:
+        """Return the method of a question."""
+        return cls(query, blob, None if blob is None else Record.from_bytes(blob))
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was released before."""
+        record = self.record
+        if frame.budget.currency is Pure:
+            return plan_one_look(frame, None if record is None else record.kept)
+        standing = None
+        if record is not None:
+            top = np.sort(record.measured.information)[-self.query.max_groups :]
+            standing = Standing(record.kept, tuple(int(n) for n in top))
+        return plan_refinement(frame, standing)
+
+    def told(self, plan: Plan) -> Outcome:
+        """Return the answer of a free plan: what was released before."""
+        assert self.record is not None  # noqa: S101  # a plan is free where something stands
+        return self._outcome(plan, self.record.measured, self.record.measured, plan.worst_price, None)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
+        """Ask the engine, draw noise, and price what was drawn as the receipt says."""
+        query, pricing = self.query, plan.pricing
+        truth = context.engine.measure(query, context.ledger.hash_key)[0]
+        step_log2 = query.measures[0].step_log2
+        before = Measured.nothing(query.groups) if self.record is None else self.record.measured
+        if isinstance(pricing, OneLook):
+            noisy = GeometricRelease(truth, query.sensitivity, query.max_groups).release(pricing.farthings)
+            after = Measured(noisy, np.full(query.groups, pricing.farthings, np.int64), step_log2)
+            return self._outcome(plan, before, after, context.loss(receipt.reserved), self._record(plan, after))
+        assert isinstance(pricing, Refinement)  # noqa: S101  # the two kinds of plan of this method
+        mechanism = GaussianRefinement(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
+        after = refine(mechanism, pricing.schedule, before, request.progress)
+        if receipt.exclusive:
+            grains = worst_cost(after.information, query.max_groups) - worst_cost(before.information, query.max_groups)
+        else:
+            grains = worst_cost(after.information - before.information, query.max_groups)
+        return self._outcome(plan, before, after, pricing.coin.loss(grains), self._record(plan, after))
+
+    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep.
+
+        If others sharpened the question since we read it, they or we paid the full price of measurements that nobody
+        will build on. Whoever was charged an increase over a stored record must store its own; else theirs stays,
+        unless ours was first in line and is the finer one.
+        """
+        assert outcome.blob is not None  # noqa: S101  # something was measured
+        if current is None or current == self.blob:
+            return outcome.blob
+        kept = Record.from_bytes(outcome.blob).kept
+        paid_in_full = not receipt.exclusive or receipt.version == 0
+        theirs = Record.from_bytes(current).kept
+        serves = not receipt.exclusive or theirs.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
+        return current if paid_in_full and serves else outcome.blob
+
+    def _record(self, plan: Plan, after: Measured) -> bytes:
+        """Return what the ledger keeps of new measurements."""
+        keys = self.query.keys
+        listed = b"" if keys is None or self.query.cuts_groups else keys_to_bytes(keys.table)
+        return Record(after, kept_by(plan), "" if keys is None else keys.fingerprint, listed).to_bytes()
+
+    def _outcome(self, plan: Plan, before: Measured, after: Measured, price: Booked, blob: bytes | None) -> Outcome:
+        """Return what released measurements tell."""
+        report = _report(plan, after)
+        cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report))
+        return Outcome(
+            (cells,), _paid(plan, before, after, price), price, blob, lambda: _doubling(plan, self.query, after)
+        )
+
+
+def summed(plan: Plan, report: Report) -> Outcome:
+    """Return the outcome of a free answer that adds up cells of another question."""
+    cells = Cells(report.value, report.lower, report.upper, report.met)
+    return Outcome((cells,), np.zeros(len(report.value)), plan.worst_price)
+
+
+def kept_by(plan: Plan) -> Kept:
+    """Return the promise that measurements stopped by this plan keep."""
+    pricing = plan.pricing
+    if isinstance(pricing, OneLook):
+        absolute = plan.half_width if plan.target is None else plan.target.absolute
+        return Kept(0.0, absolute, plan.half_width, pricing.beta, 0.0, pricing.farthings)
+    assert isinstance(pricing, Refinement)  # noqa: S101  # the two kinds of plan of this method
+    schedule = pricing.schedule
+    return Kept(
+        relative=schedule.relative,
+        absolute=schedule.absolute,
+        floor=schedule.floor,
+        beta=pricing.beta,
+        critical=schedule.critical,
+        grains=int(schedule.looks[-1]),
+        futility=schedule.futility.width if schedule.futility else 0.0,
+        signed=schedule.signed,
+    )
+
+
+def met(plan: Plan, values: Any, report: Report) -> Any:
+    """Return which intervals are as narrow as was asked; all of them where a loss was named instead."""
+    if plan.target is None:
+        return np.ones(len(values), np.bool_)
+    half = (report.upper - report.lower) / 2
+    return half <= np.maximum(plan.target.relative * np.abs(values), plan.target.absolute) * (1 + 1e-9)
+
+
+def _report(plan: Plan, measured: Measured) -> Report:
+    """Return values and intervals of released measurements."""
+    if isinstance(plan.pricing, OneLook):
+        value = measured.values
+        return Report(value, value - plan.half_width, value + plan.half_width, np.ones(len(value), np.bool_))
+    assert isinstance(plan.pricing, Refinement)  # noqa: S101  # the two kinds of plan of this method
+    schedule = plan.pricing.schedule
+    futile = ~schedule.stopped(measured.information, measured.values)
+    return reported(measured.values, measured.information, schedule, futile)
+
+
+def _paid(plan: Plan, before: Measured, after: Measured, price: Booked) -> Any:
+    """Return each group's own loss in this ask, as the currency's parameter, rounded up."""
+    if isinstance(plan.pricing, OneLook):
+        return (after.information if price else np.zeros_like(after.information)) * 2.0**-40
+    return parameter_of(after.information - before.information, price)
+
+
+def parameter_of(grains: Any, price: Booked) -> Any:
+    """Return grains of mu^2 as the parameter of a currency, mu or rho, rounded up."""
+    gained = grains.astype(np.float64) * float(GRAIN)
+    parameter = np.sqrt(gained) if price.parameter == "mu" else gained / 2
+    return parameter * (1 + 2.0**-50)
+
+
+def _doubling(plan: Plan, query: Query, measured: Measured) -> Booked | None:
+    """Return what the doubling baseline would have paid for these released answers."""
+    pricing = plan.pricing
+    if not isinstance(pricing, Refinement) or plan.target is None:
+        return None
+    per_grain = pricing.coin.per_grain
+    cost = doubling_cost(
+        np.abs(measured.values) if pricing.schedule.signed else np.maximum(measured.values, 0.0),
+        plan.target.relative,
+        plan.target.absolute,
+        pricing.beta,
+        first=FIRST_GRAINS * per_grain,
+        last=int(pricing.schedule.looks[-1]) * per_grain,
+    )
+    return replace(pricing.coin, max_groups=1).loss(
+        worst_cost(np.minimum(np.rint(cost / per_grain), MOST_GRAINS).astype(np.int64), query.max_groups)
+    )

@@ -1,0 +1,217 @@
+"""Groups that are found privately: a noisy threshold on the units of every group that exists, booked with its delta.
+
+The keys that were found are kept in the ledger: asking again finds the same ones for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.errors import BudgetExceeded, InvalidTarget
+from farthing.mechanisms.gaussian import GRAIN
+from farthing.mechanisms.keys import GaussianKeys, OptimalKeys
+from farthing.planning.searching import plan_search
+from farthing.privacy.loss import Pure, Zcdp
+from farthing.query import Keys, Schema
+from farthing.query.aggregates import Count, CountUnits
+from farthing.rounding import DELTA_COIN, coins_up
+from farthing.session import free, several
+from farthing.session.ask import frame_of
+from farthing.session.reading import kinds_of
+from farthing.session.records import read_keys, write_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from farthing.planning import Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.release import Answer
+    from farthing.session.context import Context
+    from farthing.session.reading import Question
+    from farthing.session.request import Request
+
+KEYS_SHARE: Final = 10
+"""One search may use one part in so many of the delta that is set aside for keys."""
+
+HALF: Final = 2
+"""A search may cost half of what its question may, the answers on what was found the other half."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search for the groups of a question.
+
+    Attributes:
+        question: its identity in the ledger.
+        rule: which groups are told.
+        found_above: units, from which groups are found with the confidence.
+        price: the loss of telling, delta apart.
+        stored: the keys that were found before, or None.
+    """
+
+    question: str
+    rule: GaussianKeys | OptimalKeys
+    found_above: int
+    price: Booked
+    stored: pa.Table | None
+
+    @property
+    def delta(self) -> float:
+        """The delta that the search is charged."""
+        return float(self.rule.delta_coins * DELTA_COIN)
+
+    @property
+    def about(self) -> str:
+        """What the search promises, in words."""
+        return (
+            f"groups found privately: one of at least {self.found_above:,} units is told with the confidence; "
+            f"delta {self.delta:.3g} of those set aside for keys"
+        )
+
+
+def plan(context: Context, question: Question, request: Request) -> Plan:
+    """Return the plan of a question whose groups are to be found. Touches no data and is free."""
+    search = _search(context, question, request)
+    if search.stored is not None and search.stored.num_rows:
+        return several.plan(context, _on(context, question, search.stored), request)
+    asked = replace(question.query, outputs=question.outputs, by=(), groupings=())
+    frame = frame_of(context, asked, request, HALF)
+    return plan_search(frame, search.price, search.about, question.query.by)
+
+
+def ask(context: Context, question: Question, request: Request) -> Answer:
+    """Find the groups of a question and answer it for them.
+
+    Guarantee: the keys leave at the price of the rule, in loss and delta, charged before anything is drawn.
+    Proof: docs/proofs/mechanisms.keys.md.
+    Assumes: an engine that keeps the contract of `engines.Engine.found`.
+    Rounds: the price up to whole farthings, delta up to whole coins.
+    """
+    context.engine.check()
+    search = _search(context, question, request)
+    paid = context.loss(0)
+    keys = search.stored
+    if keys is None:
+        keys = _found(context, question.query, search)
+        paid = search.price
+    if not keys.num_rows:
+        raise InvalidTarget(
+            "no group was found",
+            rule=f"groups of at least {search.found_above:,} units are found with the confidence",
+            got=search.about,
+            next_step="lower found_above, or list the keys",
+        )
+    made = several.ask(context, _on(context, question, keys), _rest(request))
+    return replace(made, paid=made.paid + paid, about=f"{made.about}; {search.about}")
+
+
+def _rest(request: Request) -> Request:
+    """Return the request as the answers on the groups that were found may spend it."""
+    return replace(request, shares=HALF)
+
+
+def _on(context: Context, question: Question, keys: pa.Table) -> Query:
+    """Return a question on the groups that were found."""
+    query = question.query
+    kinds = kinds_of(context.engine, query)
+    return replace(query, outputs=question.outputs, keys=Keys.of(query.by, keys, Schema.of(kinds)))
+
+
+def _search(context: Context, question: Question, request: Request) -> Search:
+    """Return the search of a question, and what it found if it was made before."""
+    query = question.query
+    above = _found_above(question, request)
+    promise = json.dumps([query.canonical(), query.max_groups, above, request.confidence])
+    identity = free.identity(context.data(query), query.family(), promise)
+    stored = context.ledger.load(identity)
+    rule = _rule(context, query, above, request.confidence)
+    price = _price(context, rule)
+    cap = frame_of(context, replace(query, outputs=question.outputs, by=(), groupings=()), request, HALF).cap
+    if stored is None and cap is not None and price > cap:
+        raise InvalidTarget(
+            "finding groups that small costs more than half of what the question may",
+            rule=f"price of the keys <= {cap!r}",
+            got=f"{price!r} for groups of {above:,} units",
+            next_step="raise found_above, or allow more with cap= or max_epsilon=",
+        )
+    return Search(identity, rule, above, price, None if stored is None else read_keys(stored.blob))
+
+
+def _found_above(question: Question, request: Request) -> int:
+    """Return the size from which groups are to be found: as asked, or twice the absolute target of a count."""
+    if request.found_above is not None:
+        above = request.found_above
+        if isinstance(above, bool) or not isinstance(above, int) or above < 2:
+            raise InvalidTarget(
+                "found_above is out of range",
+                rule="a whole number of units, at least 2",
+                got=repr(above),
+                next_step="found_above=100 finds groups of 100 units with the confidence",
+            )
+        return above
+    targets = [request.target(output.name) for output in question.outputs]
+    counts = all(isinstance(output.aggregate, Count | CountUnits) for output in question.outputs)
+    if counts and all(target is not None and target.absolute for target in targets):
+        return max(2, math.ceil(2 * min(target.absolute for target in targets if target is not None)))
+    raise InvalidTarget(
+        "from which size are groups to be found?",
+        rule="found_above= units, where the target does not tell",
+        got="keys='private'",
+        next_step="found_above=100 finds groups of 100 units with the confidence",
+    )
+
+
+def _rule(context: Context, query: Query, above: int, confidence: float) -> GaussianKeys | OptimalKeys:
+    """Return the cheapest rule in the ledger's currency, at a tenth of the delta that is set aside."""
+    coins = context.ledger.terms.keys_delta // KEYS_SHARE
+    if not coins:
+        raise BudgetExceeded(
+            "no delta is set aside for keys",
+            needed=context.loss(0),
+            left=context.loss(context.ledger.remaining),
+            rule="groups are found privately at a price in delta",
+            got=context.budget.describe(),
+            next_step="list the keys; or open a ledger with Budget(epsilon=1, delta=1e-6, keys_delta=1e-7)",
+        )
+    delta = coins * DELTA_COIN
+    kind = OptimalKeys if context.budget.currency is Pure else GaussianKeys
+    return kind.plan(above, confidence=confidence, delta=delta, max_groups=query.max_groups)
+
+
+def _price(context: Context, rule: GaussianKeys | OptimalKeys) -> Booked:
+    """Return the loss of a rule in the ledger's currency, in whole farthings."""
+    currency = context.budget.currency
+    if isinstance(rule, OptimalKeys):
+        return Pure.of_farthings(rule.farthings)
+    amount = rule.cost_grains * GRAIN
+    return currency.of_farthings(coins_up(amount / 2 if currency is Zcdp else amount))
+
+
+def _found(context: Context, query: Query, search: Search) -> pa.Table:
+    """Charge the search, find the groups, and keep them."""
+    receipt = context.ledger.reserve(
+        increase=search.price.farthings,
+        fresh=search.price.farthings,
+        question=search.question,
+        version=0,
+        label=f"groups of {query.table} BY {', '.join(query.by)}",
+        target=f"of {search.found_above} units or more",
+        delta=search.rule.delta_coins,
+    )
+    try:
+        there = context.engine.found(query, context.ledger.hash_key)
+        told = np.flatnonzero(search.rule.found(there.units))
+        table = there.keys.take(told).sort_by([(name, "ascending") for name in query.by])
+        blob = write_keys(table)
+        context.ledger.settle(receipt, search.price.farthings, lambda current: current or blob)
+    except BaseException:
+        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
+        raise
+    stored = context.ledger.load(search.question)
+    return table if stored is None else read_keys(stored.blob)

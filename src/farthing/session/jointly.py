@@ -1,0 +1,162 @@
+"""Means, variances, several aggregates: one pass over the rows, several measures refined in stages."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.accuracy.joint import State
+from farthing.mechanisms.gaussian import GaussianRefinement, Measured, worst_cost
+from farthing.planning.jointly import Staged, plan_jointly
+from farthing.release import Cells
+from farthing.session.direct import parameter_of
+from farthing.session.method import Outcome
+from farthing.session.records import read_blob, unreadable, write_blob
+from farthing.session.refine import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from farthing.engines import Engine
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.session.context import Context
+    from farthing.session.request import Request
+
+_FORMAT = b"farthing-joint-1"
+_LANES = ("means", "information")
+_OUTPUTS = ("value", "lower", "upper", "met")
+
+
+@dataclass(frozen=True, slots=True)
+class Jointly:
+    """A question whose answers are functions of several measures.
+
+    Attributes:
+        query: the question, arranged.
+        state: what was released of it, or None.
+    """
+
+    query: Query
+    state: State | None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> Jointly:
+        """Return the method of a question."""
+        return cls(query, None if blob is None else state_of(blob))
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was released before."""
+        return plan_jointly(frame, self.state)
+
+    def told(self, plan: Plan) -> Outcome:
+        """Return the answer of a free plan: what was released before."""
+        assert self.state is not None  # noqa: S101  # a plan is free where something stands
+        return _outcome(self.state, self.state, plan.worst_price, None)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
+        """Ask the engine, draw noise, and price what was drawn as the receipt says."""
+        query, pricing = self.query, plan.pricing
+        assert isinstance(pricing, Staged)  # noqa: S101  # the plan of this method
+        lanes = Lanes.of(context.engine, query, context.ledger.hash_key)
+        empty = State.nothing(len(lanes.mechanisms), len(query.outputs), query.groups)
+        before = empty if self.state is None else self.state
+        after = pricing.joint.run(before, lanes.measure, _telling(request, query.groups))
+        if receipt.exclusive:
+            grains = worst_cost(after.paid, query.max_groups) - worst_cost(before.paid, query.max_groups)
+        else:
+            grains = worst_cost(after.paid - before.paid, query.max_groups)
+        return _outcome(before, after, pricing.coin.loss(grains), blob_of(after))
+
+    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep: ours where an increase was charged, else what stands there.
+
+        Whoever was charged a fresh price may leave its measurements out.
+        """
+        assert outcome.blob is not None  # noqa: S101  # something was measured
+        return outcome.blob if receipt.exclusive or current is None else current
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The measures of a question, each with its Gaussian noise.
+
+    Guarantee: any sequence of measurements, chosen adaptively from what was shown, is mu-GDP for mu^2 = the sum over
+        the `max_groups` dearest groups of all grains spent on the group's measures.
+    Proof: [SmithT22]; one unit moves each measure of a kept group by at most its sensitivity, and each measurement of
+        one measure of one group is one Gaussian step.
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`; exact sampler.
+    Rounds: as `mechanisms.gaussian.GaussianRefinement`.
+
+    Attributes:
+        mechanisms: one for each measure.
+    """
+
+    mechanisms: tuple[GaussianRefinement, ...]
+
+    @classmethod
+    def of(cls, engine: Engine, query: Query, hash_key: int) -> Lanes:
+        """Ask the engine once for all measures."""
+        truth = engine.measure(query, hash_key)
+        return cls(
+            tuple(
+                GaussianRefinement(
+                    truth[place], measure.sensitivity(query.max_rows), query.max_groups, step_log2=measure.step_log2
+                )
+                for place, measure in enumerate(query.measures)
+            )
+        )
+
+    def measure(self, grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return fresh noisy values, float64[measures, n], of n groups at these grains; 0 is not measured."""
+        values = np.zeros(grains.shape)
+        for place, mechanism in enumerate(self.mechanisms):
+            wanted = np.flatnonzero(grains[place])
+            if len(wanted):
+                nothing = Measured.nothing(len(wanted))
+                values[place, wanted] = mechanism.measure(nothing, grains[place, wanted], groups[wanted]).values
+        return values
+
+
+def blob_of(state: State) -> bytes:
+    """Return the blob that the ledger stores."""
+    columns: dict[str, Any] = {}
+    for name in (*_LANES, *_OUTPUTS):
+        columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
+    return write_blob(columns, {_FORMAT: json.dumps({"stages": state.stages, "beta": state.beta}).encode()})
+
+
+def state_of(blob: bytes) -> State:
+    """Return the state in a blob; refuse one that is not ours."""
+    columns, facts = read_blob(blob, _FORMAT)
+
+    def rows(name: str) -> NDArray[Any]:
+        """Return the rows of one array."""
+        found = [column for key, column in columns.items() if key.rstrip("0123456789") == name]
+        if not found:
+            raise unreadable(KeyError(name))
+        return np.array(found)
+
+    return State(
+        **{name: rows(name) for name in (*_LANES, *_OUTPUTS)}, stages=int(facts["stages"]), beta=float(facts["beta"])
+    )
+
+
+def _outcome(before: State, after: State, price: Booked, blob: bytes | None) -> Outcome:
+    """Return what released measurements tell."""
+    cells = tuple(Cells(*row) for row in zip(after.value, after.lower, after.upper, after.met, strict=True))
+    return Outcome(cells, parameter_of(after.paid - before.paid, price), price, blob)
+
+
+def _telling(request: Request, groups: int) -> Callable[[int, int], None] | None:
+    """Return the callback that tells the asker of each stage, or None."""
+    tell = request.progress
+    return None if tell is None else lambda look, done: tell(Progress(look, groups, done, math.inf))

@@ -1,0 +1,342 @@
+"""Every question, as a method: what a Session and each Part of a partition can be asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
+
+from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
+from farthing.session import finding, several
+from farthing.session.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from farthing.planning import Plan
+    from farthing.privacy.budget import Budget
+    from farthing.privacy.loss import Booked, Loss
+    from farthing.query import Bounds
+    from farthing.query.aggregates import Aggregate
+    from farthing.release import Answer
+    from farthing.session.context import Context
+    from farthing.session.reading import Question, Reader
+    from farthing.session.refine import Progress
+    from farthing.sql.asked import Options
+
+
+class How(TypedDict, total=False):
+    """How accurate, how sure, and at what price at most: the options of every question.
+
+    With several aggregates, relative, absolute and rank may each be one number for all, or {name: number}.
+
+    Keys:
+        relative: wanted half-width as a fraction of the truth, 0 <= relative < 1.
+        absolute: wanted half-width in answer units, > 0; the target is the larger of the two.
+        rank: for quantiles, how far the rank of the answer may be off, as a share of its group's rows.
+        confidence: the chance that the promise holds, in [0.5, 1); default 0.95.
+        simultaneous: whether it holds for all groups at once instead of for each; default False.
+        loss: a loss to pay instead of a target (Gdp, Zcdp or Pure, in the ledger's currency).
+        max_epsilon: the most epsilon that this question may cost.
+        cap: the most this question may cost: a loss, or "all" of what is left; default a tenth of the budget.
+        nonnegative: show answers below zero as zero; it biases totals, and the answer says so. Default False.
+        on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise".
+        found_above: with keys="private", the size from which groups are found with the confidence.
+        progress: called after every look with a `Progress`.
+    """
+
+    relative: float | Mapping[str, float]
+    absolute: float | Mapping[str, float]
+    rank: float | Mapping[str, float]
+    confidence: float
+    simultaneous: bool
+    loss: Booked | None
+    max_epsilon: float | None
+    cap: Loss | str | None
+    nonnegative: bool
+    on_miss: str
+    found_above: int
+    progress: Callable[[Progress], None] | None
+
+
+class Where(TypedDict, total=False):
+    """About what: the groups and the rows of a question.
+
+    Keys:
+        keys: the public groups of `by`: {"dest": [...]} with one list a column (their cross product; a range, a
+            calendar, or "airports.faa" for a column of a declared public table), or a table of combinations. Listed
+            groups without rows answer like any other; groups not listed are not answered. "private" finds the groups.
+        where: a predicate, as SQL text or an ibis expression.
+        name: the name of the answer column.
+        bounds: contribution bounds of this question, instead of the session's.
+    """
+
+    keys: Any
+    where: Any
+    name: str
+    bounds: Bounds | None
+
+
+class Asking(Where, How, total=False):
+    """All options of a question: see `Where` and `How`."""
+
+
+_WHERE = ("keys", "where", "name", "bounds")
+By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
+"""A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
+
+
+class Questions(Protocol):
+    """The questions that protected data can be asked. Every method prices, reserves, measures, settles and tells.
+
+    All of them raise:
+        InvalidTarget, InvalidKeys, InvalidBounds, UnsupportedQuery: nothing is charged.
+        BudgetExceeded: the worst price does not fit; nothing is charged.
+        TargetMissed: with on_miss="raise"; paid for, and the answer is attached.
+    """
+
+    _context: Context
+    _reader: Reader
+
+    def count(self, by: By = None, *, value: Any = None, **asking: Unpack[Asking]) -> Answer:
+        """Count rows, or the rows where a value is there; by public groups if `by` is given.
+
+        Args:
+            by: a grouping column, several, or {new name: expression}.
+            value: count only rows where this column or expression is not NULL.
+            **asking: the groups and rows, see `Where`; the target and the price, see `How`.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.count(where="x < 100", absolute=40).met
+        True
+        """
+        aggregate = Count() if value is None else Count(self._reader.scalar(value))
+        return self._ask(aggregate, "count", by, asking)
+
+    def count_distinct(self, by: By = None, **asking: Unpack[Asking]) -> Answer:
+        """Count privacy units: COUNT(DISTINCT unit). Where each row is a unit this counts rows.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> visits = pa.table({"who": ["a", "a", "b"] * 100, "page": [1, 2, 1] * 100})
+        >>> bounds = farthing.Bounds(max_groups=1, max_rows=1)
+        >>> budget = farthing.Budget(epsilon=1, delta=1e-6)
+        >>> s = farthing.Session(visits, unit="who", budget=budget, bounds=bounds)
+        >>> s.count_distinct(absolute=50).met
+        True
+        """
+        return self._ask(CountUnits(), "count", by, asking)
+
+    def sum(
+        self,
+        value: Any,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        by: By = None,
+        **asking: Unpack[Asking],
+    ) -> Answer:
+        """Add up values, each clamped into [lower, upper] first. NULL and NaN do not count.
+
+        Args:
+            value: a numeric column, or an expression as SQL text or ibis.
+            lower: values below it count as it; by default that of the bounds.
+            upper: values above it count as it; by default that of the bounds.
+            by: a grouping column, several, or {new name: expression}.
+            **asking: the groups and rows, see `Where`; the target and the price, see `How`.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"fare": [12.5, 8.0] * 500}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.sum("fare", lower=0, upper=50, absolute=2_000).met
+        True
+        """
+        scalar, low, high = self._clamped(value, lower, upper, asking)
+        return self._ask(Sum(scalar, low, high), "sum", by, asking)
+
+    def mean(
+        self,
+        value: Any,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        by: By = None,
+        **asking: Unpack[Asking],
+    ) -> Answer:
+        """Average values, each clamped into [lower, upper] first. NULL and NaN do not count.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"fare": [12.5, 8.0] * 5000}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.mean("fare", lower=0, upper=50, absolute=2).met
+        True
+        """
+        scalar, low, high = self._clamped(value, lower, upper, asking)
+        return self._ask(Mean(scalar, low, high), "mean", by, asking)
+
+    def variance(
+        self,
+        value: Any,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        sample: bool = False,
+        root: bool = False,
+        by: By = None,
+        **asking: Unpack[Asking],
+    ) -> Answer:
+        """Return the variance of values, each clamped into [lower, upper] first.
+
+        Args:
+            value: a numeric column, or an expression as SQL text or ibis.
+            lower: values below it count as it; by default that of the bounds.
+            upper: values above it count as it; by default that of the bounds.
+            sample: divide by n - 1 instead of n.
+            root: the standard deviation instead of the variance.
+            by: a grouping column, several, or {new name: expression}.
+            **asking: the groups and rows, see `Where`; the target and the price, see `How`.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"fare": [12.5, 8.0] * 5000}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.variance("fare", lower=0, upper=20, root=True, absolute=2).met
+        True
+        """
+        scalar, low, high = self._clamped(value, lower, upper, asking)
+        return self._ask(Variance(scalar, low, high, sample, root), "stddev" if root else "variance", by, asking)
+
+    def quantile(
+        self,
+        value: Any,
+        q: float,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        by: By = None,
+        **asking: Unpack[Asking],
+    ) -> Answer:
+        """Return the q-quantile of values, each clamped into [lower, upper] first.
+
+        The target is an error of the value (relative=, absolute=) or of its rank (rank=0.01: one row in a hundred).
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"age": [*range(100)] * 50}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.quantile("age", 0.5, lower=0, upper=120, rank=0.05).met
+        True
+        """
+        scalar, low, high = self._clamped(value, lower, upper, asking)
+        return self._ask(Quantile(scalar, q, low, high), "quantile", by, asking)
+
+    def histogram(self, value: Any, edges: Sequence[float], *, by: By = None, **asking: Unpack[Asking]) -> Answer:
+        """Count rows in the bins [edge, next edge), the last one closed; of every group if `by` is given.
+
+        Args:
+            value: a numeric column, or an expression as SQL text or ibis.
+            edges: rising numbers; values outside of them are in no bin.
+            by: further grouping columns, with their keys: a cross table.
+            **asking: the groups and rows, see `Where`; the target and the price, see `How`.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"age": [*range(100)] * 50}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.histogram("age", [0, 18, 65, 120], absolute=50).to_arrow().column_names[:3]
+        ['age_from', 'age_to', 'count']
+        """
+        question = self._reader.histogram(value, edges, by=by, **_about(asking))
+        return self._answered(question, Request.of(**_how(asking)))
+
+    def sql(self, text: str, *, keys: Any = None, bounds: Bounds | None = None, **how: Unpack[How]) -> Any:
+        """Answer one SELECT of aggregates over the protected table; see the SQL reference for what is in.
+
+        Args:
+            text: the SQL, such as "SELECT dest, COUNT(*) AS flights FROM flights GROUP BY dest".
+            keys: the public groups, see `Where`.
+            bounds: contribution bounds of this question, instead of the session's.
+            **how: the target and the price, see `How`.
+
+        Returns:
+            The `Answer`; for EXPLAIN SELECT ..., which spends nothing, the `Plan`.
+
+        Raises:
+            UnsupportedQuery: outside the language; says what, where, and what to write instead.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.sql("SELECT COUNT(*) AS n FROM data", absolute=40).name
+        'n'
+        """
+        question = self._reader.sql(text, keys, bounds)
+        assert question.asked is not None  # noqa: S101  # it was read from SQL
+        request = Request.of(**said(question.asked.options, self._context.budget, how))
+        if question.asked.explain:
+            return self._planned(question, request)
+        return self._answered(question, request)
+
+    def plan(self, text: str | None = None, *, by: By = None, **asking: Unpack[Asking]) -> Plan:
+        """Price a question, as SQL text or as in `count`, before anything is paid. Touches no data and is free.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.plan("SELECT COUNT(*) FROM data", absolute=100).worst_price
+        Gdp(mu=0.0195996)
+        """
+        how = _how(asking)
+        if text is None:
+            question = self._reader.call(Count(), "count", by=by, **_about(asking))
+        else:
+            question = self._reader.sql(text, asking.get("keys"), asking.get("bounds"))
+            assert question.asked is not None  # noqa: S101  # it was read from SQL
+            how = said(question.asked.options, self._context.budget, how)
+        return self._planned(question, Request.of(**how))
+
+    def _clamped(self, value: Any, lower: float | None, upper: float | None, asking: Any) -> tuple[Any, float, float]:
+        """Return a value and its clamps."""
+        return self._reader.value(value), *self._reader.range(lower, upper, asking.get("bounds"))
+
+    def _ask(self, aggregate: Aggregate, name: str, by: By, asking: Any) -> Answer:
+        """Answer one aggregate."""
+        question = self._reader.call(aggregate, name, by=by, **_about(asking))
+        return self._answered(question, Request.of(**_how(asking)))
+
+    def _planned(self, question: Question, request: Request) -> Plan:
+        """Return the plan of a question."""
+        if question.private:
+            return finding.plan(self._context, question, request)
+        return several.plan(self._context, question.query, request)
+
+    def _answered(self, question: Question, request: Request) -> Answer:
+        """Answer a question."""
+        if question.private:
+            answer = finding.ask(self._context, question, request)
+        else:
+            answer = several.ask(self._context, question.query, request)
+        if question.asked is None:
+            return answer
+        return answer.arranged(question.asked.aftermath, question.asked.columns)
+
+
+def _about(asking: Any) -> dict[str, Any]:
+    """Return the options that say about what."""
+    return {name: asking[name] for name in _WHERE if name in asking}
+
+
+def _how(asking: Any) -> dict[str, Any]:
+    """Return the options that say how."""
+    return {name: value for name, value in asking.items() if name not in _WHERE}
+
+
+def said(options: Options, budget: Budget, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a question is to be answered: what its text says, and over that what its caller says.
+
+    An epsilon in the text is a cap where an accuracy is asked for, and else the price that is named.
+    """
+    facts = {name: getattr(options, name) for name in ("relative", "absolute", "confidence", "max_epsilon")}
+    found = {name: value for name, value in facts.items() if value is not None} | dict(how)
+    if options.epsilon is None or "loss" in found or "cap" in found or "max_epsilon" in found:
+        return found
+    loss = budget.loss(options.epsilon) if options.delta is None else budget.loss_at(options.epsilon, options.delta)
+    asked = any(name in found for name in ("relative", "absolute", "rank"))
+    return found | ({"cap": loss} if asked else {"loss": loss})

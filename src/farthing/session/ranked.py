@@ -1,0 +1,173 @@
+"""One quantile: found by a noisy bisection of the range, or by one private choice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.accuracy.ranks import WHOLE, Ranks
+from farthing.accuracy.stopping import two_sided
+from farthing.mechanisms import geometric
+from farthing.mechanisms.gaussian import GRAIN, GaussianRefinement, Measured, worst_cost
+from farthing.planning.ranked import Bisection, Choice, Sought, plan_ranked
+from farthing.privacy.loss import BoundedRange, Pure
+from farthing.query.aggregates import Quantile
+from farthing.release import Cells
+from farthing.rounding import FARTHING
+from farthing.session.direct import parameter_of
+from farthing.session.method import Outcome
+from farthing.session.records import read_blob, write_blob
+from farthing.session.refine import Progress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.quantiles import QuantileState
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.session.context import Context
+    from farthing.session.request import Request
+
+_FORMAT = b"farthing-quantile-1"
+_COLUMNS = ("value", "lower", "upper", "met")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A question for one quantile.
+
+    Attributes:
+        query: the question, arranged.
+        stored: what an earlier answer looked for, and what it found; None without one.
+    """
+
+    query: Query
+    stored: tuple[Sought, Cells] | None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> Ranked:
+        """Return the method of a question."""
+        if blob is None:
+            return cls(query, None)
+        columns, facts = read_blob(blob, _FORMAT)
+        return cls(query, (Sought(**facts), Cells(*(columns[name] for name in _COLUMNS))))
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was released before."""
+        stored = self.stored
+        return plan_ranked(frame, None if stored is None else (stored[0], bool(stored[1].met.all())))
+
+    def told(self, plan: Plan) -> Outcome:
+        """Return the answer of a free plan: what was released before."""
+        assert self.stored is not None  # noqa: S101  # a plan is free where something stands
+        return Outcome((self.stored[1],), np.zeros(self.query.groups), plan.worst_price)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
+        """Ask the engine, draw noise, and price what was drawn."""
+        pricing, aggregate = plan.pricing, self.query.aggregate
+        assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
+        found = context.engine.histogram(self.query, aggregate, context.ledger.hash_key)
+        ranks = Ranks.of(
+            found.groups, found.leaves, found.counts, groups=self.query.groups, leaves_log2=aggregate.leaves_log2
+        )
+        if isinstance(pricing, Choice):
+            cells, price, paid = chosen(pricing, ranks)
+            price = context.loss(min(receipt.reserved, price.farthings))
+        else:
+            assert isinstance(pricing, Bisection)  # noqa: S101  # the two kinds of plan of this method
+            state = bisected(pricing, ranks, request)
+            cells = Cells(
+                state.value, state.lower, state.upper, state.met | (plan.target is None and request.loss is not None)
+            )
+            price = pricing.coin.loss(worst_cost(state.paid, self.query.max_groups))
+            paid = parameter_of(state.paid, price)
+        blob = _blob(cells, pricing.sought)
+        return Outcome((cells,), paid, price, blob)
+
+    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:  # noqa: ARG002  # all were paid whole
+        """Return what the ledger is to keep: the newest; each was paid for whole."""
+        assert outcome.blob is not None  # noqa: S101  # something was measured
+        return outcome.blob
+
+
+def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileState:
+    """Find a quantile of every group by bisection.
+
+    Guarantee: mu-GDP for mu^2 = the sum over the `max_groups` dearest groups of all grains spent on the group.
+    Proof: [SmithT22]; docs/proofs/accuracy.quantiles.md.
+    Assumes: one unit moves the rows at or below any threshold, less q of the rows, by at most `asked.sensitivity`.
+    Rounds: as `mechanisms.gaussian.GaussianRefinement`.
+    """
+    asked, groups = pricing.descent.asked, ranks.groups
+
+    def measure(thresholds: NDArray[np.int64], grains: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return fresh noisy D of some groups at their thresholds, in rows."""
+        lane = GaussianRefinement(ranks.lane(thresholds, at, asked.steps), asked.sensitivity)
+        return lane.measure(Measured.nothing(len(at)), grains).values / WHOLE
+
+    rows = GaussianRefinement(ranks.rows, asked.max_rows)
+
+    def measure_count(grains: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return fresh noisy counts of some groups."""
+        return rows.measure(Measured.nothing(len(at)), grains, at).values
+
+    tell = request.progress
+    return pricing.descent.run(
+        measure,
+        measure_count,
+        groups=groups,
+        progress=None if tell is None else lambda *facts: tell(Progress(*facts)),
+    )
+
+
+def chosen(pricing: Choice, ranks: Ranks) -> tuple[Cells, Booked, NDArray[np.float64]]:
+    """Choose a quantile of every group by the exponential mechanism, and return it, its price and each group's own.
+
+    The count tells how large an epsilon the rank target needs; all groups are chosen for at the largest of these.
+
+    Guarantee: as the sum of its parts, in each of a unit's groups: one count, one choice.
+    Proof: docs/proofs/accuracy.quantiles.md; the choice's price follows from the released count.
+    Assumes: as `accuracy.picked.ExponentialQuantile`.
+    Rounds: the price up to whole farthings.
+    """
+    quantile, beta = pricing.quantile, pricing.sought.beta / 2
+    least = _least_rows(pricing, ranks, beta)
+    wanted = max(quantile.price(max(1.0, quantile.asked.slack * rows), beta=beta) for rows in least.tolist())
+    farthings = min(pricing.most, wanted)
+    value = quantile.values(quantile.choose(ranks, farthings))
+    met = quantile.rows_off(farthings, beta=beta) <= quantile.asked.slack * least
+    ends = np.full(len(value), quantile.asked.lower), np.full(len(value), quantile.asked.upper)
+    price = pricing.loss(farthings)
+    own = float(_one(pricing, farthings).value) * (1 + 2.0**-50)
+    return Cells(value, *ends, met), price, np.full(len(value), own)
+
+
+def _one(pricing: Choice, farthings: int) -> Booked:
+    """Return the loss of a unit in one group."""
+    if pricing.currency is Pure:
+        return Pure.of_farthings(pricing.count + farthings)
+    counted = pricing.currency.of_amount(pricing.count * GRAIN / (1 if pricing.currency.parameter == "mu" else 2))
+    return BoundedRange.of_amount(farthings * FARTHING).to(pricing.currency) + counted
+
+
+def _least_rows(pricing: Choice, ranks: Ranks, beta: float) -> NDArray[np.float64]:
+    """Return what the rows of each group are at least, from a noisy count."""
+    max_rows = pricing.quantile.asked.max_rows
+    if pricing.currency is Pure:
+        noisy = geometric.GeometricRelease(ranks.rows, max_rows).release(pricing.count)
+        return np.asarray(noisy - float(geometric.half_width(pricing.count, max_rows, beta)))
+    lane = GaussianRefinement(ranks.rows, max_rows)
+    grains = np.full(ranks.groups, pricing.count, np.int64)
+    shown = lane.measure(Measured.nothing(ranks.groups), grains).values
+    return np.asarray(shown - two_sided(beta) * max_rows / np.sqrt(pricing.count * float(GRAIN)))
+
+
+def _blob(cells: Cells, sought: Sought) -> bytes:
+    """Return what the ledger keeps."""
+    columns = {name: getattr(cells, name) for name in _COLUMNS}
+    return write_blob(columns, {_FORMAT: json.dumps(sought.facts()).encode()})

@@ -1,0 +1,84 @@
+"""Questions with several kinds of aggregates: each kind is asked by itself, and the answers stand side by side.
+
+Counts, sums, means and variances of one question share one pass over the rows and one measurement; a quantile is found
+from a histogram of its own. All share one cap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.planning.several import together
+from farthing.query.aggregates import Quantile
+from farthing.session.answers import answer
+from farthing.session.ask import ask_one, plan_one, too_dear
+from farthing.session.method import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.planning import Plan
+    from farthing.query import Query
+    from farthing.release import Answer
+    from farthing.session.context import Context
+    from farthing.session.request import Request
+
+
+def kinds(query: Query) -> tuple[Query, ...]:
+    """Return the questions, each of one kind, that a question consists of.
+
+    Equal aggregates under two names are one measurement anyway: they are asked once.
+    """
+    ranked = [output for output in query.outputs if isinstance(output.aggregate, Quantile)]
+    others = tuple(output for output in query.outputs if not isinstance(output.aggregate, Quantile))
+    parts = [others] if others else []
+    return tuple(replace(query, outputs=part) for part in [*parts, *((output,) for output in ranked)])
+
+
+def plan(context: Context, query: Query, request: Request) -> Plan:
+    """Return the plan of a question, given what was released about it before. Touches no data and is free."""
+    request.check(query)
+    asked = kinds(query)
+    plans = [plan_one(context, part, request.about(part), len(asked)) for part in asked]
+    return plans[0] if len(plans) == 1 else together(query, request.goal(query), plans)
+
+
+def ask(context: Context, query: Query, request: Request) -> Answer:
+    """Answer a question; refuse before anything is charged where not all of it fits."""
+    request.check(query)
+    asked = kinds(query)
+    if len(asked) > 1:
+        whole = plan(context, query, request)
+        if not whole.fits:
+            raise too_dear(whole)
+    done = [ask_one(context, part, request.about(part), len(asked)) for part in asked]
+    made, outcome = done[0] if len(done) == 1 else _beside(context, query, request, asked, done)
+    again = request.without_progress()
+    return answer(
+        context, query, request, made, outcome, refine=lambda **changes: ask(context, query, again.changed(**changes))
+    )
+
+
+def _beside(
+    context: Context, query: Query, request: Request, asked: Sequence[Query], done: Sequence[tuple[Plan, Outcome]]
+) -> tuple[Plan, Outcome]:
+    """Return several outcomes about the same groups as one, its columns in the order that was asked."""
+    plans, outcomes = zip(*done, strict=True)
+    columns = {
+        output.name: cells
+        for part, outcome in zip(asked, outcomes, strict=True)
+        for output, cells in zip(part.outputs, outcome.columns, strict=True)
+    }
+    price = reduce(add, (outcome.price for outcome in outcomes))
+    paid = np.array([outcome.paid for outcome in outcomes])
+    one = Outcome(
+        columns=tuple(columns[output.name] for output in query.outputs),
+        paid=np.sqrt((paid**2).sum(axis=0)) * (1 + 2.0**-50) if price.parameter == "mu" else paid.sum(axis=0),
+        price=context.loss(price.farthings),
+    )
+    return together(query, request.goal(query), plans), one

@@ -1,0 +1,327 @@
+"""The aggregates of the SELECT list: what each is called, what it takes, and where its value's bounds come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from farthing.errors import InvalidBounds
+from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Total, Variance
+from farthing.query.expressions import Call, Case, Column, Expression, Function, Literal, Scalar
+from farthing.query.schema import NUMBER_TYPES, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.privacy.unit import PrivacyUnit
+    from farthing.query.bounding import Bounds
+    from farthing.sql.text import Node
+    from farthing.sql.translator import Translator
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One aggregate as it was read.
+
+    Attributes:
+        aggregate: what is computed.
+        name: the column's name where the text gives none.
+        max_rows: the most rows of one unit in a group, where a count's own bounds say so.
+    """
+
+    aggregate: Aggregate
+    name: str
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An aggregate taken apart.
+
+    Attributes:
+        node: the function.
+        name: its name in capitals.
+        arguments: what stands between its brackets, without named arguments.
+        named: the named arguments.
+        condition: the condition of FILTER, or None.
+        order: the one key of WITHIN GROUP (ORDER BY ...), or None.
+    """
+
+    node: Node
+    name: str
+    arguments: list[Node]
+    named: dict[str, Node]
+    condition: Node | None
+    order: Node | None
+
+
+def inner(node: Node) -> Node | None:
+    """Return the aggregate function that a node of the SELECT list is, or None."""
+    while type(node).__name__ in ("Filter", "WithinGroup", "Window", "Paren", "IgnoreNulls", "RespectNulls"):
+        node = node.this
+    return node if type(node).__name__ == "Anonymous" and str(node.name).upper() in NAMES else None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregates:
+    """Reads aggregates.
+
+    Attributes:
+        reader: reads what is within them.
+        unit: the privacy unit.
+        bounds: the bounds of values that name none.
+    """
+
+    reader: Translator
+    unit: PrivacyUnit
+    bounds: Bounds
+
+    def read(self, node: Node) -> Read:
+        """Return an aggregate.
+
+        Raises:
+            UnsupportedQuery: another aggregate, or arguments it does not take.
+            InvalidBounds: a value without bounds, or with bounds that are no range.
+        """
+        parts = self._parts(node)
+        with self.reader.source.located(parts.node):
+            return _rules()[parts.name](self, parts)
+
+    def _parts(self, node: Node) -> Parts:
+        """Return an aggregate taken apart; refuse windows."""
+        refuse = self.reader.source.refuse
+        condition = order = None
+        whole = node
+        while type(node).__name__ != "Anonymous":
+            match type(node).__name__:
+                case "Filter":
+                    condition = node.expression.this
+                case "WithinGroup":
+                    order = self._key(node.expression)
+                case "Window":
+                    raise refuse("a window (OVER)", "ask an aggregate with GROUP BY", whole)
+                case "IgnoreNulls" | "RespectNulls":
+                    raise refuse("IGNORE NULLS", "leave it out: NULLs do not count", whole)
+            node = node.this
+        named = {str(part.this.name).lower(): part.expression for part in node.expressions if _is(part, "Kwarg")}
+        arguments = [part for part in node.expressions if not _is(part, "Kwarg")]
+        for word in named:
+            if word not in _BOUNDING:
+                raise refuse(f"argument {word[:60]}", "the named argument is contribution_bounds_per_group", node)
+        return Parts(node, str(node.name).upper(), arguments, named, condition, order)
+
+    def _key(self, order: Node) -> Node:
+        """Return the one key of WITHIN GROUP (ORDER BY ...)."""
+        if len(order.expressions) != 1:
+            raise self.reader.source.refuse("WITHIN GROUP of several columns", "order by one value", order)
+        return order.expressions[0]
+
+    def count(self, parts: Parts) -> Read:
+        """Return COUNT(*), COUNT(x) or COUNT(DISTINCT unit)."""
+        self._no_order(parts)
+        if len(parts.arguments) > 1:
+            raise self._arguments(parts, "COUNT(*), COUNT(x) or COUNT(DISTINCT unit)")
+        most = self._most_rows(parts)
+        first = parts.arguments[0] if parts.arguments else None
+        if first is not None and _is(first, "Distinct"):
+            return self._units(parts, list(first.expressions))
+        if first is None or _is(first, "Star") or (_is(first, "Literal") and parts.condition is None):
+            if first is not None:
+                self.reader.only(first, "this", "is_string")
+            value: Scalar | None = None if parts.condition is None else self._filtered(parts, Literal(1))
+            return Read(Count(value), "count", most)
+        scalar = self.reader.scalar(first)
+        if not isinstance(scalar, Column):
+            self.reader.typed(first)
+        return Read(Count(self._filtered(parts, scalar)), _named("count", scalar), most)
+
+    def count_if(self, parts: Parts) -> Read:
+        """Return COUNT_IF(condition)."""
+        self._no_order(parts)
+        if len(parts.arguments) != 1:
+            raise self._arguments(parts, "COUNT_IF(condition)")
+        value = Case(((self.reader.whole(parts.arguments[0]), Literal(1)),))
+        return Read(Count(self._filtered(parts, value)), "count_if", self._most_rows(parts))
+
+    def units(self, parts: Parts) -> Read:
+        """Return APPROX_COUNT_DISTINCT(unit)."""
+        self._no_order(parts)
+        return self._units(parts, parts.arguments)
+
+    def _units(self, parts: Parts, columns: list[Node]) -> Read:
+        """Return the count of privacy units; counting other distinct values is refused."""
+        refuse = self.reader.source.refuse
+        unit = self.unit.column
+        scalar = self.reader.scalar(columns[0]) if len(columns) == 1 else None
+        if unit is None or scalar != Column(unit):
+            advice = f"only units are told apart: COUNT(DISTINCT {unit})" if unit else "one row is the unit: COUNT(*)"
+            raise refuse("COUNT(DISTINCT ...)", advice, parts.node)
+        if parts.condition is not None:
+            raise refuse("FILTER of COUNT(DISTINCT ...)", "put the condition in WHERE", parts.node)
+        return Read(CountUnits(), f"count_distinct_{unit}")
+
+    def amount(self, parts: Parts) -> Read:
+        """Return SUM, AVG, the variances and standard deviations, MIN, MAX and MEDIAN: aggregates of one value."""
+        self._no_order(parts)
+        if len(parts.arguments) != 1:
+            raise self._arguments(parts, f"{parts.name}(x)")
+        return self._bounded(parts, parts.arguments[0], _AMOUNTS[parts.name])
+
+    def quantile(self, parts: Parts) -> Read:
+        """Return PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x), PERCENTILE_CONT(x, q) or QUANTILE(x, q)."""
+        written = f"{parts.name}(x, 0.9)"
+        if parts.order is not None:
+            if len(parts.arguments) != 1:
+                raise self._arguments(parts, f"{parts.name}(0.9) WITHIN GROUP (ORDER BY x)")
+            value, share = parts.order.this, self._constant(parts.arguments[0], written)
+            share = 1 - share if parts.order.args.get("desc") else share
+        elif len(parts.arguments) == 2:
+            value, share = parts.arguments[0], self._constant(parts.arguments[1], written)
+        else:
+            raise self._arguments(parts, f"{written} or {parts.name}(0.9) WITHIN GROUP (ORDER BY x)")
+        return self._bounded(parts, value, lambda x, lower, upper: Quantile(x, share, lower, upper))
+
+    def _bounded(self, parts: Parts, node: Node, build: Callable[[Scalar, float, float], Aggregate]) -> Read:
+        """Return an aggregate of a value that is a number, with its bounds."""
+        stripped, clamp = self._clamp(node)
+        scalar, kind = self.reader.typed(stripped)
+        if kind not in NUMBER_TYPES:
+            advice = "count where it holds: COUNT_IF(x)" if kind is Type.BOOLEAN else "aggregate a number"
+            raise self.reader.source.refuse(f"{parts.name} of a {kind}", advice, node)
+        lower, upper = self._bounds(parts, scalar, clamp)
+        Total(scalar, lower, upper)  # refuses bounds that are no range
+        aggregate = build(self._filtered(parts, scalar), lower, upper)
+        return Read(aggregate, _named(parts.name.lower(), scalar))
+
+    def _bounds(self, parts: Parts, value: Scalar, clamp: tuple[float, float] | None) -> tuple[float, float]:
+        """Return the bounds that the text names, or else those given beside it."""
+        for node in parts.named.values():
+            if not _is(node, "Tuple") or len(node.expressions) != 2:
+                raise self.reader.source.refuse("contribution bounds", "write => (lower, upper)", parts.node)
+            lower, upper = (self._constant(end, "=> (lower, upper)") for end in node.expressions)
+            return lower, upper
+        found = clamp or _clamped(value)
+        if found is not None:
+            return found
+        if self.bounds.lower is None or self.bounds.upper is None:
+            name = str(value) if isinstance(value, Column) else "x"
+            raise InvalidBounds(
+                f"{parts.name} of a value without bounds",
+                rule="values are clamped into [lower, upper], so that no unit weighs more than that",
+                next_step=f"write {parts.name}(CLAMP({name}, 0, 200)), with numbers that fit the data, "
+                "or pass lower=0, upper=200",
+            )
+        return self.bounds.lower, self.bounds.upper
+
+    def _clamp(self, node: Node) -> tuple[Node, tuple[float, float] | None]:
+        """Return what CLAMP(x, lower, upper) clamps and its bounds; any other value as it is."""
+        while _is(node, "Paren"):
+            node = node.this
+        if not _is(node, "Anonymous") or str(node.name).upper() != "CLAMP" or len(node.expressions) != 3:
+            return node, None
+        value, lower, upper = node.expressions
+        written = "CLAMP(x, 0, 200)"
+        return value, (self._constant(lower, written), self._constant(upper, written))
+
+    def _most_rows(self, parts: Parts) -> int | None:
+        """Return the most rows of one unit in a group, from a count's own bounds (0, rows)."""
+        for node in parts.named.values():
+            if _is(node, "Tuple") and len(node.expressions) == 2:
+                lower, upper = (self._constant(end, "=> (0, rows)") for end in node.expressions)
+                if upper >= 1 and upper.is_integer() and abs(lower) <= 0:
+                    return int(upper)
+            raise self.reader.source.refuse(
+                "contribution bounds of a count", "write => (0, rows), the most rows of a unit", parts.node
+            )
+        return None
+
+    def _constant(self, node: Node, written: str) -> float:
+        """Return a number that is written out."""
+        scalar = self.reader.scalar(node)
+        match scalar:
+            case Literal(int() | float() as value) if not isinstance(value, bool):
+                return float(value)
+            case _:
+                raise self.reader.source.refuse("a bound or share that is no number", f"write {written}", node)
+
+    def _filtered(self, parts: Parts, value: Scalar) -> Scalar:
+        """Return a value that is NULL where the condition of FILTER is not TRUE."""
+        if parts.condition is None:
+            return value
+        condition: Expression = self.reader.within("FILTER").whole(parts.condition)
+        return Case(((condition, value),))
+
+    def _no_order(self, parts: Parts) -> None:
+        """Refuse WITHIN GROUP where it means nothing."""
+        if parts.order is not None:
+            raise self.reader.source.refuse(f"{parts.name} WITHIN GROUP", f"write {parts.name}(x)", parts.node)
+
+    def _arguments(self, parts: Parts, written: str) -> Exception:
+        """Return the refusal of a wrong number of arguments."""
+        count = len(parts.arguments)
+        return self.reader.source.refuse(f"{parts.name} with {count} arguments", f"write {written}", parts.node)
+
+
+def _is(node: Node, kind: str) -> bool:
+    """Return whether a node is of a kind, by its name."""
+    return type(node).__name__ == kind
+
+
+def _named(function: str, value: Scalar) -> str:
+    """Return the name of an answer column: that of the function and of the column it is of."""
+    return f"{function}_{value.name.rpartition('.')[2]}" if isinstance(value, Column) else function
+
+
+def _clamped(value: Scalar) -> tuple[float, float] | None:
+    """Return the bounds of LEAST(GREATEST(x, lower), upper), in any order; None for another value."""
+    match value:
+        case Call(Function.LEAST | Function.GREATEST, (first, second)):
+            outer, within = (second, first) if isinstance(second, Literal) else (first, second)
+        case _:
+            return None
+    match within:
+        case Call(Function.LEAST | Function.GREATEST, (one, two)) if within.function is not value.function:
+            other = two if isinstance(two, Literal) else one
+        case _:
+            return None
+    ends = []
+    for end in (outer, other):
+        if not isinstance(end, Literal) or isinstance(end.value, bool) or not isinstance(end.value, int | float):
+            return None
+        ends.append(float(end.value))
+    upper, lower = ends if value.function is Function.LEAST else reversed(ends)
+    return lower, upper
+
+
+_BOUNDING: Final = ("contribution_bounds_per_group", "contribution_bounds_per_row")
+
+_AMOUNTS: Final[dict[str, Callable[[Scalar, float, float], Aggregate]]] = {
+    "SUM": Sum,
+    **dict.fromkeys(("AVG", "MEAN"), Mean),
+    "VAR_POP": Variance,
+    **dict.fromkeys(("VAR_SAMP", "VARIANCE"), partial(Variance, sample=True)),
+    "STDDEV_POP": partial(Variance, root=True),
+    **dict.fromkeys(("STDDEV_SAMP", "STDDEV"), partial(Variance, sample=True, root=True)),
+    "MIN": lambda value, lower, upper: Quantile(value, 0.0, lower, upper),
+    "MAX": lambda value, lower, upper: Quantile(value, 1.0, lower, upper),
+    "MEDIAN": lambda value, lower, upper: Quantile(value, 0.5, lower, upper),
+}
+
+NAMES: Final = frozenset(
+    {"COUNT", "COUNT_IF", "COUNTIF", "APPROX_COUNT_DISTINCT", *_AMOUNTS}
+    | {"PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"}
+)
+"""Every aggregate that is understood."""
+
+
+@cache
+def _rules() -> dict[str, Callable[[Aggregates, Parts], Read]]:
+    """Return the whole whitelist of aggregates."""
+    return {
+        "COUNT": Aggregates.count,
+        **dict.fromkeys(("COUNT_IF", "COUNTIF"), Aggregates.count_if),
+        "APPROX_COUNT_DISTINCT": Aggregates.units,
+        **dict.fromkeys(_AMOUNTS, Aggregates.amount),
+        **dict.fromkeys(("PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"), Aggregates.quantile),
+    }

@@ -1,0 +1,70 @@
+"""What SQL text asks for, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from farthing.query.aftermath import Aftermath
+
+if TYPE_CHECKING:
+    from farthing.query.aggregates import Output
+    from farthing.query.expressions import Expression, Scalar
+    from farthing.query.joins import Join
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the text itself set in `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (...)`; None for what it left out.
+
+    Attributes:
+        relative: wanted half-width as a fraction of the truth, in [0, 1).
+        absolute: wanted half-width in answer units, > 0.
+        confidence: the chance that the promise holds, in (0, 1).
+        epsilon, delta: the loss to pay, or with a target the most to pay.
+        max_epsilon: the most to pay.
+        unit: the privacy unit column that the text names; it is the session's.
+        max_groups, max_rows: contribution bounds.
+    """
+
+    relative: float | None = None
+    absolute: float | None = None
+    confidence: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    max_epsilon: float | None = None
+    unit: str | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What SQL text asks for.
+
+    Attributes:
+        by: the names of the grouping columns, in the order of GROUP BY.
+        where: the rows that count, or None for all.
+        outputs: the aggregates with their names, in the order of the SELECT list.
+        groupings: what the grouping columns are that the table does not have: (name, scalar) pairs.
+        joins: the tables beside the protected one, in order.
+        aftermath: what is done to the released answer: HAVING, ORDER BY, LIMIT, OFFSET.
+        columns: the names of the SELECT list, in its order.
+        explain: whether the text began with EXPLAIN: a price is asked, nothing else.
+        options: what the text set itself.
+    """
+
+    by: tuple[str, ...]
+    where: Expression | None
+    outputs: tuple[Output, ...]
+    groupings: tuple[tuple[str, Scalar], ...] = ()
+    joins: tuple[Join, ...] = ()
+    aftermath: Aftermath = field(default_factory=Aftermath)
+    columns: tuple[str, ...] = ()
+    explain: bool = False
+    options: Options = field(default_factory=Options)
+
+    @property
+    def name(self) -> str:
+        """The name of the first answer column."""
+        return self.outputs[0].name

@@ -1,0 +1,327 @@
+"""Every function of SQL that is understood, by name; the others are refused with what to write instead."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.query.expressions import Call, Case, Cast, Function, IsNull, Literal, Not, Scalar
+from farthing.query.schema import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.sql.text import Node
+    from farthing.sql.translator import Translator
+
+
+def call(reader: Translator, node: Node) -> Scalar:
+    """Return a call of a function that is known by its name.
+
+    Raises:
+        UnsupportedQuery: an unknown function with the nearest match, or too few or too many arguments.
+    """
+    inner = _safe(node)
+    name = str(inner.name).upper()
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(reader, inner, name)
+    if name not in _PLAIN:
+        raise instead(reader, inner)
+    function, least, most = _PLAIN[name]
+    arguments = inner.expressions
+    _count(reader, inner, name, (least, most))
+    return Call(function, scalars(reader, arguments))
+
+
+def scalars(reader: Translator, nodes: list[Node]) -> tuple[Scalar, ...]:
+    """Return arguments that meet each other: texts become dates where they meet one."""
+    from farthing.sql.scalars import alike
+
+    return alike(reader, *(reader.scalar(node) for node in nodes))
+
+
+def _safe(node: Node) -> Node:
+    """Return the call in SAFE.name(...); every function here is safe."""
+    if type(node).__name__ == "Dot" and str(node.this.name).upper() == "SAFE":
+        return node.expression
+    return node
+
+
+def _count(reader: Translator, node: Node, name: str, takes: tuple[int, int]) -> None:
+    """Refuse a call with too few or too many arguments."""
+    least, most = takes
+    given = len(node.expressions)
+    if not least <= given <= most:
+        wanted = f"{least}" if least == most else f"{least} or more" if most >= _MANY else f"{least} to {most}"
+        raise reader.source.refuse(f"{name} with {given} arguments", f"{name} takes {wanted}", node)
+
+
+_MANY: Final = 100
+
+_PLAIN: Final[dict[str, tuple[Function, int, int]]] = {
+    "ABS": (Function.ABS, 1, 1),
+    "SIGN": (Function.SIGN, 1, 1),
+    "FLOOR": (Function.FLOOR, 1, 1),
+    **dict.fromkeys(("CEIL", "CEILING"), (Function.CEIL, 1, 1)),
+    "ROUND": (Function.ROUND, 1, 2),
+    **dict.fromkeys(("TRUNC", "TRUNCATE"), (Function.TRUNC, 1, 1)),
+    "SQRT": (Function.SQRT, 1, 1),
+    "EXP": (Function.EXP, 1, 1),
+    "LN": (Function.LN, 1, 1),
+    "LOG10": (Function.LOG10, 1, 1),
+    **dict.fromkeys(("POWER", "POW"), (Function.POWER, 2, 2)),
+    "MOD": (Function.MODULO, 2, 2),
+    "DIV": (Function.INTEGER_DIVIDE, 2, 2),
+    **dict.fromkeys(("DIVIDE", "SAFE_DIVIDE"), (Function.DIVIDE, 2, 2)),
+    **dict.fromkeys(("ADD", "SAFE_ADD"), (Function.ADD, 2, 2)),
+    **dict.fromkeys(("SUBTRACT", "SAFE_SUBTRACT"), (Function.SUBTRACT, 2, 2)),
+    **dict.fromkeys(("MULTIPLY", "SAFE_MULTIPLY"), (Function.MULTIPLY, 2, 2)),
+    "SAFE_NEGATE": (Function.NEGATE, 1, 1),
+    "LEAST": (Function.LEAST, 1, _MANY),
+    "GREATEST": (Function.GREATEST, 1, _MANY),
+    "COALESCE": (Function.COALESCE, 1, _MANY),
+    **dict.fromkeys(("IFNULL", "NVL"), (Function.COALESCE, 2, 2)),
+    "NULLIF": (Function.NULLIF, 2, 2),
+    **dict.fromkeys(("LOWER", "LCASE"), (Function.LOWER, 1, 1)),
+    **dict.fromkeys(("UPPER", "UCASE"), (Function.UPPER, 1, 1)),
+    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), (Function.LENGTH, 1, 1)),
+    "SUBSTR": (Function.SUBSTRING, 2, 3),
+    "CONCAT": (Function.CONCAT, 2, _MANY),
+    **dict.fromkeys(("STARTS_WITH", "PREFIX"), (Function.STARTS_WITH, 2, 2)),
+    **dict.fromkeys(("ENDS_WITH", "SUFFIX"), (Function.ENDS_WITH, 2, 2)),
+    "CONTAINS": (Function.CONTAINS, 2, 2),
+    "LIKE": (Function.LIKE, 2, 2),
+    "DAYS_BETWEEN": (Function.DAYS_BETWEEN, 2, 2),
+}
+"""Name: the function of the language that it is, and how many arguments it takes at least and at most."""
+
+
+def trimmed(reader: Translator, node: Node, function: Function, arguments: list[Node]) -> Scalar:
+    """Return a trimmed text; only spaces are trimmed."""
+    text, letters = reader.scalar(arguments[0]), [reader.scalar(argument) for argument in arguments[1:]]
+    if letters not in ([], [Literal(" ")]):
+        raise reader.source.refuse("TRIM of other letters", "trim spaces: TRIM(text)", node)
+    return Call(function, (text,))
+
+
+def _trim(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return LTRIM, RTRIM or BTRIM."""
+    _count(reader, node, name, (1, 2))
+    function = {"LTRIM": Function.LTRIM, "RTRIM": Function.RTRIM, "BTRIM": Function.TRIM}[name]
+    return trimmed(reader, node, function, node.expressions)
+
+
+def _left(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return the first letters of a text."""
+    _count(reader, node, name, (2, 2))
+    text, length = node.expressions
+    return Call(Function.SUBSTRING, (reader.scalar(text), Literal(1), reader.scalar(length)))
+
+
+def _clamp(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return CLAMP(x, lower, upper): NULL stays NULL."""
+    _count(reader, node, name, (3, 3))
+    value, lower, upper = scalars(reader, node.expressions)
+    clamped = Call(Function.LEAST, (Call(Function.GREATEST, (value, lower)), upper))
+    return Case(((Not(IsNull(value)), clamped),))
+
+
+def _date(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return DATE(x), DATE('2013-01-31') or TIMESTAMP('2013-01-31 10:00:00')."""
+    from farthing.sql.scalars import moment
+
+    _count(reader, node, name, (1, 1))
+    kind = Type.DATE if name == "DATE" else Type.TIMESTAMP
+    value = reader.scalar(node.expressions[0])
+    if isinstance(value, Literal) and isinstance(value.value, str):
+        return moment(reader, value.value, kind, node)
+    return Cast(value, kind)
+
+
+def _truncated(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return DATE_TRUNC('month', x), as DuckDB and PostgreSQL have it, or DATE_TRUNC(x, MONTH), as BigQuery has it."""
+    _count(reader, node, name, (2, 2))
+    first, second = node.expressions
+    if _is_text(first):
+        unit, value = str(first.this).lower(), second
+    else:
+        unit, value = _bare_unit(reader, second, name), first
+    unit = _UNITS.get(unit, unit)
+    if unit not in _UNITS.values():
+        raise reader.source.refuse(
+            f"{name} to {unit[:40]}", "the units are " + ", ".join(sorted(set(_UNITS.values()))), node
+        )
+    return Call(Function.DATE_TRUNC, (Literal(unit), reader.scalar(value)))
+
+
+def _bare_unit(reader: Translator, node: Node, name: str) -> str:
+    """Return the unit of BigQuery's DATE_TRUNC(x, MONTH); its WEEK begins on Sunday, which no other dialect's does."""
+    if type(node).__name__ == "Anonymous" and [argument.name.upper() for argument in node.expressions] == ["MONDAY"]:
+        return str(node.name).lower()
+    unit = str(node.name).lower() if type(node).__name__ in ("Column", "Var") else ""
+    if unit in ("", "week"):
+        advice = "write WEEK(MONDAY) or ISOWEEK" if unit else f"write {name}('month', x) or {name}(x, MONTH)"
+        raise reader.source.refuse(f"{name} to WEEK" if unit else f"{name} without a unit", advice, node)
+    return unit
+
+
+def _is_text(node: Node) -> bool:
+    """Return whether a node is a text constant."""
+    return type(node).__name__ == "Literal" and bool(node.is_string)
+
+
+_UNITS: Final = {
+    "year": "year", "years": "year", "quarter": "quarter", "month": "month", "months": "month", "mon": "month",
+    "week": "week", "isoweek": "week", "day": "day", "days": "day", "hour": "hour", "minute": "minute",
+    "second": "second",
+}  # fmt: skip
+
+_PARTS: Final = {
+    **{name: name for name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "doy")},
+    "isodow": "dow",
+    "weekday": "",
+    "dow": "",
+    "isoweek": "week",
+    "dayofyear": "doy",
+}
+"""The parts of a date; "" for those where Sunday is 0, as DuckDB and PostgreSQL have it: the ISO day modulo 7."""
+
+
+def extract(reader: Translator, node: Node, part: Node, value: Node) -> Scalar:
+    """Return a part of a date or time, as DuckDB counts it."""
+    name = str(part.name).lower()
+    if name not in _PARTS:
+        near = get_close_matches(name[:40], _PARTS, n=1) or ["isodow" if name == "dayofweek" else ""]
+        advice = f"write EXTRACT({near[0]} FROM x)" if near[0] else "the parts are " + ", ".join(_PARTS)
+        raise reader.source.refuse(f"EXTRACT of {name[:40]}", advice, node)
+    scalar = reader.scalar(value)
+    if _PARTS[name]:
+        return Call(Function.EXTRACT, (Literal(_PARTS[name]), scalar))
+    return Call(Function.MODULO, (Call(Function.EXTRACT, (Literal("dow"), scalar)), Literal(7)))
+
+
+def _date_part(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return DATE_PART('month', x)."""
+    _count(reader, node, name, (2, 2))
+    part, value = node.expressions
+    return extract(reader, node, part, value)
+
+
+def _named_part(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return YEAR(x), MONTH(x) and their like."""
+    from sqlglot import exp
+
+    _count(reader, node, name, (1, 1))
+    return extract(reader, node, exp.var(name), node.expressions[0])
+
+
+def _days(reader: Translator, node: Node, name: str) -> Scalar:
+    """Return DATE_DIFF('day', a, b), which is b - a, or BigQuery's DATE_DIFF(a, b, DAY), which is a - b."""
+    _count(reader, node, name, (3, 3))
+    first, second, third = node.expressions
+    if _is_text(first):
+        unit, before, after = str(first.this).lower(), second, third
+    else:
+        unit, before, after = str(third.name).lower(), second, first
+    if unit not in ("day", "days"):
+        raise reader.source.refuse(f"{name} in {unit[:40]}s", f"write {name}('day', a, b)", node)
+    return Call(Function.DAYS_BETWEEN, scalars(reader, [before, after]))
+
+
+_SPECIAL: Final[dict[str, Callable[[Translator, Any, str], Scalar]]] = {
+    **dict.fromkeys(("LTRIM", "RTRIM", "BTRIM"), _trim),
+    "LEFT": _left,
+    "CLAMP": _clamp,
+    **dict.fromkeys(("DATE", "TIMESTAMP", "DATETIME"), _date),
+    **dict.fromkeys(("DATE_TRUNC", "DATETRUNC", "TIMESTAMP_TRUNC", "DATETIME_TRUNC"), _truncated),
+    **dict.fromkeys(("DATE_PART", "DATEPART"), _date_part),
+    **dict.fromkeys(
+        ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "DAYOFYEAR", "ISODOW"), _named_part
+    ),
+    **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _days),
+}
+
+NAMES: Final = frozenset({*_PLAIN, *_SPECIAL, "CASE", "IF", "CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM"})
+"""Every function that is understood."""
+
+
+def instead(reader: Translator, node: Node) -> Exception:
+    """Return the refusal of a node, by the name SQL has for it, and what to write instead of it."""
+    from farthing.sql.aggregates import NAMES as AGGREGATES
+
+    kind = type(node).__name__
+    refuse = reader.source.refuse
+    if kind in _INSTEAD:
+        return refuse(*_INSTEAD[kind], node)
+    name = str(node.name if kind == "Anonymous" else getattr(node, "sql_name", str)()).upper()
+    if name in AGGREGATES:
+        return refuse(f"aggregate {name} in {reader.where}", "aggregates come last: in the SELECT list", node)
+    if name in _NEVER:
+        return refuse(f"function {name}", _NEVER[name], node)
+    if name:
+        near = get_close_matches(name[:40], sorted(NAMES | AGGREGATES), n=1)
+        written = str(node.name) if kind == "Anonymous" else name
+        advice = f"did you mean {near[0]}?" if near else "the functions are listed in docs/reference/sql.md"
+        return refuse(f"function {written[:60]}", advice, node)
+    if hasattr(node, "expression") and hasattr(node, "left"):
+        return refuse(f"operator {kind}", "the operators are + - * / // % ^ ||, comparisons, AND, OR and NOT", node)
+    return refuse(kind, "write columns, constants, operators and functions", node)
+
+
+_CHANCE: Final = "leave chance out: asking again would give another answer"
+_NOW: Final = "write the moment: DATE '2013-01-31' or TIMESTAMP '2013-01-31 10:00:00'"
+_FILES: Final = "a question reads the protected table, and nothing else"
+
+_NEVER: Final[dict[str, str]] = {
+    **dict.fromkeys(("RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "GENERATE_UUID", "SETSEED", "NEXTVAL"), _CHANCE),
+    **dict.fromkeys(
+        ("NOW", "TODAY", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_DATETIME", "LOCALTIME",
+         "LOCALTIMESTAMP", "GET_CURRENT_TIMESTAMP", "GETDATE", "SYSDATE", "CLOCK_TIMESTAMP", "AGE"), _NOW,
+    ),
+    **dict.fromkeys(
+        ("READ_CSV", "READ_CSV_AUTO", "READ_PARQUET", "READ_JSON", "READ_TEXT", "READ_BLOB", "GLOB", "GETENV",
+         "PG_READ_FILE", "CURRENT_SETTING", "CURRENT_USER", "VERSION", "QUERY", "PG_SLEEP"), _FILES,
+    ),
+    "LOG": "write LN(x) or LOG10(x): dialects differ on what LOG is",
+    "LOG2": "write LN(x) / LN(2)",
+    **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "CHARINDEX"), "write CONTAINS(text, part)"),
+    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_CONTAINS", "REGEXP_LIKE"), "write LIKE, STARTS_WITH or CONTAINS"),
+    "ERROR": "nothing in a question may fail",
+    "RIGHT": "write SUBSTRING(text, start) or ENDS_WITH(text, part)",
+    "ISNULL": "write x IS NULL",
+
+}  # fmt: skip
+
+_SUBQUERY: Final = ("a subquery", "ask one SELECT at a time, with constants in its conditions")
+
+_INSTEAD: Final[dict[str, tuple[str, str]]] = {
+    **dict.fromkeys(("Subquery", "Select", "Exists", "Union", "Any", "All"), _SUBQUERY),
+    "Null": ("NULL as a value", "compare with IS NULL, or leave the value out"),
+    "Star": ("*", "rows never leave: write COUNT(*)"),
+    "Window": ("a window (OVER)", "ask an aggregate with GROUP BY"),
+    "Filter": ("FILTER", "FILTER follows an aggregate of the SELECT list"),
+    "WithinGroup": ("WITHIN GROUP", "it follows PERCENTILE_CONT(q) in the SELECT list"),
+    "Lambda": ("a lambda", "write the expression itself"),
+    "Kwarg": ("a named argument", "give the arguments by place"),
+    "Interval": ("INTERVAL", "write the moment itself, or count days: DATE_DIFF('day', a, b)"),
+    "ILike": ("ILIKE", "write LOWER(text) LIKE 'pattern'"),
+    "Escape": ("LIKE with ESCAPE", "write CONTAINS, STARTS_WITH or ENDS_WITH"),
+    "SimilarTo": ("SIMILAR TO", "write LIKE, STARTS_WITH or CONTAINS"),
+    "RegexpLike": ("a regular expression", "write LIKE, STARTS_WITH or CONTAINS"),
+    "RegexpFullMatch": ("a regular expression", "write LIKE, STARTS_WITH or CONTAINS"),
+    "Placeholder": ("a parameter", "write the constant itself"),
+    "Parameter": ("a parameter", "write the constant itself"),
+    "Array": ("a list", "ask of one value at a time"),
+    "Struct": ("a struct", "ask of one value at a time"),
+    "Bracket": ("a part of a list", "ask of a column of plain values"),
+    "Tuple": ("a row of values", "compare value by value"),
+    "AtTimeZone": ("AT TIME ZONE", "times here have no zone"),
+    "Distinct": ("DISTINCT", "only COUNT(DISTINCT unit) counts what differs"),
+    "Order": ("ORDER BY within a function", "leave it out: the order of rows does not matter"),
+    "Alias": ("an alias within an expression", "give names in the SELECT list"),
+    "JSONExtract": ("a lambda or JSON", "ask of a column of plain values"),
+    "ByteString": ("a text with escapes", "write the text in plain quotes"),
+    "HexString": ("a hexadecimal constant", "write the number in digits"),
+    "Dot": ("a name with several parts", "write the function without a prefix"),
+}

@@ -1,0 +1,207 @@
+"""The SELECT list and GROUP BY: aggregates with their names, and the grouping columns."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from farthing.query.aggregates import Output
+from farthing.query.expressions import Case, Column, Scalar, columns_of
+from farthing.query.schema import Type
+from farthing.sql.aggregates import Aggregates, Read, inner
+
+if TYPE_CHECKING:
+    from farthing.sql.text import Node, Source
+    from farthing.sql.translator import Translator
+
+MOST_COLUMNS: Final = 100
+"""The most columns of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A grouping column: its name in the answer, what it is, and where it stands in the text."""
+
+    name: str
+    scalar: Scalar
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of the SELECT list: an aggregate, or a grouping column."""
+
+    node: Node
+    alias: str | None
+    read: Read | None
+    scalar: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The SELECT list."""
+
+    source: Source
+    items: tuple[Item, ...]
+
+    @classmethod
+    def of(cls, select: Node, reader: Translator, aggregates: Aggregates) -> Listed:
+        """Return the items of a SELECT list; at least one is an aggregate."""
+        items = []
+        for node in select.expressions:
+            alias = str(node.alias) if type(node).__name__ == "Alias" else None
+            body = node.this if alias is not None else node
+            if inner(body) is not None:
+                items.append(Item(node, alias, aggregates.read(body), None))
+            else:
+                items.append(Item(node, alias, None, cls._scalar(body, reader)))
+        if not any(item.read for item in items):
+            raise reader.source.refuse(
+                "SELECT without an aggregate", "rows never leave: add COUNT(*)", select, "SELECT"
+            )
+        return cls(reader.source, tuple(items))
+
+    @staticmethod
+    def _scalar(body: Node, reader: Translator) -> Scalar:
+        """Return a value of the SELECT list that should be a grouping column."""
+        kind = type(body).__name__
+        if kind == "Star" or (kind == "Column" and type(body.this).__name__ == "Star"):
+            raise reader.source.refuse("SELECT *", "rows never leave: write SELECT COUNT(*)", body)
+        if any(inner(part) is not None for part in body.walk()) and kind != "Subquery":
+            nested = next(part for part in body.walk() if inner(part) is not None)
+            raise reader.source.refuse(
+                "arithmetic with an aggregate", "select the aggregates; compute with the answer afterwards", nested
+            )
+        return reader.typed(body)[0] if kind != "Column" else reader.scalar(body)
+
+    def at(self, digits: str) -> Item | None:
+        """Return the item at a place, counted from 1."""
+        place = int(digits) if digits.isdigit() and len(digits) < 5 else 0
+        return self.items[place - 1] if 1 <= place <= len(self.items) else None
+
+    def called(self, name: str) -> Item | None:
+        """Return the item with an alias."""
+        return next((item for item in self.items if (item.alias or "").casefold() == name.casefold()), None)
+
+    def of_scalar(self, scalar: Scalar) -> Item | None:
+        """Return the item that is a value."""
+        text = scalar.canonical()
+        return next((item for item in self.items if item.scalar is not None and item.scalar.canonical() == text), None)
+
+    def named(self, groups: list[Group]) -> tuple[tuple[Output, ...], tuple[str, ...]]:
+        """Return the aggregates with their names, and the names of all items; columns that are no group are refused."""
+        taken = {group.name.casefold() for group in groups}
+        taken |= {item.alias.casefold() for item in self.items if item.read and item.alias}
+        outputs, columns = list[Output](), list[str]()
+        for item in self.items:
+            if item.read is None:
+                columns.append(self._group(item, groups))
+                continue
+            name = item.alias or _free(item.read.name, taken)
+            if name in columns or any(name.casefold() == group.name.casefold() for group in groups):
+                raise self.source.refuse(
+                    f"alias {name!r}", "the answer needs a name of its own: COUNT(*) AS n", item.node, name.upper()
+                )
+            taken.add(name.casefold())
+            outputs.append(Output(name, item.read.aggregate))
+            columns.append(name)
+        return tuple(outputs), tuple(columns)
+
+    def _group(self, item: Item, groups: list[Group]) -> str:
+        """Return the name of the grouping column that an item is."""
+        assert item.scalar is not None, "an item is an aggregate or a value"  # noqa: S101
+        text = item.scalar.canonical()
+        for group in groups:
+            if group.scalar.canonical() == text:
+                return group.name
+        shown = f"column {item.scalar.name!r}" if isinstance(item.scalar, Column) else "a value"
+        raise self.source.refuse(f"{shown} outside of GROUP BY", "rows never leave; group by it, or drop it", item.node)
+
+
+def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]:
+    """Return the grouping columns: columns, expressions, and names or places of the SELECT list."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    for part, value in group.args.items():
+        if value and part not in ("expressions", "all"):
+            word = part.upper().replace("_", " ")
+            raise reader.source.refuse(f"GROUP BY {word}", "list the columns", group, part.upper())
+    if len(group.expressions) > MOST_COLUMNS:
+        raise reader.source.refuse(f"more than {MOST_COLUMNS} columns", "group by fewer", group.expressions[-1])
+    if group.args.get("all"):
+        found = [(item.node, item.scalar) for item in listed.items if item.scalar is not None]
+    else:
+        found = [(node, _grouped(node, reader, listed)) for node in group.expressions]
+    groups: list[Group] = []
+    for node, scalar in found:
+        _check_group(node, scalar, reader, groups)
+        name = _group_name(node, scalar, reader, listed, {known.name.casefold() for known in groups})
+        groups.append(Group(name, scalar, node))
+    return groups
+
+
+def _grouped(node: Node, reader: Translator, listed: Listed) -> Scalar:
+    """Return what GROUP BY names: by place, by alias where no column has that name, or the value itself."""
+    kind = type(node).__name__
+    item = None
+    if kind == "Literal" and not node.is_string:
+        item = listed.at(str(node.this))
+        if item is None or item.scalar is None:
+            raise reader.source.refuse(f"GROUP BY {str(node.this)[:20]}", "name the column", node)
+    elif kind == "Column" and node.args.get("table") is None:
+        wanted = str(node.name).casefold()
+        known = {name.casefold() for place in reader.names.places for name in place.schema.names}
+        item = None if wanted in known else listed.called(wanted)
+    if item is not None and item.read is not None:
+        raise reader.source.refuse("GROUP BY of an aggregate", "group by columns of the table", node)
+    if item is not None and item.scalar is not None:
+        return item.scalar
+    return reader.scalar(node) if kind == "Column" else reader.typed(node)[0]
+
+
+def _check_group(node: Node, scalar: Scalar, reader: Translator, groups: list[Group]) -> None:
+    """Refuse a grouping column that is a constant, or that is there already."""
+    if not columns_of(scalar):
+        raise reader.source.refuse("GROUP BY of a constant", "group by columns of the table", node)
+    if reader.type(scalar) is Type.OTHER:
+        raise reader.source.refuse("GROUP BY of a column of another type", "group by plain values", node)
+    if any(known.scalar.canonical() == scalar.canonical() for known in groups):
+        raise reader.source.refuse(f"GROUP BY {str(scalar)[:60]} twice", "name each column once", node)
+
+
+def _group_name(node: Node, scalar: Scalar, reader: Translator, listed: Listed, taken: set[str]) -> str:
+    """Return the name of a grouping column: its alias, its own name, or one made of its words."""
+    own = {name.casefold(): name for name in reader.names.places[0].schema.names}
+    item = listed.of_scalar(scalar)
+    alias = None if item is None else item.alias
+    if alias is not None:
+        if own.get(alias.casefold()) is not None and scalar != Column(own[alias.casefold()]):
+            raise reader.source.refuse(f"alias {alias!r}", "that is a column of the table: choose another name", node)
+        if alias.casefold() in taken:
+            raise reader.source.refuse(f"alias {alias!r}", "give each column a name of its own", node)
+        return own.get(alias.casefold(), alias)
+    if isinstance(scalar, Column) and scalar.name in own.values():
+        return scalar.name
+    made = scalar.name.rpartition(".")[2] if isinstance(scalar, Column) else _words(scalar)
+    return _free(made, taken | set(own))
+
+
+def _words(scalar: Scalar) -> str:
+    """Return the words of a value, joined: date_trunc('month', day) is date_trunc_month_day.
+
+    >>> _words(Column("a b"))
+    'a_b'
+    """
+    if isinstance(scalar, Case):
+        return "case"
+    return "_".join(re.findall(r"\w+", str(scalar)))[:40].lower() or "value"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken: count, count_2, count_3."""
+    tried, number = name, 2
+    while tried.casefold() in taken:
+        tried, number = f"{name}_{number}", number + 1
+    return tried

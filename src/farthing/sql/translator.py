@@ -1,0 +1,157 @@
+"""From the syntax tree into the closed expression language: what has no rule here is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from farthing.query.expressions import (
+    And,
+    Case,
+    Compare,
+    Expression,
+    Literal,
+    Not,
+    Operator,
+    Or,
+    Scalar,
+    check,
+    operand_type,
+    type_of,
+)
+from farthing.query.expressions import Column as Named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.query.schema import Schema, Type
+    from farthing.sql.names import Names
+    from farthing.sql.text import Node, Source
+
+TRUE = Literal(value=True)
+FALSE = Literal(value=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Translator:
+    """Reads the nodes of one question.
+
+    Attributes:
+        source: the text, for places in messages.
+        names: what the names of columns mean.
+        where: the part of the question that is read, for messages.
+        known: what a whole node stands for in this part, if it does: an answer column in HAVING and ORDER BY.
+    """
+
+    source: Source
+    names: Names
+    where: str = "WHERE"
+    known: Callable[[Node], Scalar | None] | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The columns under their names in expressions."""
+        return self.names.schema
+
+    def within(self, where: str) -> Translator:
+        """Return the reader of another part of the question."""
+        return replace(self, where=where)
+
+    def predicate(self, node: Node) -> Expression:
+        """Return a checked predicate: TRUE, FALSE or unknown on every row.
+
+        Raises:
+            UnsupportedQuery: anything outside of the language, by name.
+        """
+        from farthing.sql.predicates import rules
+
+        rule = rules().get(type(node).__name__)
+        with self.source.located(node):
+            if rule is None:
+                expression: Expression = Compare(self.scalar(node), Operator.EQ, TRUE)
+            else:
+                expression = rule(self, node)
+            if not isinstance(expression, And | Or | Not):  # their parts are checked already
+                check(expression, self.schema)
+            return expression
+
+    def whole(self, node: Node) -> Expression:
+        """Return a predicate that is checked as one: its size, too."""
+        expression = self.predicate(node)
+        with self.source.located(node):
+            check(expression, self.schema)
+        return expression
+
+    def scalar(self, node: Node) -> Scalar:
+        """Return a scalar; a predicate is the truth value that it has.
+
+        Raises:
+            UnsupportedQuery: anything outside of the language, by name.
+        """
+        from farthing.sql.predicates import rules as predicates
+        from farthing.sql.scalars import rules
+
+        kind = type(node).__name__
+        with self.source.located(node):
+            found = None if self.known is None else self.known(node)
+            if found is not None:
+                return found
+            rule = rules().get(kind)
+            if rule is not None:
+                scalar: Scalar = rule(self, node)
+                return scalar
+            if kind in predicates():
+                return truth(self.predicate(node))
+        raise self.unknown(node)
+
+    def typed(self, node: Node) -> tuple[Scalar, Type]:
+        """Return a scalar with its type, checked as a whole."""
+        scalar = self.scalar(node)
+        with self.source.located(node):
+            return scalar, type_of(scalar, self.schema)
+
+    def type(self, scalar: Scalar) -> Type:
+        """Return the type of a scalar; DECIMAL for a column of decimals."""
+        return operand_type(scalar, self.schema)
+
+    def column(self, node: Node) -> Named:
+        """Return a column by its name in expressions."""
+        from sqlglot import exp
+
+        self.only(node, "this", "table")
+        if not isinstance(node.this, exp.Identifier):
+            raise self.source.refuse("a column list", "name the columns", node)
+        return Named(self.names.column(self.source, node))
+
+    def only(self, node: Node, *expected: str) -> None:
+        """Refuse a node that carries more than the parts that are understood."""
+        for part, value in node.args.items():
+            if value and part not in expected:
+                raise self.source.refuse(f"{type(node).__name__} with {part.strip('_')}", "leave that part out", node)
+
+    def unknown(self, node: Node) -> Exception:
+        """Return the refusal of a node, by the name SQL has for it."""
+        from farthing.sql.functions import instead
+
+        return instead(self, node)
+
+
+def truth(predicate: Expression) -> Scalar:
+    """Return the truth value of a predicate as a scalar: NULL where it is unknown.
+
+    >>> str(truth(Compare(Named("x"), Operator.GT, Literal(1))))
+    'CASE WHEN x > 1 THEN TRUE WHEN NOT (x > 1) THEN FALSE END'
+    """
+    match predicate:
+        case Compare(scalar, Operator.EQ, Literal(True)):
+            return scalar
+        case _:
+            return Case(((predicate, TRUE), (Not(predicate), FALSE)))
+
+
+def surely(predicate: Expression) -> Scalar:
+    """Return TRUE where a predicate is, and FALSE where it is FALSE or unknown."""
+    return Case(((predicate, TRUE),), FALSE)
+
+
+Rule: TypeAlias = "Callable[[Translator, Any], Any]"

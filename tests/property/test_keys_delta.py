@@ -142,9 +142,7 @@ def test_chances_are_those_of_the_paper():
     """The table is the paper's closed form: geometric growth, then its mirror image, then 1."""
     epsilon, delta = 0.25, 1e-4
     keys = OptimalKeys(int(epsilon * 2**40), Fraction(delta))
-    cross = 1 + math.floor(
-        math.log((math.exp(epsilon) + 2 * delta - 1) / ((math.exp(epsilon) + 1) * delta)) / epsilon
-    )
+    cross = 1 + math.floor(math.log((math.exp(epsilon) + 2 * delta - 1) / ((math.exp(epsilon) + 1) * delta)) / epsilon)
     n = np.arange(1, cross + 1)
 
     rising = np.expm1(n * epsilon) / math.expm1(epsilon) * delta

@@ -34,8 +34,8 @@ def test_choices_fit(epsilon):
 
 
 @pytest.mark.statistical
-def test_balls_alone_fit(monkeypatch):
-    """Draws that are all settled in ball arithmetic have the same law; redrawing what is hard would not."""
+def test_balls_alone_fit():
+    """Draws that are all settled in ball arithmetic have the same law; half of the words have another."""
     count = 20_000
     bits = seeded(92)
     words = bits.words(count).tolist()

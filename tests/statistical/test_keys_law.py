@@ -20,7 +20,7 @@ def fits(told, chance, counts=1):
 
 @pytest.mark.statistical
 def test_gaussian_keys_are_told_as_often_as_they_say():
-    """At several counts and an odd threshold; the chances of noise 5 % off, or of a threshold half a unit off, are not."""
+    """At several counts and an odd threshold; not as noise 5 % off, or a threshold half a unit off, would say."""
     keys = GaussianKeys(1 << 50, 12.375, bits=seeded(81))
     off = GaussianKeys(int((1 << 50) * 1.1025), 12.375)
     shifted = GaussianKeys(1 << 50, 12.875)

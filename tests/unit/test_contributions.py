@@ -41,8 +41,10 @@ def population(rng, units=50_000):
     return tuple(each[common] for each in people)
 
 
-def spread_of(rng, groups, rows, least, greatest, sigma):
+def spread_of(rng, people, *, sigma):
     """Return the noisy histograms of a population."""
+    groups, rows, least, greatest = people
+
     def noisy(places, size):
         return np.bincount(places, minlength=size) + rng.normal(0, sigma, size)
 
@@ -70,7 +72,7 @@ def test_intervals_hold_the_true_shares(seed):
     """For a heavy-tailed population, every share of the report lies in its interval."""
     rng = np.random.default_rng(seed)
     groups, rows, least, greatest = people = population(rng)
-    spread = spread_of(rng, *people, sigma=20.0)
+    spread = spread_of(rng, people, sigma=20.0)
     lower, upper = [(0.0, 50.0), (-1.0, 10.0), (-100.0, 1e6)][seed % 3]
     cut = report(spread, max_groups=3, max_rows=10, lower=lower, upper=upper)
     size = np.abs(least).sum() + np.abs(greatest).sum()
@@ -91,7 +93,7 @@ def test_intervals_hold_the_true_shares(seed):
 def test_a_report_reads():
     """It says what is cut by what, how surely, and that places are powers of two."""
     rng = np.random.default_rng(1)
-    cut = report(spread_of(rng, *population(rng), sigma=20.0), max_groups=2, max_rows=8, lower=0.0, upper=20.0)
+    cut = report(spread_of(rng, population(rng), sigma=20.0), max_groups=2, max_rows=8, lower=0.0, upper=20.0)
 
     text = str(cut)
 
@@ -99,9 +101,7 @@ def test_a_report_reads():
     assert "powers of two" in text
     assert "lower and upper cut" in text
     assert "95 %" in text
-    assert "lower and upper" not in str(
-        report(spread_of(rng, *population(rng), sigma=20.0), max_groups=2, max_rows=8)
-    )
+    assert "lower and upper" not in str(report(spread_of(rng, population(rng), sigma=20.0), max_groups=2, max_rows=8))
 
 
 def test_noise_alone_is_no_news():
@@ -120,7 +120,7 @@ def test_chosen_bounds_beat_both_ends():
     """The true error of the chosen bounds is far below that of cutting nothing, and of cutting nearly all."""
     rng = np.random.default_rng(3)
     groups, rows, _, _ = people = population(rng)
-    spread = spread_of(rng, *people, sigma=20.0)
+    spread = spread_of(rng, people, sigma=20.0)
 
     def noise(bounds):
         return 300 * math.sqrt(bounds.max_groups) * bounds.max_rows
@@ -139,7 +139,7 @@ def test_chosen_bounds_beat_both_ends():
 def test_chosen_clamps_follow_the_price_of_noise():
     """Dearer noise buys narrower clamps, and all clamps hold lower < upper."""
     rng = np.random.default_rng(4)
-    spread = spread_of(rng, *population(rng), sigma=20.0)
+    spread = spread_of(rng, population(rng), sigma=20.0)
     widths = []
     for price in (1.0, 100.0, 10_000.0):
         chosen = auto_bounds(
@@ -155,7 +155,7 @@ def test_chosen_clamps_follow_the_price_of_noise():
 def test_warnings_compare_with_the_target():
     """A cut above a relative, an absolute or a value target is told, one below is not."""
     rng = np.random.default_rng(5)
-    spread = spread_of(rng, *population(rng), sigma=20.0)
+    spread = spread_of(rng, population(rng), sigma=20.0)
     tight = report(spread, max_groups=1, max_rows=2)
     loose = report(spread, max_groups=64, max_rows=8192, lower=-1e6, upper=1.0)
 
@@ -167,7 +167,7 @@ def test_warnings_compare_with_the_target():
 
 
 def test_all_four_cost_two_sensitivities():
-    """mu is 2/sigma: a unit has one place in each of four histograms."""
+    """The four cost mu = 2/sigma: a unit has one place in each of four histograms."""
     sigma = sigma_for(Gdp(0.1))
     empty = NoisySpread(np.zeros(32), np.zeros(32), np.zeros(129), np.zeros(129), sigma=sigma)
 

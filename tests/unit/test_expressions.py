@@ -37,7 +37,7 @@ from farthing.query.normal import constants, normal
 from farthing.query.schema import Schema, Type
 
 SCHEMA = Schema.of({kind.value: kind for kind in Type})
-I, F, S, B, D, T, X = (
+N, F, S, B, D, T, X = (
     Column(kind.value)
     for kind in (Type.INTEGER, Type.FLOAT, Type.STRING, Type.BOOLEAN, Type.DATE, Type.TIMESTAMP, Type.OTHER)
 )
@@ -51,12 +51,12 @@ def call(function, *arguments):
 
 def case(*values, otherwise=None):
     """Return a CASE with these values."""
-    return Case(tuple((IsNull(I), value) for value in values), otherwise)
+    return Case(tuple((IsNull(N), value) for value in values), otherwise)
 
 
 def nested(depth):
     """Return an expression of a depth."""
-    tree = I
+    tree = N
     for _ in range(depth - 1):
         tree = call(Function.NEGATE, tree)
     return tree
@@ -65,20 +65,20 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("tree", "kind"),
     [
-        (I, Type.INTEGER),
+        (N, Type.INTEGER),
         (Column("decimal"), Type.FLOAT),
         (X, Type.OTHER),
         (HALF, Type.FLOAT),
-        (call(Function.ADD, I, ONE), Type.INTEGER),
-        (call(Function.ADD, I, HALF), Type.FLOAT),
-        (call(Function.MULTIPLY, Column("decimal"), I), Type.FLOAT),
-        (call(Function.DIVIDE, I, I), Type.FLOAT),
-        (call(Function.INTEGER_DIVIDE, I, I), Type.INTEGER),
+        (call(Function.ADD, N, ONE), Type.INTEGER),
+        (call(Function.ADD, N, HALF), Type.FLOAT),
+        (call(Function.MULTIPLY, Column("decimal"), N), Type.FLOAT),
+        (call(Function.DIVIDE, N, N), Type.FLOAT),
+        (call(Function.INTEGER_DIVIDE, N, N), Type.INTEGER),
         (call(Function.FLOOR, F), Type.FLOAT),
-        (call(Function.ROUND, I, Literal(-2)), Type.INTEGER),
-        (call(Function.COALESCE, I, F, ONE), Type.FLOAT),
+        (call(Function.ROUND, N, Literal(-2)), Type.INTEGER),
+        (call(Function.COALESCE, N, F, ONE), Type.FLOAT),
         (call(Function.LEAST, D, D), Type.DATE),
-        (call(Function.NULLIF, I, F), Type.INTEGER),
+        (call(Function.NULLIF, N, F), Type.INTEGER),
         (call(Function.SUBSTRING, S, ONE), Type.STRING),
         (call(Function.LIKE, S, Literal("a%")), Type.BOOLEAN),
         (call(Function.DATE_TRUNC, Literal("month"), D), Type.DATE),
@@ -86,7 +86,7 @@ def nested(depth):
         (call(Function.EXTRACT, Literal("week"), D), Type.INTEGER),
         (call(Function.DAYS_BETWEEN, D, T), Type.INTEGER),
         (Cast(S, Type.TIMESTAMP), Type.TIMESTAMP),
-        (case(I, HALF), Type.FLOAT),
+        (case(N, HALF), Type.FLOAT),
         (case(WORD, otherwise=S), Type.STRING),
     ],
 )
@@ -113,17 +113,17 @@ def test_the_old_name_tells_decimals():
         (call(Function.ADD, B, ONE), "boolean in ADD"),
         (call(Function.ADD, X, ONE), "other in ADD"),
         (call(Function.MODULO, F, ONE), "float in MODULO"),
-        (call(Function.INTEGER_DIVIDE, I, HALF), "float in INTEGER_DIVIDE"),
-        (call(Function.ADD, I), "number of arguments of ADD"),
-        (call(Function.ADD, I, I, I), "number of arguments of ADD"),
-        (call(Function.COALESCE, I), "COALESCE takes 2 or more"),
+        (call(Function.INTEGER_DIVIDE, N, HALF), "float in INTEGER_DIVIDE"),
+        (call(Function.ADD, N), "number of arguments of ADD"),
+        (call(Function.ADD, N, N, N), "number of arguments of ADD"),
+        (call(Function.COALESCE, N), "COALESCE takes 2 or more"),
         (call(Function.SUBSTRING, S), "SUBSTRING takes 2 to 3"),
-        (call(Function.COALESCE, I, S), "type mismatch"),
+        (call(Function.COALESCE, N, S), "type mismatch"),
         (call(Function.LEAST, B, B), "boolean in LEAST"),
-        (call(Function.NULLIF, I, S), "type mismatch"),
-        (call(Function.LENGTH, I), "integer in LENGTH"),
+        (call(Function.NULLIF, N, S), "type mismatch"),
+        (call(Function.LENGTH, N), "integer in LENGTH"),
         (call(Function.LIKE, S, S), "argument 2 of LIKE is a constant"),
-        (call(Function.ROUND, F, I), "argument 2 of ROUND is a constant"),
+        (call(Function.ROUND, F, N), "argument 2 of ROUND is a constant"),
         (call(Function.ROUND, F, Literal(16)), "one of -15 to 15"),
         (call(Function.ROUND, F, HALF), "float in ROUND"),
         (call(Function.DATE_TRUNC, Literal("hour"), D), "one of year, quarter, month, week, day"),
@@ -132,13 +132,13 @@ def test_the_old_name_tells_decimals():
         (call(Function.EXTRACT, S, D), "is a constant"),
         (call(Function.DATE_TRUNC, Literal("month"), S), "string in DATE_TRUNC"),
         (Cast(F, Type.STRING), "CAST of float to string"),
-        (Cast(I, Type.BOOLEAN), "CAST of integer to boolean"),
-        (Cast(I, Type.DECIMAL), "CAST of integer to decimal"),
+        (Cast(N, Type.BOOLEAN), "CAST of integer to boolean"),
+        (Cast(N, Type.DECIMAL), "CAST of integer to decimal"),
         (Cast(X, Type.STRING), "CAST of other to string"),
-        (case(I, S), "type mismatch"),
+        (case(N, S), "type mismatch"),
         (case(X), "column type"),
         (case(call(Function.ADD, Column("integr"), ONE)), "did you mean 'integer'"),
-        (Case(((Compare(S, Operator.EQ, ONE), I),)), "type mismatch"),
+        (Case(((Compare(S, Operator.EQ, ONE), N),)), "type mismatch"),
     ],
 )
 def test_ill_typed_scalars_are_refused_by_name(tree, words):
@@ -154,7 +154,7 @@ def test_ill_typed_scalars_are_refused_by_name(tree, words):
 @pytest.mark.parametrize(
     "tree",
     [
-        Compare(call(Function.ADD, I, ONE), Operator.GT, HALF),
+        Compare(call(Function.ADD, N, ONE), Operator.GT, HALF),
         Compare(call(Function.CONTAINS, S, WORD), Operator.EQ, YES),
         In(call(Function.LOWER, S), (WORD,)),
         IsNull(Cast(S, Type.DATE)),
@@ -169,11 +169,11 @@ def test_predicates_take_any_scalar(tree):
 
 def test_size_is_limited():
     """The largest expression passes, one more level or node is refused, and depth itself is no danger."""
-    wide = And((IsNull(I),) * ((MOST_NODES - 1) // 2))
+    wide = And((IsNull(N),) * ((MOST_NODES - 1) // 2))
 
     assert Type.INTEGER is type_of(nested(MOST_DEPTH), SCHEMA)
     check(wide, SCHEMA)
-    check(In(I, tuple(map(Literal, range(10_000)))), SCHEMA)
+    check(In(N, tuple(map(Literal, range(10_000)))), SCHEMA)
     with pytest.raises(UnsupportedQuery, match="more than 60 levels"):
         type_of(nested(MOST_DEPTH + 1), SCHEMA)
     with pytest.raises(UnsupportedQuery, match="more than 60 levels"):
@@ -184,7 +184,7 @@ def test_size_is_limited():
 
 def test_between_counts_as_two_comparisons():
     """Nested ranges stand for a tree that doubles at every level: it is refused, quickly."""
-    tree = I
+    tree = N
     for _ in range(19):
         tree = Case(((Between(tree, ONE, ONE), ONE),))
 
@@ -195,14 +195,14 @@ def test_between_counts_as_two_comparisons():
 def test_constants_of_three_types_are_three():
     """1, 1.0 and TRUE are no two the same, alone and inside of functions; in a comparison 1 and 1.0 are one text."""
     values = [ONE, Literal(1.0), YES]
-    sums = [call(Function.ADD, I, value) for value in values]
+    sums = [call(Function.ADD, N, value) for value in values]
 
     assert len(set(values)) == 3
     assert len({one.canonical() for one in sums}) == 3
     assert len({case(value).canonical() for value in values}) == 3
     assert len({Cast(value, Type.INTEGER).canonical() for value in values}) == 3
-    assert Compare(I, Operator.EQ, ONE).canonical() == Compare(I, Operator.EQ, Literal(1.0)).canonical()
-    assert call(Function.ADD, I, Literal(0.0)).canonical() == call(Function.ADD, I, Literal(-0.0)).canonical()
+    assert Compare(N, Operator.EQ, ONE).canonical() == Compare(N, Operator.EQ, Literal(1.0)).canonical()
+    assert call(Function.ADD, N, Literal(0.0)).canonical() == call(Function.ADD, N, Literal(-0.0)).canonical()
 
 
 def test_identity_texts_cannot_be_forged():
@@ -227,7 +227,7 @@ def test_identity_texts_cannot_be_forged():
 def test_expressions_read_as_sql():
     """An expression is shown as people write it."""
     shown = {
-        "((integer + 1) * (-integer))": call(Function.MULTIPLY, call(Function.ADD, I, ONE), call(Function.NEGATE, I)),
+        "((integer + 1) * (-integer))": call(Function.MULTIPLY, call(Function.ADD, N, ONE), call(Function.NEGATE, N)),
         "lower(string) = 'a'": Compare(call(Function.LOWER, S), Operator.EQ, WORD),
         "CASE WHEN integer IS NULL THEN CAST(string AS DATE) ELSE date END": case(Cast(S, Type.DATE), otherwise=D),
         "(string || 'a') IN ('a')": In(call(Function.CONCAT, S, WORD), (WORD,)),
@@ -238,37 +238,31 @@ def test_expressions_read_as_sql():
 
 def test_walks_see_everything():
     """Columns are found wherever they stand, each node at its depth."""
-    tree = Or((Not(Compare(Cast(I, Type.FLOAT), Operator.GT, case(F, otherwise=ONE))), Between(D, D, Column("x"))))
+    tree = Or((Not(Compare(Cast(N, Type.FLOAT), Operator.GT, case(F, otherwise=ONE))), Between(D, D, Column("x"))))
 
     assert {"integer", "float", "date", "x"} == columns_of(tree)
-    assert {"integer", "string"} == columns_of(call(Function.SUBSTRING, S, I))
+    assert {"integer", "string"} == columns_of(call(Function.SUBSTRING, S, N))
     assert frozenset() == columns_of()
     assert 6 == max(depth for _, depth in walk(tree))
-    assert [(I, 1)] == list(walk(I))
+    assert [(N, 1)] == list(walk(N))
 
 
 def test_trees_are_rewritten_from_the_leaves():
     """Every node is changed once; the tree itself stays as it was."""
-    tree = And((In(call(Function.ADD, I, ONE), (ONE,)), Between(case(I, otherwise=I), ONE, I), Not(IsNull(I))))
+    tree = And((In(call(Function.ADD, N, ONE), (ONE,)), Compare(case(N, otherwise=N), Operator.GT, N), Not(IsNull(N))))
     renamed = rewrite(tree, lambda node: Column("n") if isinstance(node, Column) else node)
 
-    assert {"n"} == columns_of(renamed)
-    assert {"integer"} == columns_of(tree)
-    assert (
-        str(tree).replace("integer", "n").split(" AND n IS")[0]
-        == str(And((renamed.operands[0], Between(renamed.operands[1].operands[0].left, ONE, Column("n"))))).split(
-            " AND n IS"
-        )[0]
-        or renamed
-    )
+    assert str(tree).replace("integer", "n") == str(renamed)
+    assert tree == rewrite(tree, lambda node: node)
+    assert And(Between(N, ONE, N).comparisons) == rewrite(Between(N, ONE, N), lambda node: node)
     with pytest.raises(FrozenInstanceError):
         tree.operands = ()
 
 
 def test_hidden_casts_are_written_out():
     """Where integers and reals become one type, and nowhere else."""
-    mixed = [call(Function.LEAST, I, F), case(I, HALF), call(Function.COALESCE, case(I), F)]
-    alike = [call(Function.LEAST, I, I), case(HALF, otherwise=F), call(Function.ADD, I, F), call(Function.NULLIF, I, F)]
+    mixed = [call(Function.LEAST, N, F), case(N, HALF), call(Function.COALESCE, case(N), F)]
+    alike = [call(Function.LEAST, N, N), case(HALF, otherwise=F), call(Function.ADD, N, F), call(Function.NULLIF, N, F)]
 
     assert ["least(CAST(integer AS FLOAT), float)"] == [str(explicit(tree, SCHEMA)) for tree in mixed[:1]]
     assert all(type_of(tree, SCHEMA) is type_of(explicit(tree, SCHEMA), SCHEMA) for tree in mixed + alike)
@@ -281,7 +275,7 @@ def test_hidden_casts_are_written_out():
 def test_normal_forms_take_scalars_for_columns():
     """Tests of one scalar are merged, sides ordered, what is inside a scalar is left alone."""
     lowered = call(Function.LOWER, S)
-    inside = case(ONE, otherwise=call(Function.ADD, I, Literal(2.0)))
+    inside = case(ONE, otherwise=call(Function.ADD, N, Literal(2.0)))
 
     assert In(lowered, (WORD, Literal("b"))) == normal(
         Or((Compare(lowered, Operator.EQ, Literal("b")), Compare(WORD, Operator.EQ, lowered)))

@@ -151,7 +151,7 @@ class Report:
             )
         notes = [
             "estimated from noisy counts in powers of two: a bound inside such a step is known to a factor of two",
-            f"units of sizes so rare that they do not stand out of the noise (below about {self.hidden:,.3g}) are left out",
+            f"sizes of fewer than about {self.hidden:,.3g} units do not stand out of the noise and are left out",
             f"each interval holds with {100 * self.confidence:.4g} %",
         ]
         return "\n".join([*lines, f"({'; '.join(notes)})"])

@@ -223,10 +223,11 @@ class Joint:
         return replace(state, value=value, lower=lower, upper=upper, met=met)
 
     def _open(self, state: State) -> Ints:
-        """Return the groups to measure: not within their targets, and these not out of reach of what they may pay."""
+        """Return the groups to measure: not within their targets, and able to get there with what they may pay."""
         now, prices = self._current(state), self.prices
         room = self.cap_grains - now.paid
-        going = np.flatnonzero((prices.named_loss | ~now.met.all(axis=0)) & (room >= _LEAST_ROOM))
+        enough = (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)  # a pilot may take half of the cap
+        going = np.flatnonzero((prices.named_loss | ~now.met.all(axis=0)) & enough)
         if prices.named_loss or not len(going):
             return going
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
@@ -234,7 +235,7 @@ class Joint:
         return going[~known | (AFFORDABLE * price <= room[going])]
 
     def _claimed(self, state: State, purse: Purse, groups: Ints) -> State:
-        """Return the state after one more claim on these groups; of two intervals, the one nearer its target is kept."""
+        """Return the state after one more claim on these groups; of two intervals, that nearer its target is kept."""
         prices, beta = self.prices, self._share(state.stages)
         room = self.cap_grains - purse.information[:, groups].sum(axis=0)
         price = prices.price(purse.means[:, groups], purse.information[:, groups], beta)

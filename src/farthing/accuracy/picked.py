@@ -12,7 +12,7 @@ import numpy as np
 from farthing.accuracy.quantiles import COUNT_SHARE, Descent
 from farthing.accuracy.ranks import WHOLE, Asked
 from farthing.errors import InvalidTarget
-from farthing.mechanisms.exponential import Exponential, choose_runs, uniform_below
+from farthing.mechanisms.exponential import BitSource, Exponential, choose_runs, uniform_below
 from farthing.mechanisms.gaussian import Coin
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
 from farthing.rounding import FARTHING
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.ranks import Ranks
-    from farthing.noise.bits import BitSource
     from farthing.privacy.loss import Booked
 
     Int64 = NDArray[np.int64]

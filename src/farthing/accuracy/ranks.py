@@ -13,7 +13,7 @@ from farthing.mechanisms.gaussian import GaussianRefinement, Measured
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from farthing.noise.bits import BitSource
+    from farthing.mechanisms.exponential import BitSource
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
@@ -33,6 +33,7 @@ class Ranks:
         leaves_log2: leaves are numbered 0 ... 2^leaves_log2 - 1.
         cells: int64[cells], group * 2^leaves_log2 + leaf of those with rows, rising.
         sums: int64[cells + 1], rows in all cells before; the last is all rows.
+        starts: int64[groups + 1], where the cells of each group begin.
 
     >>> ranks = Ranks.of(np.array([0, 0, 1]), np.array([1, 3, 0]), np.array([5, 2, 4]), groups=3, leaves_log2=2)
     >>> ranks.rows.tolist(), ranks.below(np.array([0, 1, 3, 0]), np.array([0, 0, 0, 1])).tolist()
@@ -43,18 +44,17 @@ class Ranks:
     leaves_log2: int
     cells: Int64
     sums: Int64
+    starts: Int64
 
     @classmethod
     def of(cls, group: Int64, leaf: Int64, count: Int64, *, groups: int, leaves_log2: int) -> Ranks:
         """Read a histogram: int64[cells] each, pairs in any order, each pair once."""
         cells = (group << leaves_log2) + leaf
         order = np.argsort(cells)
-        return cls(groups, leaves_log2, cells[order], np.concatenate([[0], np.cumsum(count[order])]).astype(np.int64))
-
-    @property
-    def starts(self) -> Int64:
-        """Return where the cells of each group begin, int64[groups + 1]."""
-        return np.searchsorted(self.cells, np.arange(self.groups + 1) << self.leaves_log2)
+        cells = cells[order]
+        sums = np.concatenate([[0], np.cumsum(count[order])]).astype(np.int64)
+        starts = np.searchsorted(cells, np.arange(groups + 1) << leaves_log2)
+        return cls(groups, leaves_log2, cells, sums, starts)
 
     @property
     def rows(self) -> Int64:
@@ -63,9 +63,8 @@ class Ranks:
 
     def below(self, thresholds: Int64, groups: Int64) -> Int64:
         """Return the rows of each group in leaves <= its threshold, int64[n]."""
-        base = groups << self.leaves_log2
-        upto, start = np.searchsorted(self.cells, base + thresholds, "right"), np.searchsorted(self.cells, base)
-        return np.asarray(self.sums[upto] - self.sums[start])
+        upto = np.searchsorted(self.cells, (groups << self.leaves_log2) + thresholds, "right")
+        return np.asarray(self.sums[upto] - self.sums[self.starts[groups]])
 
     def lane(self, thresholds: Int64, groups: Int64, steps: int) -> Int64:
         """Return the sum over a group's rows of (1{leaf <= threshold} - q), q = steps/2^20, in units of 2^-20."""

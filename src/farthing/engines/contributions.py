@@ -45,7 +45,8 @@ def contribution(measure: Measure, values: Sequence[Any], max_rows: int) -> int:
             total = sum(_steps(measure, value) for value in numbers)
             if len(numbers) <= max_rows:
                 return total
-            return abs(total) * max_rows // len(numbers) * (-1 if total < 0 else 1)
+            cut = abs(total) * max_rows // len(numbers)
+            return -cut if total < 0 else cut
         case _:
             assert_never(measure)
 
@@ -63,13 +64,15 @@ def bucket(value: float) -> int:
     >>> [bucket(value) for value in (-float("inf"), -1.0, 0.0, 2**-33, 2**-32, 1.0, 1e300)]
     [0, 31, 64, 64, 65, 97, 128]
     """
-    magnitude = math.frexp(min(abs(value), 2.0**32))[1] + 32
-    return 64 + min(max(magnitude, 0), 64) * (-1 if value < 0 else 1)
+    magnitude = min(abs(value), 2.0**31)
+    if magnitude < 2.0**-32:
+        return 64
+    return 64 + (math.frexp(magnitude)[1] + 32) * (-1 if value < 0 else 1)
 
 
 def _there(values: Sequence[Any]) -> int:
     """Return how many values are there: neither NULL nor NaN."""
-    return sum(value is not None and not (isinstance(value, float) and math.isnan(value)) for value in values)
+    return sum(1 for value in values if value is not None and not (isinstance(value, float) and math.isnan(value)))
 
 
 def _steps(total: Total, value: float) -> int:

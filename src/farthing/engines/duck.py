@@ -128,23 +128,21 @@ class DuckDBEngine:
         return Found(table.drop_columns(["n"]).rename_columns(list(query.by)), units)
 
     def listed(self, column: str, table: str | None) -> pa.Array:
-        """Return the distinct values of a column of a public table; of a column of ENUMs, what its type declares."""
+        """Return the distinct values of a column of a public table; without a table, the categories of its type."""
         import pyarrow as pa
 
-        relation = self._catalog.own if table is None else self._catalog.joined[table]
-        kind = relation.schema.require(column)
-        native = relation.native[column]
-        if table is None and not native.startswith("ENUM"):
-            raise _no_categories(column)
-        read = reader(column, native)
-        number = f" AND x <= {INFINITY}" if kind in REAL_TYPES else ""
-        rows = f"SELECT DISTINCT {read} AS x FROM {relation.view} AS r"
+        if table is None:
+            self.schema.require(column)
+            declared = self._sources[TABLE].categories.get(column)
+            if declared is None:
+                raise _no_categories(column)
+            return pa.array(declared, pa.string())
+        relation = self._catalog.joined[table]
+        number = f" AND x <= {INFINITY}" if relation.schema.require(column) in REAL_TYPES else ""
+        rows = f"SELECT DISTINCT {reader(column, relation.native[column])} AS x FROM {relation.view} AS r"
         sql = f"SELECT x FROM ({rows}) WHERE x IS NOT NULL{number} ORDER BY x"
-        if table is None:  # the type of a column is no secret; which of its values occur is
-            sql = f"SELECT unnest(enum_range(NULL::{native})) AS x"
         found = self._run(None, Question(sql, {relation.view: {column}}), lambda cursor: cursor.to_arrow_table())
-        array = found.column("x").combine_chunks()
-        return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+        return pa.concat_arrays(found.column("x").chunks) if len(found) else pa.array([], found.schema[0].type)
 
     def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:
         """Return how much units would contribute without any bounds; see `Engine.spread`."""

@@ -33,6 +33,7 @@ class Cells:
         self._query = query
         self._rows = rows
         self._columns: dict[str, str] = {}
+        self._unit = f"t.{rows.number()} AS u" if query.unit.is_row else "t.u"
         self._counts: Text | None = None
         self._parted = query.cuts_parts and not query.joins  # a joined question has chosen before it joined
         if self._parted and query.rows is not None:
@@ -69,7 +70,7 @@ class Cells:
         aggregates = [f"{sql} AS {name}" for sql, name in self._columns.items()]
         if not self._parted:
             rows = self._rows.sql(self._query.rows)
-            return f"SELECT {', '.join(['t.u', *shown, *aggregates])} FROM ({rows}) AS t{joins} GROUP BY ALL"
+            return f"SELECT {', '.join([self._unit, *shown, *aggregates])} FROM ({rows}) AS t{joins} GROUP BY ALL"
         return self._of_part(shown, joins, aggregates, hash_key)
 
     def _of_part(self, shown: list[str], joins: str, aggregates: list[str], hash_key: int) -> str:
@@ -82,7 +83,7 @@ class Cells:
         name = self._rows.show(Text(f"(CASE {placed} END)::INTEGER", Type.INTEGER, level), "p")
         rows = self._rows.sql(None)
         every = (
-            f"SELECT {', '.join(['t.u', f't.{name} AS p', *shown, *aggregates])} FROM ({rows}) AS t{joins} "
+            f"SELECT {', '.join([self._unit, f't.{name} AS p', *shown, *aggregates])} FROM ({rows}) AS t{joins} "
             f"WHERE t.{name} IS NOT NULL GROUP BY ALL"
         )
         marked = f"SELECT *, {home(hash_key)} AS home FROM ({every})"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
@@ -24,6 +24,10 @@ class Source(Protocol):
     @property
     def files(self) -> tuple[str, ...]:
         """The files that may be read: absolute paths, perhaps none."""
+
+    @property
+    def categories(self) -> Mapping[str, tuple[str, ...]]:
+        """The values that the type of a column declares, by column: no facts about rows."""
 
     def scan(self) -> str | None:
         """Return the DuckDB table function that scans the files; None when rows are handed over as Arrow."""
@@ -41,6 +45,11 @@ class Files:
 
     files: tuple[str, ...]
     parquet: bool
+
+    @property
+    def categories(self) -> Mapping[str, tuple[str, ...]]:
+        """None: dictionaries in files list the values that occur."""
+        return {}
 
     def scan(self) -> str:
         """Return the scan of exactly these files.
@@ -66,10 +75,14 @@ class Arrow:
 
     Attributes:
         read: returns the named columns as an Arrow table or stream; None: all columns, no rows.
+        files: none.
+        categories: the values that the type of a column declares, by column. Those of an Arrow dictionary or a pandas
+            category are not declared: they may be the ones that occur.
     """
 
     read: Callable[[tuple[str, ...] | None], Any]
     files: tuple[str, ...] = ()
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def scan(self) -> None:
         """Nothing to scan."""
@@ -201,7 +214,9 @@ def from_polars(frame: Any) -> Arrow:
     def read(columns: tuple[str, ...] | None) -> Any:
         return (lazy.limit(0) if columns is None else lazy.select(list(columns))).collect().to_arrow()
 
-    return Arrow(read)
+    kinds = lazy.collect_schema().items()
+    declared = {name: tuple(kind.categories) for name, kind in kinds if type(kind).__name__ == "Enum"}
+    return Arrow(read, categories=declared)
 
 
 def from_relation(relation: Any) -> Arrow:
@@ -213,4 +228,6 @@ def from_relation(relation: Any) -> Arrow:
         chosen = relation.limit(0) if columns is None else relation.project(", ".join(quoted))
         return pa.RecordBatchReader.from_stream(chosen)
 
-    return Arrow(read)
+    kinds = zip(relation.columns, relation.types, strict=True)
+    declared = {name: tuple(kind.children[0][1]) for name, kind in kinds if kind.id == "enum"}
+    return Arrow(read, categories=declared)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.errors import InvalidBudget, NoiseError
-from farthing.noise.bits import system_bits
+from farthing.noise.bits import BitSource, system_bits
 from farthing.privacy.balls import ball, working
 from farthing.privacy.loss import BoundedRange
 from farthing.privacy.numbers import exact
@@ -24,11 +24,12 @@ from farthing.rounding import down
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from farthing.noise.bits import BitSource
     from farthing.privacy.numbers import Number
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
+
+__all__ = ["BitSource", "Exponential", "choose_runs", "uniform_below"]
 
 MOST_OPTIONS: Final = 1 << 20
 """Options a row: more would stretch the margin of the float64 sums."""

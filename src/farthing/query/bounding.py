@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidBounds
+
+if TYPE_CHECKING:
+    from farthing.privacy.loss import Booked
 
 MOST: Final = 2**31 - 1
 """The largest bound: far beyond what any budget can hide."""
@@ -31,6 +34,20 @@ class Bounds:
     lower: float | None = None
     upper: float | None = None
 
+    @staticmethod
+    def auto(loss: Booked | None = None) -> AutoBounds:
+        """Return bounds that the session finds privately: those with the least cut and noise together.
+
+        What units contribute is measured once for a question, at this loss, and kept; chosen bounds are powers of two.
+
+        Args:
+            loss: what that may cost, in the ledger's currency; None for a hundredth of the budget.
+
+        >>> Bounds.auto()
+        AutoBounds(loss=None)
+        """
+        return AutoBounds(loss)
+
     def __post_init__(self) -> None:
         for name, value in (("max_groups", self.max_groups), ("max_rows", self.max_rows)):
             if value is None:
@@ -44,6 +61,17 @@ class Bounds:
                 )
         if (self.lower, self.upper) != (None, None):
             _check_range(self.lower, self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class AutoBounds:
+    """Bounds that a session chooses privately for each question: see `Bounds.auto`.
+
+    Attributes:
+        loss: what choosing may cost, in the ledger's currency; None for a hundredth of the budget.
+    """
+
+    loss: Booked | None = None
 
 
 def _check_range(lower: object, upper: object) -> None:

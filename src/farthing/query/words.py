@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from farthing.query.aggregates import Count, CountUnits
+
 if TYPE_CHECKING:
     from farthing.query.query import Query
 
@@ -20,7 +22,8 @@ def describe(query: Query) -> str:
 
 def about(query: Query) -> str:
     """Return what the numbers are about: the privacy unit, and the bounds that the truth is taken after."""
-    part = "" if query.part is None else f"; only the part of the data where {query.part}"
+    part = _clamped(query)
+    part += "" if query.part is None else f"; only the part of the data where {query.part}"
     if query.unit.is_row:
         return f"privacy unit: one row, added or removed{part}"
     if query.part is not None:
@@ -38,6 +41,16 @@ def about(query: Query) -> str:
         f"privacy unit: one {query.unit.column}, with all its rows; the numbers are of the bounded data: each "
         f"{query.unit.column} counts {bound}{part}; what the bounds cut is not in the intervals"
     )
+
+
+def _clamped(query: Query) -> str:
+    """Return which values are clamped, and how."""
+    found = dict.fromkeys(
+        f"{aggregate.value} clamped into [{aggregate.lower:g}, {aggregate.upper:g}]"
+        for aggregate in (output.aggregate for output in query.outputs)
+        if not isinstance(aggregate, Count | CountUnits)
+    )
+    return f"; {', '.join(found)}" if found else ""
 
 
 def _many(count: int, thing: str) -> str:

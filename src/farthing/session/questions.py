@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
+from farthing.query import AutoBounds, Bounds
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
-from farthing.session import finding, several
+from farthing.session import finding, several, spreading
 from farthing.session.request import Request
 
 if TYPE_CHECKING:
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.privacy.budget import Budget
     from farthing.privacy.loss import Booked, Loss
-    from farthing.query import Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.context import Context
     from farthing.session.reading import Question, Reader
     from farthing.session.refine import Progress
+    from farthing.session.spreading import Cut
     from farthing.sql.asked import Options
 
 
@@ -72,12 +73,15 @@ class Where(TypedDict, total=False):
     keys: Any
     where: Any
     name: str
-    bounds: Bounds | None
+    bounds: Bounds | AutoBounds | None
 
 
 class Asking(Where, How, total=False):
     """All options of a question: see `Where` and `How`."""
 
+
+_FOR_NOW = Bounds(max_groups=1, max_rows=1, lower=0, upper=1)
+"""Bounds under which a question is read before its own are known."""
 
 _WHERE = ("keys", "where", "name", "bounds")
 By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
@@ -111,7 +115,7 @@ class Questions(Protocol):
         True
         """
         aggregate = Count() if value is None else Count(self._reader.scalar(value))
-        return self._ask(aggregate, "count", by, asking)
+        return self._ask(lambda _: aggregate, "count", by, asking)
 
     def count_distinct(self, by: By = None, **asking: Unpack[Asking]) -> Answer:
         """Count privacy units: COUNT(DISTINCT unit). Where each row is a unit this counts rows.
@@ -125,7 +129,7 @@ class Questions(Protocol):
         >>> s.count_distinct(absolute=50).met
         True
         """
-        return self._ask(CountUnits(), "count", by, asking)
+        return self._ask(lambda _: CountUnits(), "count", by, asking)
 
     def sum(
         self,
@@ -151,8 +155,8 @@ class Questions(Protocol):
         >>> s.sum("fare", lower=0, upper=50, absolute=2_000).met
         True
         """
-        scalar, low, high = self._clamped(value, lower, upper, asking)
-        return self._ask(Sum(scalar, low, high), "sum", by, asking)
+        reader, scalar = self._reader, self._reader.value(value)
+        return self._ask(lambda bounds: Sum(scalar, *reader.range(lower, upper, bounds)), "sum", by, asking)
 
     def mean(
         self,
@@ -171,8 +175,8 @@ class Questions(Protocol):
         >>> s.mean("fare", lower=0, upper=50, absolute=2).met
         True
         """
-        scalar, low, high = self._clamped(value, lower, upper, asking)
-        return self._ask(Mean(scalar, low, high), "mean", by, asking)
+        reader, scalar = self._reader, self._reader.value(value)
+        return self._ask(lambda bounds: Mean(scalar, *reader.range(lower, upper, bounds)), "mean", by, asking)
 
     def variance(
         self,
@@ -202,8 +206,13 @@ class Questions(Protocol):
         >>> s.variance("fare", lower=0, upper=20, root=True, absolute=2).met
         True
         """
-        scalar, low, high = self._clamped(value, lower, upper, asking)
-        return self._ask(Variance(scalar, low, high, sample, root), "stddev" if root else "variance", by, asking)
+        reader, scalar = self._reader, self._reader.value(value)
+
+        def made(bounds: Bounds | None) -> Variance:
+            """Return the aggregate under given bounds."""
+            return Variance(scalar, *reader.range(lower, upper, bounds), sample, root)
+
+        return self._ask(made, "stddev" if root else "variance", by, asking)
 
     def quantile(
         self,
@@ -225,8 +234,10 @@ class Questions(Protocol):
         >>> s.quantile("age", 0.5, lower=0, upper=120, rank=0.05).met
         True
         """
-        scalar, low, high = self._clamped(value, lower, upper, asking)
-        return self._ask(Quantile(scalar, q, low, high), "quantile", by, asking)
+        reader, scalar = self._reader, self._reader.value(value)
+        return self._ask(
+            lambda bounds: Quantile(scalar, q, *reader.range(lower, upper, bounds)), "quantile", by, asking
+        )
 
     def histogram(self, value: Any, edges: Sequence[float], *, by: By = None, **asking: Unpack[Asking]) -> Answer:
         """Count rows in the bins [edge, next edge), the last one closed; of every group if `by` is given.
@@ -243,8 +254,13 @@ class Questions(Protocol):
         >>> s.histogram("age", [0, 18, 65, 120], absolute=50).to_arrow().column_names[:3]
         ['age_from', 'age_to', 'count']
         """
-        question = self._reader.histogram(value, edges, by=by, **_about(asking))
-        return self._answered(question, Request.of(**_how(asking)))
+        request, about = Request.of(**_how(asking)), _about(asking)
+
+        def read(bounds: Bounds | None) -> Question:
+            """Return the question under given bounds."""
+            return self._reader.histogram(value, edges, by=by, **(about | {"bounds": bounds}))
+
+        return self._answered(self._bounded(read, asking.get("bounds"), request), request)
 
     def sql(self, text: str, *, keys: Any = None, bounds: Bounds | None = None, **how: Unpack[How]) -> Any:
         """Answer one SELECT of aggregates over the protected table; see the SQL reference for what is in.
@@ -267,10 +283,8 @@ class Questions(Protocol):
         >>> s.sql("SELECT COUNT(*) AS n FROM data", absolute=40).name
         'n'
         """
-        question = self._reader.sql(text, keys, bounds)
-        assert question.asked is not None  # noqa: S101  # it was read from SQL
-        request = Request.of(**said(question.asked.options, self._context.budget, how))
-        if question.asked.explain:
+        question, request = self._read(text, keys, bounds, how)
+        if question.asked is not None and question.asked.explain:
             return self._planned(question, request)
         return self._answered(question, request)
 
@@ -283,23 +297,72 @@ class Questions(Protocol):
         >>> s.plan("SELECT COUNT(*) FROM data", absolute=100).worst_price
         Gdp(mu=0.0195996)
         """
-        how = _how(asking)
         if text is None:
             question = self._reader.call(Count(), "count", by=by, **_about(asking))
-        else:
-            question = self._reader.sql(text, asking.get("keys"), asking.get("bounds"))
-            assert question.asked is not None  # noqa: S101  # it was read from SQL
-            how = said(question.asked.options, self._context.budget, how)
-        return self._planned(question, Request.of(**how))
+            return self._planned(question, Request.of(**_how(asking)))
+        return self._planned(*self._read(text, asking.get("keys"), asking.get("bounds"), _how(asking)))
 
-    def _clamped(self, value: Any, lower: float | None, upper: float | None, asking: Any) -> tuple[Any, float, float]:
-        """Return a value and its clamps."""
-        return self._reader.value(value), *self._reader.range(lower, upper, asking.get("bounds"))
+    def bounds_report(
+        self,
+        value: Any = None,
+        *,
+        loss: Booked | None = None,
+        confidence: float = 0.95,
+        by: By = None,
+        keys: Any = None,
+        where: Any = None,
+        bounds: Bounds | None = None,
+    ) -> Cut:
+        """Estimate privately what the contribution bounds of a question cut: shares of units, rows and value.
 
-    def _ask(self, aggregate: Aggregate, name: str, by: By, asking: Any) -> Answer:
-        """Answer one aggregate."""
-        question = self._reader.call(aggregate, name, by=by, **_about(asking))
-        return self._answered(question, Request.of(**_how(asking)))
+        Answers speak of the bounded data; what bounds cut is in no interval. The estimate is measured once and kept:
+        reports on other bounds of the same question are free, and so are warnings in its answers.
+
+        Args:
+            value: a numeric column or expression whose clamps are asked about too, or None.
+            loss: what it may cost, in the ledger's currency; None for a hundredth of the budget.
+            confidence: the chance that each share's interval holds.
+            by: the groups of the question.
+            keys: their public keys.
+            where: its predicate.
+            bounds: the bounds that are reported on; by default the session's.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> visits = pa.table({"who": [n // 8 for n in range(8000)]})
+        >>> s = farthing.Session(visits, unit="who", budget=farthing.Budget(mu=1), bounds=farthing.Bounds(max_rows=4))
+        >>> cut = s.bounds_report(loss=farthing.Gdp(0.2))
+        >>> bool(0.3 < cut.report.rows.upper)
+        True
+        """
+        scalar = None if value is None else self._reader.value(value)
+        question = self._reader.call(Count(scalar), "count", by=by, keys=keys, where=where, bounds=bounds)
+        return spreading.cut(self._context, question.query, scalar, loss=loss, confidence=confidence)
+
+    def _read(self, text: str, keys: Any, bounds: Any, how: Mapping[str, Any]) -> tuple[Question, Request]:
+        """Return the question of a SQL text and what is wanted of it."""
+        options = self._reader.sql(text, keys, _FOR_NOW).asked
+        assert options is not None  # noqa: S101  # it was read from SQL
+        request = Request.of(**said(options.options, self._context.budget, how))
+        return self._bounded(lambda found: self._reader.sql(text, keys, found), bounds, request), request
+
+    def _ask(self, made: Callable[[Bounds | None], Aggregate], name: str, by: By, asking: Any) -> Answer:
+        """Answer one aggregate, which may depend on the bounds."""
+        request, about = Request.of(**_how(asking)), _about(asking)
+
+        def read(bounds: Bounds | None) -> Question:
+            """Return the question under given bounds."""
+            return self._reader.call(made(bounds), name, by=by, **(about | {"bounds": bounds}))
+
+        return self._answered(self._bounded(read, asking.get("bounds"), request), request)
+
+    def _bounded(self, read: Callable[[Bounds | None], Question], bounds: Any, request: Request) -> Question:
+        """Return a question under the bounds that were given, or that are chosen privately for it."""
+        given = self._reader.bounds if bounds is None else bounds
+        if not isinstance(given, AutoBounds):
+            return read(bounds)
+        tried = read(_FOR_NOW)
+        return read(spreading.chosen(self._context, tried, request, given.loss))
 
     def _planned(self, question: Question, request: Request) -> Plan:
         """Return the plan of a question."""

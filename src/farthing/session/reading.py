@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engines.engine import scope
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
-from farthing.query import Bounds, Keys, Query
+from farthing.query import AutoBounds, Bounds, Keys, Query
 from farthing.query.aggregates import Count, Output
 from farthing.query.expressions import And as Both
 from farthing.query.expressions import Call, Case, Cast, Column, Compare, Literal, Operator, type_of
@@ -65,7 +65,7 @@ class Reader:
 
     engine: Engine
     unit: PrivacyUnit
-    bounds: Bounds
+    bounds: Bounds | AutoBounds
     part: Part | None = None
 
     def sql(self, text: object, keys: Any, bounds: Bounds | None) -> Question:
@@ -179,7 +179,7 @@ class Reader:
     def _bounds(self, bounds: object) -> Bounds:
         """Return the bounds of a question."""
         if bounds is None:
-            return self.bounds
+            bounds = self.bounds
         if not isinstance(bounds, Bounds):
             raise InvalidBounds(
                 "bounds are no Bounds",

@@ -15,6 +15,7 @@ import numpy as np
 
 from farthing.planning.several import together
 from farthing.query.aggregates import Quantile
+from farthing.session import spreading
 from farthing.session.answers import answer
 from farthing.session.ask import ask_one, plan_one, too_dear
 from farthing.session.method import Outcome
@@ -59,6 +60,8 @@ def ask(context: Context, query: Query, request: Request) -> Answer:
     done = [ask_one(context, part, request.about(part), len(asked)) for part in asked]
     made, outcome = done[0] if len(done) == 1 else _beside(context, query, request, asked, done)
     again = request.without_progress()
+    warned = spreading.warning(context, query, request)
+    made = made.told(f"note: {warned}") if warned else made
     return answer(
         context, query, request, made, outcome, refine=lambda **changes: ask(context, query, again.changed(**changes))
     )

@@ -40,6 +40,7 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  # one return a c
 def walk(*nodes: Node) -> Iterator[tuple[Node, int]]:
     """Yield every node of some trees with its depth, the roots at 1; without recursion, so at any depth.
 
+    >>> from farthing.query.expressions import Function
     >>> [(str(node), depth) for node, depth in walk(Call(Function.ADD, (Column("x"), Literal(1))))]
     [('(x + 1)', 1), ('x', 2), ('1', 2)]
     """
@@ -53,6 +54,7 @@ def walk(*nodes: Node) -> Iterator[tuple[Node, int]]:
 def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
     """Return a tree with every node changed, from the leaves up; BETWEEN becomes its two comparisons.
 
+    >>> from farthing.query.expressions import Operator
     >>> tree = Compare(Column("x"), Operator.EQ, Literal(1))
     >>> str(rewrite(tree, lambda node: Column("y") if isinstance(node, Column) else node))
     'y = 1'

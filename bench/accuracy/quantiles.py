@@ -1,0 +1,97 @@
+"""What a quantile costs by noisy bisection and by one private choice, and how often the bisection misses.
+
+Beside both: someone who knows n and the quantile's place already and only tests it once, at the same slack and
+confidence (a bound that no bisection reaches). Smooth, skewed and lumpy data, several quantiles and rank targets.
+
+    python bench/accuracy/quantiles.py [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtri
+
+from farthing.accuracy.picked import compare
+from farthing.accuracy.quantiles import Asked, Descent, NoisyRanks, Ranks
+from farthing.accuracy.ranks import WHOLE
+from farthing.mechanisms.gaussian import GRAIN
+from farthing.noise.bits import seeded
+from farthing.privacy.loss import Gdp, Pure, Zcdp
+
+LEAVES_LOG2 = 16
+LEAVES = 1 << LEAVES_LOG2
+BETA = 0.05
+TARGETS = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02), (0.99, 0.005), (0.0, 0.02))
+
+
+def leaves(kind, groups, rows, rng):
+    """Return int64[groups, rows], the leaf of each row."""
+    if kind == "even":
+        drawn = rng.random((groups, rows)) * LEAVES
+    elif kind == "skewed":
+        drawn = rng.lognormal(5.0, 1.5, (groups, rows))
+    else:
+        drawn = rng.choice([80, 1600, 1616, 20_000, 40_000], (groups, rows), p=[0.3, 0.19, 0.02, 0.4, 0.09])
+    return np.minimum(drawn, LEAVES - 1).astype(np.int64)
+
+
+def ranks_of(leaf):
+    """Return the histogram of all groups."""
+    groups = len(leaf)
+    key, count = np.unique((np.arange(groups)[:, None] << LEAVES_LOG2) + leaf, return_counts=True)
+    return Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
+
+
+def measured(kind, q, rank, groups, rows):
+    """Return one record: cost against the single test, misses, how the bisection ended, and the other road."""
+    leaf = leaves(kind, groups, rows, np.random.default_rng(7))
+    asked = Asked(q, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank)
+    descent = Descent(asked, BETA, 1 << 61)
+    noisy = NoisyRanks(ranks_of(leaf), asked, seeded(7))
+    state = descent.run(noisy.measure, noisy.measure_count, groups=groups)
+    truth = np.sort(leaf, axis=1)[:, max(int(np.ceil(asked.steps / WHOLE * rows - 1e-9)), 1) - 1]
+    half = asked.slack * rows / 2
+    one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
+    found = {kind.__name__: compare(descent, kind, rows=rows) for kind in (Gdp, Zcdp, Pure)}
+    return {
+        "data": kind, "q": q, "rank": rank, "rows": rows,
+        "mu": float(np.sqrt(state.paid.mean() * float(GRAIN))),
+        "paid_over_one_test": float(state.paid.mean() / one_test),
+        "typical_over_paid": float(descent.typical(rows) / state.paid.mean()),
+        "interval_misses": float(((state.lower > truth) | (state.upper < truth + 1)).mean()),
+        "met": float(state.met.mean()),
+        "cheaper": {name: each.cheaper for name, each in found.items()},
+        "choice_over_descent_gdp": float(found["Gdp"].exponential.amount / found["Gdp"].descent.amount),
+        "choice_over_descent_zcdp": float(found["Zcdp"].exponential.amount / found["Zcdp"].descent.amount),
+        "epsilon_of_choice": found["Pure"].exponential.value,
+    }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    groups, rows = (100, 2_000) if given.quick else (400, 10_000)
+    records = []
+    for kind in ("even", "skewed", "lumpy"):
+        for q, rank in TARGETS:
+            each = measured(kind, q, rank, groups, rows)
+            records.append(each)
+            print(
+                f"{kind:7} q={q:<5g} rank={rank:<6g} mu={each['mu']:.4f}  "
+                f"{each['paid_over_one_test']:5.1f} x one test  "
+                f"misses {each['interval_misses']:.3f} (beta {BETA})  choice/descent: "
+                f"GDP {each['choice_over_descent_gdp']:.2f}, zCDP {each['choice_over_descent_zcdp']:.2f}; "
+                f"epsilon {each['epsilon_of_choice']:.4f} if pure"
+            )
+    if given.json:
+        given.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Every aggregate beside its exact bounded SQL in the same DuckDB, in one process, as ratios.
+
+    python bench/speed/queries.py                # 10,000,000 rows
+    python bench/speed/queries.py --at 1e8       # 100,000,000 rows (about 1 GB of disk)
+    python bench/speed/queries.py --peers        # OpenDP's Polars context and Tumult Analytics, where installed
+    python bench/speed/queries.py --json out.json
+
+The exact SQL bounds contributions as ours does: with the rider as unit, at most 5 zones a rider and 20 rows in each. It
+is what an analyst would write, without noise. Both sides run alternately; ratios are medians of pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from data import ZONES, rides
+
+LOWER, UPPER = 0, 100
+CLAMPED = f"least(greatest(fare, {LOWER}), {UPPER})"
+EXACT = {  # of a row x, and of a cell: columns of the cell, and what is added of it
+    "count": ("count(*)", "count(*) n", "least(n, 20)"),
+    "count value": ("count(fare)", "count(fare) n", "least(n, 20)"),
+    "units": ("count(*)", "1 AS n", "n"),
+    "sum": (f"sum({CLAMPED})", f"count(fare) n, sum({CLAMPED}) s", "s * least(1, 20 / n)"),
+    "mean": (
+        f"count(fare), sum({CLAMPED})",
+        f"count(fare) n, sum({CLAMPED}) s",
+        "least(n, 20)), sum(s * least(1, 20 / n)",
+    ),
+    "variance": (
+        f"count(fare), sum({CLAMPED}), sum({CLAMPED} * {CLAMPED})",
+        f"count(fare) n, sum({CLAMPED}) s, sum({CLAMPED} * {CLAMPED}) q",
+        "least(n, 20)), sum(s * least(1, 20 / n)), sum(q * least(1, 20 / n)",
+    ),
+    "five": (
+        f"count(*), count(*), sum({CLAMPED}), count(fare), sum({CLAMPED} * {CLAMPED})",
+        f"count(*) c, count(fare) n, sum({CLAMPED}) s, sum({CLAMPED} * {CLAMPED}) q",
+        "least(c, 20)), sum(1), sum(s * least(1, 20 / n)), sum(least(n, 20)), sum(q * least(1, 20 / n)",
+    ),
+}
+CELLS = (
+    "SELECT zone, sum({cut}) FROM (SELECT rider, zone, {cell} FROM read_parquet('{path}') GROUP BY rider, zone "
+    "QUALIFY row_number() OVER (PARTITION BY rider ORDER BY hash(rider, zone), zone) <= 5) GROUP BY zone"
+)
+MEDIAN = {
+    "row": "SELECT zone, quantile_cont(" + CLAMPED + ", 0.5) FROM read_parquet('{path}') GROUP BY zone",
+    "rider": "SELECT zone, quantile_cont(" + CLAMPED + ", 0.5) FROM (SELECT zone, fare FROM read_parquet('{path}') "
+    "QUALIFY row_number() OVER (PARTITION BY rider, zone ORDER BY hash(fare)) <= 20 "
+    "AND dense_rank() OVER (PARTITION BY rider ORDER BY hash(rider, zone), zone) <= 5) GROUP BY zone",
+}
+
+
+def outputs():
+    """Return the aggregates of every question."""
+    from farthing.query.aggregates import Count, CountUnits, Mean, Output, Sum, Variance
+    from farthing.query.expressions import Column
+
+    fare = Column("fare")
+    each = {
+        "count": Count(),
+        "count value": Count(fare),
+        "units": CountUnits(),
+        "sum": Sum(fare, LOWER, UPPER),
+        "mean": Mean(fare, LOWER, UPPER),
+        "variance": Variance(fare, LOWER, UPPER),
+    }
+    named = {name: (Output("o", aggregate),) for name, aggregate in each.items()}
+    five = ("count", "units", "sum", "mean", "variance")
+    return named | {"five": tuple(Output(f"o{place}", each[name]) for place, name in enumerate(five))}
+
+
+def question(engine, unit, listed):
+    """Return the question of some aggregates by zone."""
+    from farthing.privacy.unit import PrivacyUnit
+    from farthing.query import Bounds, Keys, Query
+
+    keys = Keys.of(("zone",), {"zone": list(range(ZONES))}, engine.schema)
+    bounds = Bounds(5, 20) if unit else Bounds()
+    return Query(engine.name, ("zone",), keys, None, listed, PrivacyUnit(unit), bounds)
+
+
+def timed(work):
+    """Return the seconds that a call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def interleaved(exact, ours, repeats):
+    """Time two calls one after the other, several times; return their medians and the median of the ratios."""
+    exact(), ours()
+    pairs = [(timed(exact), timed(ours)) for _ in range(repeats)]
+    base, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return {"exact_s": base, "farthing_s": mine, "ratio": statistics.median(b / a for a, b in pairs)}
+
+
+def aggregates(path, repeats, limit):
+    """Every aggregate by 265 zones, each row a unit and the rider a unit."""
+    import duckdb
+
+    from farthing.engines import open_table
+    from farthing.query.aggregates import Output, Quantile
+    from farthing.query.expressions import Column
+
+    connection, engine, results = duckdb.connect(), open_table(path, name="rides"), {}
+
+    def run(sql):
+        return lambda: connection.execute(sql).fetchall()
+
+    for unit in (None, "rider"):
+        label = unit or "row"
+        for name, listed in outputs().items():
+            row, cell, cut = EXACT[name]
+            spelled = f"SELECT zone, {row} FROM read_parquet('{path}') GROUP BY zone"
+            exact = CELLS.format(path=path, cell=cell, cut=cut) if unit else spelled
+            query = question(engine, unit, listed)
+            measured = interleaved(run(exact), lambda query=query: engine.measure(query, 7), repeats)
+            results[f"{name}, {label} unit"] = measured | {"limit": limit}
+            show(f"{name}, {label} unit", results[f"{name}, {label} unit"])
+        median = Quantile(Column("fare"), 0.5, LOWER, UPPER)
+        query = question(engine, unit, (Output("o", median),))
+        results[f"median, {label} unit"] = interleaved(
+            run(MEDIAN[label].format(path=path)), lambda query=query: engine.histogram(query, median, 7), repeats
+        ) | {"limit": limit}
+        show(f"median, {label} unit", results[f"median, {label} unit"])
+    return results
+
+
+def show(name, row):
+    """Print one line of the table."""
+    shown = f"{row['exact_s']:>9.3f} {row['farthing_s']:>9.3f} {row['ratio']:>7.2f} {row['limit']:>6}"
+    print(f"{name:<26} {shown}", flush=True)
+
+
+def planning(path, repeats=30):
+    """Parse, plan and price, in a session that has seen a question before."""
+    import tempfile
+
+    import farthing
+
+    with tempfile.TemporaryDirectory() as folder:
+        session = farthing.Session(
+            path, budget=farthing.Budget(epsilon=5, delta=1e-6), ledger=Path(folder) / "bench.ledger", name="rides"
+        )
+
+        def once():
+            session.plan(
+                by="zone", keys={"zone": range(ZONES)}, where="fare > 2 AND place < 5", relative=0.1, absolute=50
+            )
+
+        once()
+        return {"plan_ms": 1000 * statistics.median(timed(once) for _ in range(repeats)), "limit_ms": 30}
+
+
+def opendp_peer(path, repeats):
+    """OpenDP's Polars context: a noisy count by zone, with the same bounds and public keys."""
+    if importlib.util.find_spec("opendp") is None or importlib.util.find_spec("polars") is None:
+        return {"skipped": "opendp and polars are not both installed"}
+    import opendp.prelude as dp
+    import polars as pl
+
+    dp.enable_features("contrib")
+
+    def ours():
+        context = dp.Context.compositor(
+            data=pl.scan_parquet(path),
+            privacy_unit=dp.unit_of(contributions=100, identifier="rider"),
+            privacy_loss=dp.loss_of(rho=0.5),
+            split_evenly_over=1,
+            margins=[dp.polars.Margin(max_length=200_000_000), dp.polars.Margin(by=["zone"], invariant="keys")],
+        )
+        context.query().group_by("zone").agg(dp.len()).release().collect()
+
+    try:
+        ours()
+    except Exception as error:  # noqa: BLE001  a peer that cannot run is reported, never an error of ours
+        return {"skipped": f"{type(error).__name__}: {error}"[:160]}
+    return {"peer_s": statistics.median(timed(ours) for _ in range(repeats))}
+
+
+def tumult_peer(path, repeats):
+    """Tumult Analytics: a noisy count by zone, at most 5 zones a rider and 20 rows in each."""
+    if importlib.util.find_spec("tmlt") is None:
+        return {"skipped": "tmlt.analytics is not installed"}
+    from pyspark.sql import SparkSession
+    from tmlt import analytics as tumult
+
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    frame = spark.read.parquet(str(path))
+    keys = tumult.KeySet.from_dict({"zone": list(range(ZONES))})
+
+    def ours():
+        session = tumult.Session.from_dataframe(
+            privacy_budget=tumult.RhoZCDPBudget(0.5),
+            source_id="rides",
+            dataframe=frame,
+            protected_change=tumult.AddRowsWithID("rider"),
+        )
+        bounded = tumult.QueryBuilder("rides").enforce(tumult.MaxGroupsPerID("zone", 5))
+        bounded = bounded.enforce(tumult.MaxRowsPerGroupPerID("zone", 20))
+        session.evaluate(bounded.groupby(keys).count(), tumult.RhoZCDPBudget(0.5)).collect()
+
+    ours()
+    return {"peer_s": statistics.median(timed(ours) for _ in range(repeats))}
+
+
+def main() -> None:
+    """Run, print, and write JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at", type=float, default=1e7, help="rows: 1e7 or 1e8")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--data", type=Path, default=None, help="folder for the generated tables")
+    parser.add_argument("--peers", action="store_true", help="also OpenDP and Tumult, where installed")
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args()
+    path = rides(int(options.at), options.data)
+    print(f"{'':<26} {'exact s':>9} {'ours s':>9} {'ratio':>7} {'limit':>6}")
+    results = aggregates(path, options.repeats, 1.15 if options.at > 5e7 else 1.5)
+    results["plan"] = planning(path)
+    if options.peers:
+        results["OpenDP"] = opendp_peer(path, options.repeats)
+        results["Tumult"] = tumult_peer(path, options.repeats)
+    for name in ("plan", "OpenDP", "Tumult"):
+        if name in results:
+            print(name, json.dumps(results[name]))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""What the bounds of a question cut, estimated privately, and bounds chosen from that: booked like any answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.accuracy.contributions import NoisySpread, auto_bounds, report, warns
+from farthing.accuracy.stopping import two_sided
+from farthing.errors import BudgetExceeded, InvalidBounds, InvalidTarget
+from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianRefinement, Measured
+from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
+from farthing.privacy.words import said
+from farthing.query import Bounds
+from farthing.session import free
+from farthing.session.ask import frame_of
+from farthing.session.records import read_blob, write_blob
+
+if TYPE_CHECKING:
+    from farthing.accuracy.contributions import Chosen, Report
+    from farthing.query import Query
+    from farthing.query.expressions import Scalar
+    from farthing.session.context import Context
+    from farthing.session.reading import Question
+    from farthing.session.request import Request
+
+_FORMAT = b"farthing-spread-1"
+_PLACES = ("groups", "rows", "least", "greatest")
+
+DEFAULT_SHARE: Final = 100
+"""A spread may cost one part in so many of the budget unless it is told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What bounds cut: an estimate that was paid for once, and is read again for nothing.
+
+    Attributes:
+        report: the shares of units, rows and value that are cut, with intervals; `str()` says it in words.
+        paid: the loss of this ask; zero when asking again.
+    """
+
+    report: Report
+    paid: Booked
+
+    def __str__(self) -> str:
+        return f"{self.report}\npaid {self.paid!r}"
+
+
+def cut(context: Context, query: Query, value: Scalar | None, *, loss: Booked | None, confidence: float) -> Cut:
+    """Return what the bounds of a question cut."""
+    spread, paid = _spread(context, query, value, loss)
+    bounds = query.bounds
+    shares = report(
+        spread,
+        max_groups=query.max_groups,
+        max_rows=query.max_rows,
+        lower=None if value is None else bounds.lower,
+        upper=None if value is None else bounds.upper,
+        confidence=confidence,
+    )
+    return Cut(shares, paid)
+
+
+def chosen(context: Context, question: Question, request: Request, loss: Booked | None) -> Bounds:
+    """Return the bounds with the least total error for what is asked, cut and noise together."""
+    query = question.query
+    if question.private:
+        raise InvalidBounds(
+            "bounds cannot be chosen for groups that are not known yet",
+            rule="Bounds.auto needs the keys",
+            got='keys="private"',
+            next_step="list the keys, or pass bounds=Bounds(max_groups=, max_rows=)",
+        )
+    value = getattr(query.aggregate, "value", None)
+    spread, _ = _spread(context, query, value, loss)
+    cap = frame_of(context, query, request, 1).cap or context.loss(context.ledger.remaining)
+    mu = math.sqrt(float(cap.amount) * (1 if cap.parameter == "mu" else 2))
+    target = request.target(query.outputs[0].name)
+    least = 0.0 if target is None else target.absolute
+    z = two_sided(request.beta(query.groups))
+
+    def noise(bounds: Chosen) -> float:
+        """Return the half-width that the whole cap buys, or the one that is asked for where that is wider."""
+        most = 1.0 if bounds.lower is None or bounds.upper is None else max(abs(bounds.lower), abs(bounds.upper))
+        groups = min(bounds.max_groups, query.groups)
+        return max(z * math.sqrt(groups) * bounds.max_rows * most / mu, least)
+
+    best = auto_bounds(spread, noise, groups=query.groups, of_values=value is not None)
+    return Bounds(max_groups=best.max_groups, max_rows=best.max_rows, lower=best.lower, upper=best.upper)
+
+
+def warning(context: Context, query: Query, request: Request) -> str:
+    """Return a warning where a spread that was released says that the bounds cut more than is asked for, or ""."""
+    if query.unit.is_row:
+        return ""
+    value = getattr(query.aggregate, "value", None)
+    stored = context.ledger.load(_identity(context, query, value))
+    target = request.target(query.outputs[0].name)
+    if stored is None or target is None:
+        return ""
+    shares = report(
+        _read(stored.blob),
+        max_groups=query.max_groups,
+        max_rows=query.max_rows,
+        lower=getattr(query.aggregate, "lower", None),
+        upper=getattr(query.aggregate, "upper", None),
+    )
+    return warns(shares, target, groups=query.groups)
+
+
+def _identity(context: Context, query: Query, value: Scalar | None) -> str:
+    """Return the identity of a spread in the ledger: the bounds are no part of it."""
+    plain = replace(query, bounds=Bounds(max_groups=1, max_rows=1)).arranged()
+    keys = "" if plain.keys is None else plain.keys.fingerprint
+    about = json.dumps([plain.family(), keys, "" if value is None else value.canonical()])
+    return free.identity(context.data_set, "spread", about)
+
+
+def _spread(context: Context, query: Query, value: Scalar | None, loss: Booked | None) -> tuple[NoisySpread, Booked]:
+    """Return a noisy spread and what it cost now: a stored one if it is as fine as what is asked.
+
+    Guarantee: mu-GDP for mu^2 = 4/sigma^2, booked before anything is drawn.
+    Proof: [DongRS22, Cor. 3.3]; one unit moves one place of each of four histograms by one.
+    Assumes: an engine that keeps the contract of `engines.Engine.spread`.
+    Rounds: the price up to whole farthings.
+    """
+    currency = context.budget.currency
+    price = context.budget.currency.of_amount(context.budget.total.amount / DEFAULT_SHARE) if loss is None else loss
+    if type(price) is not currency or currency is Pure or not price:
+        raise InvalidTarget(
+            "a spread is paid in the ledger's currency, which must have a delta",
+            rule="loss=Gdp(mu) or Zcdp(rho), as the ledger is kept",
+            got=repr(loss),
+            next_step="loss=farthing.Gdp(0.02); open the ledger with Budget(epsilon=, delta=1e-6)",
+        )
+    question = _identity(context, query, value)
+    stored = context.ledger.load(question)
+    coin = Coin(Gdp if currency is Gdp else Zcdp, 1, 1)
+    grains = coin.grains(price) // len(_PLACES)
+    if stored is not None:
+        spread = _read(stored.blob)
+        if spread.sigma <= (grains * float(GRAIN)) ** -0.5 * (1 + 1e-9):
+            return spread, context.loss(0)
+    spread = _measured(context, query, value, question, grains)
+    return spread, context.loss(coin.loss(grains * len(_PLACES)).farthings)
+
+
+def _measured(context: Context, query: Query, value: Scalar | None, question: str, grains: int) -> NoisySpread:
+    """Charge a spread, measure it, and keep it."""
+    price = Coin(Gdp if context.budget.currency is Gdp else Zcdp, 1, 1).loss(grains * len(_PLACES))
+    context.engine.check()
+    try:
+        receipt = context.ledger.reserve(
+            increase=price.farthings,
+            fresh=price.farthings,
+            question=question,
+            version=0,
+            label=f"how much units contribute to {query.table}",
+        )
+    except BudgetExceeded:
+        left = context.loss(context.ledger.remaining)
+        raise BudgetExceeded(
+            "the report does not fit in the budget",
+            needed=price,
+            left=left,
+            rule="price <= what is left; nothing was charged",
+            got=f"needs {said(price, context.budget.report_delta)}, left {said(left, context.budget.report_delta)}",
+            next_step="pass a smaller loss=",
+        ) from None
+    try:
+        truth = context.engine.spread(query, value, context.ledger.hash_key)
+        noisy = {name: _noisy(getattr(truth, name), grains) for name in _PLACES}
+        spread = NoisySpread(**noisy, sigma=float((grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40))
+        blob = write_blob(_padded(noisy), {_FORMAT: json.dumps({"sigma": spread.sigma}).encode()})
+        context.ledger.settle(receipt, price.farthings, lambda _: blob)
+    except BaseException:
+        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
+        raise
+    return spread
+
+
+def _noisy(truth: Any, grains: int) -> Any:
+    """Return a histogram with noise on every place."""
+    places = len(truth)
+    return GaussianRefinement(truth).measure(Measured.nothing(places), np.full(places, grains, np.int64)).values
+
+
+def _padded(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return columns of one length: NaN beyond a histogram's end."""
+    longest = max(map(len, columns.values()))
+    padding = {name: np.full(longest - len(column), np.nan) for name, column in columns.items()}
+    return {name: np.concatenate([column, padding[name]]) for name, column in columns.items()}
+
+
+def _read(blob: bytes) -> NoisySpread:
+    """Return a spread that was stored."""
+    columns, facts = read_blob(blob, _FORMAT)
+    return NoisySpread(**{name: columns[name][~np.isnan(columns[name])] for name in _PLACES}, sigma=facts["sigma"])

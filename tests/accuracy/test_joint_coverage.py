@@ -1,0 +1,98 @@
+"""Joint answers cover the truth at the stated confidence, whatever was looked at on the way."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from accuracy.lanes import DEVIATION, FIVE, MEAN, SAMPLE, SUM, VARIANCE, joint, lanes, misses, source, start
+from accuracy.runs import surely_above
+from levels import ALPHA
+
+SHAPES = ((60.0, 800.0), (50.0, 2500.0), (99.0, 1e-3), (52.0, 30.0), (5.0, 100.0))
+SIZES = (0.0, 3.0, 100.0, 1e4, 1e6)
+
+
+def missed(question, shape, size, runs, *, seed, smaller=1.0):
+    """Return the most misses among the outputs of `runs` groups that are alike."""
+    truth = np.repeat(lanes(size, *shape)[:, None], runs, axis=1)
+    state = question.run(start(question, runs), source(truth, np.random.default_rng(seed), smaller=smaller))
+    return int(misses(question, state, truth).max())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("relative", [0.05, 0.3])
+def test_every_size_and_shape_is_covered(relative):
+    """No output of any (size, shape) misses more than beta, by exact binomial bounds."""
+    question = joint(FIVE, relative, cap=2**54)
+    cells = [(shape, size) for shape in SHAPES for size in SIZES]
+    refuted = [
+        cell
+        for number, cell in enumerate(cells)
+        if surely_above(missed(question, *cell, 2_000, seed=number), 2_000, 0.05, ALPHA / len(cells) / len(FIVE))
+    ]
+
+    assert [] == refuted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("statistic", [MEAN, VARIANCE, DEVIATION, SAMPLE, SUM], ids=lambda s: type(s).__name__)
+def test_one_output_alone_is_covered(statistic):
+    """Each kind of output by itself: its lanes are measured in very different proportions."""
+    for number, (shape, size) in enumerate((s, n) for s in SHAPES[:4] for n in (1e3, 1e6)):
+        count = missed(joint((statistic,), 0.1), shape, size, 3_000, seed=60 + number)
+        assert not surely_above(count, 3_000, 0.05, ALPHA / 8)
+
+
+@pytest.mark.statistical
+def test_noise_that_is_larger_than_it_says_is_caught():
+    """Had measurements a quarter more noise than they say, a mean would miss far more than 5 %: the test sees it."""
+    assert surely_above(
+        missed(joint((MEAN,), 0.02), (60.0, 800.0), 1e5, 8_000, seed=5, smaller=0.8), 8_000, 0.05, ALPHA
+    )
+    assert not surely_above(missed(joint((MEAN,), 0.02), (60.0, 800.0), 1e5, 8_000, seed=5), 8_000, 0.05, ALPHA)
+
+
+@pytest.mark.statistical
+def test_claiming_by_all_measurements_is_caught():
+    """Stopping when the interval of *all* measurements is narrow enough, look after look, misses too often."""
+    question, runs = joint((MEAN,), 0.3), 30_000
+    truth = np.repeat(lanes(1e5, 60.0, 800.0)[:, None], runs, axis=1)
+    measure = source(truth, np.random.default_rng(8))
+    shape = np.array([1, 2, 0])[:, None]
+    information, means, active = np.zeros((3, runs), np.int64), np.zeros((3, runs)), np.arange(runs)
+    lower, upper, ticks = np.zeros((1, runs)), np.zeros((1, runs)), 1 << 18
+    while len(active):
+        grains = np.repeat(shape * ticks, len(active), axis=1)
+        total = information[:, active] + grains
+        means[:, active] += (measure(grains, active) - means[:, active]) * grains / np.maximum(total, 1)
+        information[:, active] = total
+        variances = question.prices.variances(total)
+        low, high = question.prices.intervals(means[:, active], variances, 0.05)
+        lower[:, active], upper[:, active] = low, high
+        active = active[question.prices.ratio(low, high)[0] > 1]
+        ticks = max(ticks // 8, int(total[0].max()) // 12)
+    naive = replace(start(question, runs), lower=lower, upper=upper)
+
+    assert surely_above(int(misses(question, naive, truth)[0]), runs, 0.05, ALPHA)
+
+
+@pytest.mark.statistical
+def test_a_sharpened_answer_is_covered():
+    """Asked at 20 %, then 10 %, then 5 %, each choice made after the last answer, intervals cover like a first one."""
+    runs = 4_000
+    truth = np.repeat(lanes(2e4, 60.0, 800.0)[:, None], runs, axis=1)
+    measure = source(truth, np.random.default_rng(9))
+    state = start(joint((MEAN, VARIANCE), 0.2), runs)
+    for relative in (0.2, 0.1, 0.05):
+        question = joint((MEAN, VARIANCE), relative)
+        state = question.run(state, measure)
+        assert not surely_above(int(misses(question, state, truth).max()), runs, 0.05, ALPHA / 6)
+
+
+@pytest.mark.statistical
+def test_a_binding_cap_and_a_named_loss_are_covered():
+    """Groups that stop at the cap, are given up, or were given a loss, have honest intervals."""
+    for number, (relative, cap) in enumerate(((0.1, 2**36), (0.1, 2**30), (0.0, 2**36))):
+        for size in (100.0, 3_000.0, 3e4):
+            count = missed(joint(FIVE, relative, cap=cap), (60.0, 800.0), size, 3_000, seed=90 + number)
+            assert not surely_above(count, 3_000, 0.05, ALPHA / 9 / len(FIVE))

@@ -1,0 +1,188 @@
+"""The life of a joint question: price, cap, stop, free, sharper, named losses."""
+
+import numpy as np
+import pytest
+from accuracy.lanes import COUNT, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
+
+from farthing.accuracy.joint import State
+from farthing.accuracy.prices import balanced, in_blocks, in_parts
+from farthing.accuracy.stopping import two_sided
+
+
+def answered(question, sizes, *, state=None, seed=1, log=None, mean=60.0):
+    """Run a question on groups of those sizes."""
+    truth = np.stack([lanes(size, mean, 800.0) for size in sizes], axis=1)
+    state = start(question, len(sizes)) if state is None else state
+    return question.run(state, source(truth, np.random.default_rng(seed), log=log))
+
+
+def test_groups_that_can_be_are_within_their_targets():
+    """Every output of large groups is met, and costs less the larger the group."""
+    state = answered(joint(FIVE, 0.1), [1e3, 1e4, 1e5])
+
+    assert state.met.all()
+    assert (np.diff(state.paid) < 0).all()
+
+
+def test_cost_is_what_was_measured():
+    """The information of the state is the exact sum of the grains that were measured."""
+    log = []
+    state = answered(joint(FIVE, 0.1), [1e3, 1e4, 1e5], log=log)
+    total = np.zeros_like(state.information)
+    for grains, groups in log:
+        total[:, groups] += grains
+
+    assert total.tolist() == state.information.tolist()
+
+
+def test_linear_outputs_with_absolute_targets_have_an_exact_price():
+    """One count within a: z^2/a^2, known beforehand, paid in one look, and sharpened for the difference."""
+    question = joint((COUNT,), 0.0, 50.0)
+    nothing, log = start(question, 2), []
+    state = answered(question, [0.0, 1e6], log=log)
+    sharper = answered(joint((COUNT,), 0.0, 25.0), [0.0, 1e6], state=state)
+
+    assert (1.959964 / 50) ** 2 == pytest.approx(question.worst(nothing) * GRAIN, rel=1e-5)
+    assert [question.worst(nothing)] * 2 == state.paid.tolist()
+    assert 1 == len(log)
+    assert state.met.all()
+    assert 4 == pytest.approx(sharper.paid[0] / state.paid[0])
+    assert question.typical(1e9) == question.worst(nothing)
+
+
+def test_asking_again_is_free():
+    """Met targets, looser ones, and a cap that was reached need no new look; a sharper target or a larger cap does."""
+    question = joint((MEAN, VARIANCE), 0.1)
+    state = answered(question, [1e4, 1e5])
+    capped = answered(joint((MEAN,), 0.1, cap=2**30), [1e3, 1e4])
+
+    assert question.free(state)
+    assert joint((MEAN, VARIANCE), 0.15).free(state)
+    assert not joint((MEAN, VARIANCE), 0.05).free(state)
+    assert not joint((MEAN, VARIANCE), 0.1, beta=0.01).free(state)
+    assert joint((MEAN,), 0.1, cap=2**30).free(capped)
+    assert not joint((MEAN,), 0.1, cap=2**50).free(capped)
+    assert int(state.paid.max()) == question.worst(state)
+
+
+def test_free_means_that_nothing_is_measured():
+    """A free question runs without a single measurement and returns the same answers."""
+    question = joint((MEAN, VARIANCE), 0.1)
+    state, log = answered(question, [1e4, 1e5]), []
+    again = answered(question, [1e4, 1e5], state=state, log=log)
+
+    assert [] == log
+    assert state.value.tolist() == again.value.tolist()
+
+
+def test_a_sharper_target_builds_on_what_was_released():
+    """The second ask keeps all information and uses the next failure probability, without a pilot."""
+    first, log = answered(joint((MEAN,), 0.1), [1e4] * 50), []
+    second = answered(joint((MEAN,), 0.05), [1e4] * 50, state=first, log=log)
+
+    assert (second.information >= first.information).all()
+    assert second.stages > first.stages
+    assert second.met.all()
+
+
+@pytest.mark.parametrize("cap", [0, 1, 300, 2**13, 2**14, 2**20, 2**36])
+@pytest.mark.parametrize("relative", [0.0, 0.1])
+def test_no_group_passes_the_cap(cap, relative):
+    """However small the cap: at most so many grains a group; without room for a claim nothing is known."""
+    state = answered(joint(FIVE, relative, cap=cap), [0.0, 10.0, 1e4, 1e6])
+
+    assert state.paid.max() <= cap
+    assert (state.lower <= state.value).all()
+    assert (state.value <= state.upper).all()
+
+
+def test_hopeless_groups_are_given_up_early():
+    """Where the targets cost far more than the cap, groups pay less than half of it and say that they are not met."""
+    question = joint((MEAN,), 0.01, cap=2**36)
+    state = answered(question, [50.0] * 200)
+
+    assert not state.met.any()
+    assert state.paid.mean() < question.cap_grains / 2
+    assert np.isfinite(state.upper - state.lower).all()
+    assert question.free(state)
+
+
+def test_a_named_loss_is_spent_on_all_outputs():
+    """Without targets nearly all of the cap is spent, every output is better than the whole range, nothing is unmet."""
+    question = joint(FIVE, 0.0, cap=2**40)
+    state = answered(question, [1e4] * 20)
+
+    assert (state.paid > 0.99 * question.cap_grains).all()
+    assert state.met.all()
+    assert (state.upper[2] - state.lower[2] < 50).all()
+    assert question.free(state)
+
+
+def test_an_output_may_come_along():
+    """A target of (0, 0) beside others asks for nothing and is met as soon as it is known."""
+    question = joint((MEAN, SUM), 0.1)
+    question = type(question)(question.statistics, ((0.1, 0.0), (0.0, 0.0)), 0.05, question.per_grain, 2**56)
+
+    assert answered(question, [1e4] * 5).met.all()
+
+
+def test_typical_is_about_what_is_paid():
+    """The plan's figure is within a factor of two of what groups of that make pay."""
+    question = joint((MEAN,), 0.05)
+    state = answered(question, [1e4] * 200, mean=62.5)
+
+    assert 0.5 < question.typical(1e4) / state.paid.mean() < 2
+    assert question.typical(1e3) > question.typical(1e4)
+
+
+def test_cheapest_grains_are_those_of_cauchy_and_schwarz():
+    """One output: grains in proportion to sqrt(c), the sum of roots squared in all."""
+    needs = np.array([[[1.0], [4.0], [9.0]]])
+
+    assert [6.0, 12.0, 18.0] == pytest.approx(balanced(needs)[:, 0].tolist())
+
+
+def test_several_outputs_cost_close_to_the_least():
+    """Ascent is within a percent and a half of the optimum of a convex solver, and every output fits."""
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        needs = rng.lognormal(0, 2, (5, 4, 1))
+        grains = balanced(needs)[:, 0]
+        exact = minimize(
+            lambda logs: np.exp(logs).sum(), np.log(grains), method="SLSQP", options={"maxiter": 500, "ftol": 1e-12},
+            constraints={"type": "ineq", "fun": lambda logs, c=needs: 1 - (c[:, :, 0] / np.exp(logs)).sum(axis=1)},
+        )  # fmt: skip
+        assert (needs[:, :, 0] / grains).sum(axis=1).max() <= 1 + 1e-12
+        assert grains.sum() <= 1.015 * exact.fun
+
+
+def test_shapes_are_whole_and_leave_no_lane_out():
+    """A lane in use has at least one part, whatever it is worth; one that is not has none."""
+    shape = in_parts(np.array([[1e12], [1.0], [0.0]]), np.array([True, True, False]), 128)
+
+    assert [[128], [1], [0]] == shape.tolist()
+
+
+def test_blocks_are_put_together_again():
+    """Working in blocks changes nothing."""
+    values = np.arange(50_000.0)[None, :]
+
+    assert (values * 2 == in_blocks(lambda block: block * 2, values)).all()
+
+
+def test_the_share_of_every_claim_adds_up_to_beta():
+    """The failure probabilities of a question's claims sum to its beta at most."""
+    question = joint((MEAN,), 0.1)
+
+    assert sum(question._share(k) for k in range(60)) == pytest.approx(0.05)
+
+
+def test_nothing_is_known_at_first():
+    """The empty state has infinite intervals and no verdicts."""
+    state = State.nothing(2, 1, 3)
+
+    assert not state.met.any()
+    assert np.isinf(state.upper).all()
+    assert two_sided(0.05) > 0

@@ -1,0 +1,104 @@
+"""Counts, means and variances as functions of noisy measures."""
+
+import numpy as np
+import pytest
+
+from farthing.accuracy.statistics import Linear, Ratio, Variance, fieller, from_aggregates
+from farthing.errors import UnsupportedQuery
+from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum
+from farthing.query.aggregates import Variance as Spread
+from farthing.query.expressions import Column
+
+MEAN = Ratio(0, 1, 50.0, 0.0, 100.0)
+SPREADS = [Variance(0, 1, 2, 50.0, sample, root) for sample in (False, True) for root in (False, True)]
+X = np.random.default_rng(1).uniform(0, 100, 400)
+LANES = np.array([[X.size], [(X - 50).sum()], [((X - 50) ** 2).sum()]])
+NONE = np.zeros_like(LANES)
+
+
+def test_estimates_are_those_of_the_rows():
+    """Noiseless lanes give the mean, variance and standard deviation that numpy computes from the rows."""
+    assert X.mean() == pytest.approx(float(MEAN.estimate(LANES)[0]))
+    for spread in SPREADS:
+        plain = np.var(X, ddof=1 if spread.sample else 0)
+        assert (plain**0.5 if spread.root else plain) == pytest.approx(float(spread.estimate(LANES)[0]))
+
+
+@pytest.mark.parametrize("statistic", [Linear((1, 0), (1.0, 50.0)), MEAN, *SPREADS], ids=repr)
+def test_without_noise_the_interval_is_the_estimate(statistic):
+    """Variances of zero leave nothing open."""
+    lower, upper = statistic.interval(LANES, NONE, 0.05)
+
+    assert float(statistic.estimate(LANES)[0]) == pytest.approx(float(lower[0]), rel=1e-9)
+    assert float(statistic.estimate(LANES)[0]) == pytest.approx(float(upper[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("statistic", [MEAN, *SPREADS], ids=repr)
+def test_hopeless_noise_gives_the_whole_range(statistic):
+    """Where N may be zero the interval is everything that is possible."""
+    lower, upper = statistic.interval(LANES, np.full_like(LANES, 1e12), 0.05)
+
+    assert float(lower[0]) == 0.0
+    assert float(upper[0]) >= 50.0
+
+
+@pytest.mark.parametrize("statistic", [Linear((1, 0), (1.0, 50.0)), MEAN, SPREADS[0]], ids=repr)
+def test_slopes_are_derivatives(statistic):
+    """At zero width, slopes are the derivatives of the estimate (up to sign)."""
+    slopes = statistic.slopes(LANES, np.zeros(1))[:, 0]
+    for lane in statistic.reads:
+        step = np.zeros_like(LANES)
+        step[lane] = 1e-4 * np.abs(LANES[lane])
+        rise = float((statistic.estimate(LANES + step) - statistic.estimate(LANES - step))[0] / (2 * step[lane][0]))
+        assert abs(rise) == pytest.approx(abs(slopes[lane]), rel=1e-5)
+
+
+def test_variance_ends_bound_the_union_over_every_mean():
+    """The two ends are outside of d^2 + Fieller's set for every d of a dense grid in the mean's interval."""
+    variances = np.array([[9.0], [9.0 * 50**2], [9.0 * 50**4]])
+    lower, upper = SPREADS[0].interval(LANES, variances, 0.05)
+    from farthing.accuracy.stopping import two_sided
+
+    n, s, q = LANES[:, 0]
+    low, high = fieller(s, n, *variances[[1, 0], 0], two_sided(0.005))
+    for d in np.linspace(low, high, 301):
+        below, above = fieller(
+            q - 2 * d * s, n, variances[2, 0] + 4 * d * d * variances[1, 0], variances[0, 0], two_sided(0.045)
+        )
+        assert lower[0] <= d * d + below + 1e-9
+        assert d * d + above - 1e-9 <= upper[0]
+
+
+def test_fieller_solves_its_quadratic():
+    """At both ends the pivot is exactly z; with an unclear denominator there are no ends."""
+    top, bottom, z = 30.0, 20.0, 1.5
+    for end in fieller(np.array(top), np.array(bottom), np.array(4.0), np.array(9.0), z):
+        assert z * np.sqrt(4.0 + end**2 * 9.0) == pytest.approx(abs(top - end * bottom))
+    assert [-np.inf, np.inf] == [
+        float(x) for x in fieller(np.array(top), np.array(1.0), np.array(4.0), np.array(9.0), z)
+    ]
+
+
+def test_aggregates_become_lanes_and_statistics():
+    """Outputs share measures; a sum is read from the centred sum and count of a mean of the same values."""
+    fare = Column("fare")
+    aggregates = (Count(), CountUnits(), Sum(fare, 0, 100), Mean(fare, 0, 100), Spread(fare, 0, 100, sample=True, root=True))
+    measures, statistics = from_aggregates([Output(str(i), aggregate) for i, aggregate in enumerate(aggregates)])
+
+    assert 6 == len(measures)
+    assert [(0,), (1,), (4, 3), (3, 4), (3, 4, 5)] == [statistic.reads for statistic in statistics]
+    assert Variance(3, 4, 5, 50.0, sample=True, root=True) == statistics[-1]
+
+
+def test_a_sum_alone_is_its_own_lane():
+    """Without a mean beside it a sum is one lane, and so is a sum of other bounds."""
+    fare = Column("fare")
+    for outputs in ([Sum(fare, 0, 100)], [Sum(fare, 0, 100), Mean(fare, 0, 90)]):
+        _, statistics = from_aggregates([Output(str(i), aggregate) for i, aggregate in enumerate(outputs)])
+        assert Linear((0,), (1.0,), 50.0) == statistics[0]
+
+
+def test_quantiles_are_refused_by_name():
+    """A quantile is no function of counts and sums."""
+    with pytest.raises(UnsupportedQuery, match="no function of counts"):
+        from_aggregates([Output("q", Quantile(Column("fare"), 0.5, 0, 100))])

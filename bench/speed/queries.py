@@ -127,7 +127,9 @@ def aggregates(path, repeats, limit):
         median = Quantile(Column("fare"), 0.5, LOWER, UPPER)
         query = question(engine, unit, (Output("o", median),))
         results[f"median, {label} unit"] = interleaved(
-            run(MEDIAN[label].format(path=path)), lambda query=query: engine.histogram(query, median, 7), repeats
+            run(MEDIAN[label].format(path=path)),
+            lambda query=query, median=median: engine.histogram(query, median, 7),
+            repeats,
         ) | {"limit": limit}
         show(f"median, {label} unit", results[f"median, {label} unit"])
     return results

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from farthing.privacy.budget import Budget
     from farthing.privacy.loss import BoundedRange, Gdp, Loss, Pure, Zcdp
     from farthing.query.bounding import Bounds
+    from farthing.query.calendar import calendar
     from farthing.release import Answer
     from farthing.session import Progress, Session
 
@@ -62,6 +63,7 @@ _HOMES = {
     "TargetMissed": "errors",
     "UnsupportedQuery": "errors",
     "Zcdp": "privacy.loss",
+    "calendar": "query.calendar",
 }
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "UnsupportedQuery",
     "Zcdp",
     "__version__",
+    "calendar",
 ]
 
 

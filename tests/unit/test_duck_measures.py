@@ -1,4 +1,4 @@
-"""Measures, histograms, found keys and spreads of the embedded engine: against the slow one, and within their bounds."""
+"""Measures, histograms, found keys and spreads of the embedded engine: as the slow one, and within their bounds."""
 
 from __future__ import annotations
 
@@ -39,12 +39,21 @@ ZONES = [{"id": 1, "n": "one"}, {"id": 2, "n": "two"}, {"id": 2, "n": "zwei"}, {
 OWNED = [{"u": "ann", "w": 1}, {"u": "ann", "w": 2}, {"u": "bob", "w": 1}, {"u": None, "w": 1}]
 ZONE_SCHEMA = Schema.of({"id": Type.INTEGER, "n": Type.STRING})
 OWNED_SCHEMA = Schema.of({"u": Type.STRING, "w": Type.INTEGER})
-X, I, Z = Column("x"), Column("i"), Column("z")
-HALF = Call(Function.DIVIDE, (I, Literal(2)))
+X, WHOLE, Z = Column("x"), Column("i"), Column("z")
+HALF = Call(Function.DIVIDE, (WHOLE, Literal(2)))
 OUTPUTS = tuple(
     Output(f"o{place}", aggregate)
     for place, aggregate in enumerate(
-        [Count(), Count(X), Count(I), CountUnits(), Sum(X, -2, 5), Mean(X, 0, 3), Variance(X, -1, 9), Sum(HALF, -3, 3)]
+        [
+            Count(),
+            Count(X),
+            Count(WHOLE),
+            CountUnits(),
+            Sum(X, -2, 5),
+            Mean(X, 0, 3),
+            Variance(X, -1, 9),
+            Sum(HALF, -3, 3),
+        ]
     )
 )
 QUANTILE = Quantile(X, 0.5, -1, 9, leaves_log2=4)
@@ -55,7 +64,7 @@ units = st.sampled_from([None, "u"])
 wheres = st.sampled_from(
     [
         None,
-        Compare(Call(Function.ADD, (I, Literal(1))), Operator.GT, Literal(0)),
+        Compare(Call(Function.ADD, (WHOLE, Literal(1))), Operator.GT, Literal(0)),
         Compare(Call(Function.SQRT, (Call(Function.ABS, (X,)),)), Operator.LE, Literal(2.0)),
         Compare(Column("p"), Operator.EQ, Literal("a")),
     ]
@@ -137,7 +146,7 @@ def questions(draw, outputs=OUTPUTS, unit=units):
 
 
 @given(rows, questions(), st.sampled_from([0, 2**64 - 1]))
-@settings(max_examples=60)
+@settings(max_examples=50)
 def test_measures_are_those_of_the_slow_engine(table, query, hash_key):
     """Every measure of every question, side by side, exactly; joins, groupings and parts too."""
     engine, oracle = fast(table), slow(table)
@@ -172,8 +181,8 @@ def test_found_keys_are_those_of_the_slow_engine(table, query, hash_key):
     )
 
     assert sum(theirs.values()) == sum(mine.values())
-    if query.unit.is_row or query.max_groups == 3:
-        assert set(theirs) == set(mine) or not query.unit.is_row
+    if query.unit.is_row:
+        assert theirs == mine
 
 
 @given(rows, questions(), st.sampled_from([None, X, HALF]))
@@ -205,7 +214,7 @@ def within(table, query):
 
 
 @given(rows, questions())
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_neighbours_differ_within_the_sensitivities(table, query):
     """A unit more or less changes each measure by its sensitivity at most, in max_groups groups at most."""
     assert within(table, query)

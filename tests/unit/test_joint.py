@@ -109,7 +109,7 @@ def test_hopeless_groups_are_given_up_early():
 
 def test_a_named_loss_is_spent_on_all_outputs():
     """Without targets nearly all of the cap is spent, every output is better than the whole range, nothing is unmet."""
-    question = joint(FIVE, 0.0, cap=2**40)
+    question = joint(FIVE, 0.0, cap=2**44)
     state = answered(question, [1e4] * 20)
 
     assert (state.paid > 0.99 * question.cap_grains).all()

@@ -82,7 +82,13 @@ def test_fieller_solves_its_quadratic():
 def test_aggregates_become_lanes_and_statistics():
     """Outputs share measures; a sum is read from the centred sum and count of a mean of the same values."""
     fare = Column("fare")
-    aggregates = (Count(), CountUnits(), Sum(fare, 0, 100), Mean(fare, 0, 100), Spread(fare, 0, 100, sample=True, root=True))
+    aggregates = (
+        Count(),
+        CountUnits(),
+        Sum(fare, 0, 100),
+        Mean(fare, 0, 100),
+        Spread(fare, 0, 100, sample=True, root=True),
+    )
     measures, statistics = from_aggregates([Output(str(i), aggregate) for i, aggregate in enumerate(aggregates)])
 
     assert 6 == len(measures)

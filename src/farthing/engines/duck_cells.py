@@ -118,15 +118,36 @@ def on_grid(rows: Rows, total: Total) -> Text:
     Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
     Rounds: each row's value to the grid, halves up, before anything is added.
     """
-    text = rows.scalars.scalar(total.value)
-    x = rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
-    moved = f"(least(greatest({x.sql}, {double(total.lower)}), {double(total.upper)}) - {double(total.centre)})"
-    power = Text(moved, Type.FLOAT, x.level)
-    if total.power == 2:
-        root = rows.scalars.bind(power)
-        power = Text(f"({root.sql} * {root.sql})", Type.FLOAT, root.level)
-    grid = f"CAST(floor({scaled(power.sql, -total.step_log2)} + 0.5::DOUBLE) AS INTEGER)"
-    return Text(f"CASE WHEN {x.sql} <= {INFINITY} THEN {grid} END", Type.INTEGER, power.level)
+    x = _double(rows, total.value)
+    moved = f"({x.sql} - {double(total.centre)})" if total.centre else x.sql
+    power = f"({moved} * {moved})" if total.power == 2 else moved
+    grid = f"CAST(floor({scaled(power, -total.step_log2)} + 0.5::DOUBLE) AS INTEGER)"
+    return _clamped(x, (total.lower, total.upper), grid, (_steps(total, total.lower), _steps(total, total.upper)))
+
+
+def _steps(total: Total, end: float) -> int:
+    """Return the whole number that a row at one of the clamps gives to a total."""
+    moved = end - total.centre
+    return math.floor(math.ldexp(moved * moved if total.power == 2 else moved, -total.step_log2) + 0.5)
+
+
+def _double(rows: Rows, value: Scalar) -> Text:
+    """Return a numeric scalar as a double that may be repeated."""
+    text = rows.scalars.scalar(value)
+    return rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
+
+
+def _clamped(x: Text, ends: tuple[float, float], inside: str, beyond: tuple[int, int]) -> Text:
+    """Return what a row gives: between the clamps, below and above them; NULL for NULL and NaN.
+
+    Clamping by CASE leaves little to do on most rows: it takes half the time of DuckDB's LEAST and GREATEST.
+    """
+    lower, upper = map(double, ends)
+    sql = (
+        f"CASE WHEN {x.sql} BETWEEN {lower} AND {upper} THEN {inside} WHEN {x.sql} < {lower} THEN {beyond[0]} "
+        f"WHEN {x.sql} <= {INFINITY} THEN {beyond[1]} END"
+    )
+    return Text(sql, Type.INTEGER, x.level)
 
 
 def scaled(sql: str, exponent: int) -> str:
@@ -139,13 +160,11 @@ def scaled(sql: str, exponent: int) -> str:
 
 def leaf(rows: Rows, quantile: Quantile) -> Text:
     """Return which of the equal steps from lower to upper a row's clamped value is in; NULL without a value."""
-    text = rows.scalars.scalar(quantile.value)
-    x = rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
-    lower, upper = double(quantile.lower), double(quantile.upper)
-    share = f"(least(greatest({x.sql}, {lower}), {upper}) - {lower}) / {double(quantile.upper - quantile.lower)}"
+    x = _double(rows, quantile.value)
+    share = f"({x.sql} - {double(quantile.lower)}) / {double(quantile.upper - quantile.lower)}"
     last = 2**quantile.leaves_log2 - 1
     place = f"CAST(least(floor({share} * {double(float(last + 1))}), {double(float(last))}) AS INTEGER)"
-    return Text(f"CASE WHEN {x.sql} <= {INFINITY} THEN {place} END", Type.INTEGER, x.level)
+    return _clamped(x, (quantile.lower, quantile.upper), place, (0, last))
 
 
 def log2(count: str) -> str:

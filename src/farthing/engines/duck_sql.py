@@ -110,7 +110,7 @@ def constant(literal: Literal, *, real: bool = False) -> str:
 
 def double(value: float) -> str:
     """Return a finite number as a double."""
-    return f"({value!r})::DOUBLE"
+    return f"({float(value)!r})::DOUBLE"
 
 
 def text(value: str) -> str:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from farthing.errors import InvalidBounds
-
-if TYPE_CHECKING:
-    from farthing.privacy.loss import Booked
 
 MOST: Final = 2**31 - 1
 """The largest bound: far beyond what any budget can hide."""
@@ -35,7 +32,7 @@ class Bounds:
     upper: float | None = None
 
     @staticmethod
-    def auto(loss: Booked | None = None) -> AutoBounds:
+    def auto(loss: Any = None) -> AutoBounds:
         """Return bounds that the session finds privately: those with the least cut and noise together.
 
         What units contribute is measured once for a question, at this loss, and kept; chosen bounds are powers of two.
@@ -71,7 +68,7 @@ class AutoBounds:
         loss: what choosing may cost, in the ledger's currency; None for a hundredth of the budget.
     """
 
-    loss: Booked | None = None
+    loss: Any = None
 
 
 def _check_range(lower: object, upper: object) -> None:

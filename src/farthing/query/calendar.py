@@ -30,7 +30,8 @@ def calendar(first: Moment | str, last: Moment | str, unit: str = "day") -> list
     else times.
 
     Args:
-        first, last: dates or times without zone, or their ISO texts.
+        first: a date or a time without zone, or its ISO text.
+        last: the same kind, not before the first.
         unit: second, minute, hour, day, week (from Monday), month, quarter or year.
 
     Raises:

@@ -1,0 +1,140 @@
+"""What joint answers cost against someone who knew the truth, how often they miss, and how long they take.
+
+The oracle knows every lane and takes one fixed stage at the exact levels, in the best proportions that a search finds,
+with the same intervals at the whole of beta. Groups hold values in [0, 100].
+
+    python bench/accuracy/joint.py [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import beta as beta_law
+
+from farthing.accuracy.joint import Joint, State
+from farthing.accuracy.statistics import Linear, Ratio, Variance
+
+GRAIN, HALF, BETA = 2.0**-56, 50.0, 0.05
+PER_GRAIN = (GRAIN, GRAIN / HALF**2, GRAIN / HALF**4)
+COUNT, SUM, MEAN = Linear((0,)), Linear((1, 0), (1.0, HALF), HALF), Ratio(0, 1, HALF, 0.0, 2 * HALF)
+DEVIATION, SAMPLE = Variance(0, 1, 2, HALF, root=True), Variance(0, 1, 2, HALF, sample=True)
+KINDS = {
+    "mean": (MEAN,),
+    "variance": (Variance(0, 1, 2, HALF),),
+    "deviation": (DEVIATION,),
+    "five": (COUNT, SUM, MEAN, SAMPLE, DEVIATION),
+}
+RELATIVE = (0.02, 0.05, 0.1, 0.2, 0.3)
+SHAPES = ((60.0, 800.0), (30.0, 100.0), (52.0, 2000.0), (80.0, 50.0))
+SIZES = (1e3, 1e4, 1e6)
+
+
+def lanes(size, mean, variance):
+    """Return N, S and Q of a group."""
+    offset = mean - HALF
+    return np.array([size, size * offset, size * (variance + offset**2)])
+
+
+def source(truth, rng):
+    """Return a `measure` on a statistical generator."""
+
+    def measure(grains, groups):
+        sigma = 1 / np.sqrt(np.maximum(grains, 1) * np.array(PER_GRAIN)[:, None])
+        return truth[:, groups] + sigma * rng.standard_normal(grains.shape)
+
+    return measure
+
+
+def oracle(question, truth, rng, tries=3_000):
+    """Return the least grains of one fixed stage, at the truth, by a search over proportions."""
+    values = np.repeat(truth[:, None], tries, axis=1)
+    base = question.prices.wanted(truth[:, None], np.zeros((3, 1)), question.beta)
+    best = np.inf
+    for spread in (0.5, 0.2, 0.08):
+        grains = base * np.exp(spread * rng.standard_normal((3, tries)) * (np.arange(tries) > 0))
+        grains[~question.prices.used] = 0
+        for _ in range(40):
+            variances = np.where(grains > 0, 1 / np.maximum(grains * question.prices.worth, 1e-300), 1e200)
+            excess = question.prices.excess(values, variances, question.beta, 0.0)
+            grains *= np.clip(excess, 0.5, 3) ** 2
+        total = np.where(np.abs(excess - 1) < 1e-3, grains.sum(axis=0), np.inf)
+        best, base = min(best, total.min()), grains[:, [int(total.argmin())]]
+    return float(best)
+
+
+def cell(kind, relative, shape, size, *, runs, rng):
+    """Return miss rate, cost over the oracle, and the share of groups met, for groups that are alike."""
+    statistics = KINDS[kind]
+    question = Joint(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, 2**58)
+    truth = np.repeat(lanes(size, *shape)[:, None], runs, axis=1)
+    state = question.run(State.nothing(3, len(statistics), runs), source(truth, rng))
+    answers = np.stack([statistic.estimate(truth) for statistic in statistics])
+    off = state.met & (np.abs(state.value - answers) > relative * np.abs(answers) * (1 + 1e-9))
+    missed = int(((answers < state.lower) | (answers > state.upper) | off).sum(axis=1).max())
+    return {
+        "kind": kind, "relative": relative, "mean": shape[0], "variance": shape[1], "size": size, "runs": runs,
+        "miss": missed / runs,
+        "miss_at_least": float(beta_law.ppf(1e-6, missed, runs - missed + 1)) if missed else 0.0,
+        "met": float(state.met.all(axis=0).mean()),
+        "paid_over_oracle": float(state.paid.mean()) / oracle(question, truth[:, 0], rng),
+        "median_over_mean": float(np.median(state.paid) / state.paid.mean()),
+    }  # fmt: skip
+
+
+def speed(groups, rng):
+    """Return seconds (of CPU, all told and in drawing noise) for a mean and a variance of many groups."""
+    question = Joint((MEAN, SAMPLE), ((0.1, 1.0), (0.1, 20.0)), BETA, PER_GRAIN, 2**54)
+    sizes = 10 ** rng.uniform(2, 6, groups)
+    mean, variance = rng.uniform(10, 90, groups), rng.uniform(50, 800, groups)
+    truth, drawing, calls = lanes(sizes, mean, variance), 0.0, 0
+    inner = source(truth, rng)
+
+    def measure(grains, chosen):
+        nonlocal drawing, calls
+        started = time.process_time()
+        values = inner(grains, chosen)
+        drawing += time.process_time() - started
+        calls += 1
+        return values
+
+    started = time.process_time()
+    question.run(State.nothing(3, 2, groups), measure)
+    return {"groups": groups, "cpu_s": time.process_time() - started, "drawing_s": drawing, "calls": calls}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer runs, one size, 100,000 groups for speed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
+    options = parser.parse_args()
+    rng = np.random.default_rng(20_240_601)
+    runs, sizes, groups = (1_000, SIZES[1:2], 100_000) if options.quick else (5_000, SIZES, 1_000_000)
+    records = []
+    print("kind           r  paid/oracle mean (worst)  worst miss (>= surely)   met")
+    for kind in KINDS:
+        for relative in RELATIVE:
+            some = [cell(kind, relative, shape, n, runs=runs, rng=rng) for shape in SHAPES for n in sizes]
+            records += some
+            cost = [record["paid_over_oracle"] for record in some]
+            worst = max(some, key=lambda record: record["miss"])
+            print(
+                f"{kind:10s} {relative:5.2f}      {np.mean(cost):.3f}  ({max(cost):.3f})"
+                f"        {worst['miss']:.4f}  ({max(r['miss_at_least'] for r in some):.4f})"
+                f"         {min(r['met'] for r in some):.3f}",
+                flush=True,
+            )
+    took = speed(groups, rng)
+    print(
+        f"{took['groups']:,} groups: {took['cpu_s']:.1f} s CPU, {took['drawing_s']:.1f} s of it drawing, {took['calls']} calls"
+    )
+    if options.json:
+        options.json.write_text(json.dumps({"cells": records, "speed": took}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

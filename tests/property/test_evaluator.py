@@ -73,7 +73,7 @@ def test_laplace_with_its_kinks(epsilon, order):
     weights = (order - 1) * epsilon + math.log(order), math.log(order - 1) - order * epsilon
     exact = (np.logaddexp(*weights) - math.log(2 * order - 1)) / (order - 1)
     far = 60 / epsilon
-    for edges in ((-far, 0.0, 1.0, far), (-far, 0.3, far)):
+    for edges in ((-far, 0.0, 1.0, far), (-far, -1.0, 0.3, 2.0, far)):
         found = Divergences((Branch(terms, edges),)).renyi(order)
         assert exact == pytest.approx(found.value, rel=1e-7)
 

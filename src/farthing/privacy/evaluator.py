@@ -43,9 +43,12 @@ LARGEST_ORDER: Final = 1e6
 FLOOR: Final = 800.0
 """Logarithms this far below the total count as absent."""
 
-ROUNDING: Final = math.log(1e-8)
+ROUNDING: Final = 1e-8
 STALL: Final = math.log(3)
-"""A change below 1e-8 of its panel that halving did not shrink by 3 is rounding: it counts as error, and stays."""
+"""A change below 1e-8 of its panel that halving did not shrink by 3 is rounding: it counts as error, and stays.
+
+Orders above 10^4 multiply the rounding of the log-ratio, and get as much more room.
+"""
 
 LUCK: Final = math.log(1e-7)
 """A panel settles only if the halving before moved it by less than this share of the total, too."""
@@ -115,7 +118,7 @@ class Divergences:
         def integrand(log_density: Floats, log_ratio: Floats) -> Floats:
             return log_density + _log_excess(order, log_ratio)
 
-        log_excess, error = self._integrate(integrand, reverse=reverse, tolerance=self.tolerance, logarithm=True)
+        log_excess, error = self._integrate(integrand, reverse=reverse, tolerance=self.tolerance, order=order)
         if log_excess == -math.inf:
             return Estimate(0.0, 0.0)
         log_moment = float(np.logaddexp(0.0, log_excess))
@@ -133,15 +136,16 @@ class Divergences:
         return Estimate(math.exp(log_delta), error * math.exp(log_delta))
 
     def _integrate(
-        self, integrand: Callable[[Floats, Floats], Floats], *, reverse: bool, tolerance: float, logarithm: bool = False
+        self, integrand: Callable[[Floats, Floats], Floats], *, reverse: bool, tolerance: float, order: float = 0.0
     ) -> tuple[float, float]:
-        """Return (log of the integral, its relative error); with `logarithm`, the error counts against the log."""
+        """Return (log of the integral, its relative error); of a moment of some order, against its log."""
 
         def measure(panels: list[Panel]) -> tuple[Floats, Floats]:
             base, ratio = self._terms(panels)
             values = integrand(base + ratio, -ratio) if reverse else integrand(base, ratio)
             return _panel_sums(values, np.array([high - low for _, low, high in panels]))
 
+        rounding = ROUNDING * max(1.0, order * 1e-4)
         panels = [(i, *ends) for i, branch in enumerate(self.branches) for ends in _pairs(branch.edges)]
         (whole, _), before = measure(panels), np.full(len(panels), math.inf)
         settled, errors = [np.array([-math.inf])], [np.array([-math.inf])]
@@ -151,10 +155,10 @@ class Divergences:
             halves = np.logaddexp(values[::2], values[1::2])
             changes = _log_difference(whole, halves)
             total = _log_sum([*settled, halves])
-            allowed = total + math.log(tolerance * max(1.0, abs(total) if logarithm else 1.0))
-            noise = (changes < halves + ROUNDING) & (changes > before - STALL)
+            allowed = total + math.log(tolerance * max(1.0, abs(total) if order else 1.0))
+            noise = (changes < halves + math.log(rounding)) & (changes > before - STALL)
             hides = np.maximum(heights[::2], heights[1::2]) > allowed
-            lucky = before > total + LUCK  # one agreement after a large change may be chance: look once more
+            lucky = before > max(allowed, total + LUCK)  # one agreement after a large change may be chance
             open_ = hides | (((changes > allowed - math.log(64)) | lucky) & ~noise)
             settled.append(halves[~open_])
             errors.append(changes[~open_])

@@ -66,6 +66,8 @@ _HOMES = {
     "calendar": "query.calendar",
 }
 
+_PACKAGES = frozenset({"limits"})
+
 __all__ = [
     "Answer",
     "BoundedRange",
@@ -97,6 +99,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name the first time it is used, so that `import farthing` is quick."""
+    if name in _PACKAGES:
+        return import_module(f"farthing.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'farthing' has no attribute {name!r}")
     value = getattr(import_module(f"farthing.{_HOMES[name]}"), name)

@@ -26,6 +26,10 @@ MOST_GROUPS: Final = 40
 # Blue and vermilion of Okabe and Ito, which colour-blind people tell apart; the shapes differ too, for print in grey.
 _STATES: Final = {"target met": ("#0072B2", "circle"), "target missed": ("#D55E00", "diamond")}
 _PAID: Final = "#8DA3B5"
+# Six more of Okabe and Ito, one a mechanism; what nobody can run is grey and dashed.
+_CURVES: Final = ("#0072B2", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+_IDEAL: Final = "#666666"
+_IDEALS: Final = {"Gaussian that knows the size": [6, 3], "lower bound": [2, 2]}
 _ANSWER_WIDTH: Final = 480
 _PAID_WIDTH: Final = 150
 _TITLE_LETTERS: Final = 84
@@ -137,6 +141,52 @@ def loss_chart(laws: Mapping[str, Any], losses: ArrayLike) -> Any:
             color=alt.Color("mechanism:N", title=None),
         )
         .properties(width=480, height=280)
+    )
+
+
+def policy_chart(sizes: ArrayLike, curves: Mapping[str, ArrayLike], *, title: str) -> Any:
+    """Return an altair chart of group-wise losses: rho against the size of the group, both axes logarithmic.
+
+    Args:
+        sizes: int64[sizes], rising, from 1.
+        curves: rho at each size, by the name it is drawn under; the bounds "lower bound" and "Gaussian that knows the
+            size" are dashed and grey, since nobody can run them.
+        title: the target that every mechanism was set to.
+
+    >>> chart = policy_chart([1, 10], {"log": [0.1, 0.001], "lower bound": [0.05, 0.0005]}, title="10 %")
+    >>> len(chart.data.values)
+    4
+    """
+    import numpy as np
+
+    alt = require_charts()
+    at = np.asarray(sizes).tolist()
+    rows = [
+        {"mechanism": name, "size": size, "rho": rho}
+        for name, losses in curves.items()
+        for size, rho in zip(at, np.asarray(losses).tolist(), strict=True)
+        if rho > 0  # a logarithmic axis has no zero
+    ]
+    names = list(curves)
+    ideal = [name in _IDEALS for name in names]
+    colours = iter(_CURVES)
+    drawn = [_IDEAL if it else next(colours, _IDEAL) for it in ideal]
+    dashes = [_IDEALS.get(name, [1, 0]) for name in names]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("size:Q", title="members of the group", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s")),
+            y=alt.Y("rho:Q", title="rho of a member", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e")),
+            color=alt.Color("mechanism:N", title=None, scale=alt.Scale(domain=names, range=drawn)),
+            strokeDash=alt.StrokeDash("mechanism:N", title=None, scale=alt.Scale(domain=names, range=dashes)),
+            tooltip=[
+                alt.Tooltip("mechanism:N"),
+                alt.Tooltip("size:Q", format=","),
+                alt.Tooltip("rho:Q", format=".4~g"),
+            ],
+        )
+        .properties(width=480, height=320, title=alt.TitleParams(textwrap.wrap(title, _TITLE_LETTERS), anchor="start"))
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import ledgers
+from farthing.cli import groups, ledgers
 from farthing.cli.failing import explained
 
 app = typer.Typer(
@@ -341,6 +341,7 @@ def plan(
 
 
 ledgers.register(app)
+groups.register(app)
 
 
 @app.command()

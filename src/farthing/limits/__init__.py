@@ -1,0 +1,39 @@
+"""Lower limits: the least error at a loss, and the least loss at an error, of any unbiased mechanism.
+
+`group_lower_bound` for one group, `for_query` for a released answer, `unbiased_error` for a workload, `MeanPoint` for
+the mean of points in an ellipsoid; `gamma_f` and `gamma_2` are the norms behind the last two. Proofs and words:
+docs/proofs/limits.md, docs/limits.md.
+
+>>> f"{group_lower_bound([100], relative=0.1)[0]:.5f}"
+'0.00498'
+"""
+
+from farthing.limits.closed import Norms, identity_and_total, marginals, prefix_sums
+from farthing.limits.divergence import chi_square
+from farthing.limits.ellipsoid import MeanPoint, ShapedNoise
+from farthing.limits.factorization import Bracket, bracket_2, bracket_f, estimated_seconds, gamma_2, gamma_f
+from farthing.limits.groups import group_lower_bound
+from farthing.limits.query import Limit, for_query
+from farthing.limits.unbiased import UnbiasedError, differences, unbiased_error
+
+__all__ = [
+    "Bracket",
+    "Limit",
+    "MeanPoint",
+    "Norms",
+    "ShapedNoise",
+    "UnbiasedError",
+    "bracket_2",
+    "bracket_f",
+    "chi_square",
+    "differences",
+    "estimated_seconds",
+    "for_query",
+    "gamma_2",
+    "gamma_f",
+    "group_lower_bound",
+    "identity_and_total",
+    "marginals",
+    "prefix_sums",
+    "unbiased_error",
+]

@@ -129,9 +129,8 @@ def main():
                 flush=True,
             )
     took = speed(groups, rng)
-    print(
-        f"{took['groups']:,} groups: {took['cpu_s']:.1f} s CPU, {took['drawing_s']:.1f} s of it drawing, {took['calls']} calls"
-    )
+    print(f"{took['groups']:,} groups: {took['cpu_s']:.1f} s of CPU, {took['drawing_s']:.1f} s to draw", end=", ")
+    print(f"{took['calls']} calls")
     if options.json:
         options.json.write_text(json.dumps({"cells": records, "speed": took}, indent=1) + "\n")
 

@@ -43,8 +43,8 @@ def test_stopping_by_the_size_with_the_constant_of_counts_is_caught():
     careless = Schedule.plan(0.9, 100.0, 0.05, per_grain=GRAIN, cap_grains=2**60)
     object.__setattr__(careless, "signed", True)
 
-    assert surely_above(misses(careless, 1.0, runs=30_000), 60_000, 0.05, ALPHA)
-    assert not surely_above(misses(honest, 1.0, runs=30_000), 60_000, 0.05, ALPHA)
+    assert surely_above(misses(careless, 1.0, runs=30_000), 30_000, 0.05, ALPHA)
+    assert not surely_above(misses(honest, 1.0, runs=30_000), 30_000, 0.05, ALPHA)
 
 
 def test_a_negative_sum_stops_early():

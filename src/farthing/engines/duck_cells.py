@@ -106,8 +106,11 @@ def same_key(query: Query, values: Sequence[str]) -> str:
 
 def present(rows: Rows, value: Scalar) -> Text:
     """Return a text that is NULL exactly where a value is not there: NULL or NaN."""
-    text = rows.scalars.scalar(value)
-    return rows.scalars.number(value) if text.real else text
+    text = rows.measured(value)
+    if not text.real:
+        return text
+    x = rows.scalars.bind(text)
+    return Text(f"CASE WHEN {x.sql} <= {INFINITY} THEN {x.sql} END", Type.FLOAT, x.level)
 
 
 def on_grid(rows: Rows, total: Total) -> Text:
@@ -133,7 +136,7 @@ def _steps(total: Total, end: float) -> int:
 
 def _double(rows: Rows, value: Scalar) -> Text:
     """Return a numeric scalar as a double that may be repeated."""
-    text = rows.scalars.scalar(value)
+    text = rows.measured(value)
     return rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
 
 

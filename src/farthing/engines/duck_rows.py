@@ -17,6 +17,7 @@ from farthing.query.schema import REAL_TYPES, Schema, Type
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from farthing.query.expressions import Scalar
     from farthing.query.joins import Join
     from farthing.query.query import Query
 
@@ -61,6 +62,7 @@ class Rows:
         self._hash_key = hash_key
         self._catalog = catalog
         self._names: dict[tuple[str, str], str] = {}
+        self._stored: dict[tuple[str, str], str] = {}
         self.scalars = Scalars(self.read)
         self._shown: dict[str, Text] = {}
         self._numbered = False
@@ -69,7 +71,7 @@ class Rows:
     def columns(self) -> dict[str, set[str]]:
         """Return the columns that are read, by view."""
         found: dict[str, set[str]] = {TABLE: set()}
-        for view, column in self._names:
+        for view, column in (*self._names, *self._stored):
             found.setdefault(view, set()).add(column)
         if self._query.unit.column is not None:
             found[TABLE].add(self._query.unit.column)
@@ -139,6 +141,18 @@ class Rows:
         short = self._names.setdefault((relation.view, column), f"c{len(self._names)}")
         return Text(short, kind, plain=True, wide=relation.native[column] == "UBIGINT")
 
+    def measured(self, scalar: Scalar) -> Text:
+        """Return the text of a scalar that is only measured, so that zeros may differ: a double as it is stored.
+
+        Arithmetic on it is done once for each entry of a dictionary, where a file has one.
+        """
+        if isinstance(scalar, Column):
+            relation, column = self.find(scalar.name)
+            if relation.native.get(column) == "DOUBLE":
+                short = self._stored.setdefault((relation.view, column), f"d{len(self._stored)}")
+                return Text(short, Type.FLOAT, plain=True)
+        return self.scalars.scalar(scalar)
+
     def _base(self, where: Expression | None) -> str:
         """Return the joined tables with the columns that are read."""
         conditions = [condition(join, self.read) for join in self._query.joins]  # before scans: they read columns too
@@ -183,6 +197,7 @@ class Rows:
             for (view, column), short in self._names.items()
             if view == relation.view
         ]
+        read += [f"{row(column)} AS {short}" for (view, column), short in self._stored.items() if view == relation.view]
         return f"(SELECT {', '.join([*read, *also]) or '0 AS z'} FROM {relation.view} AS r{rest})"
 
     def _implied(self, where: Expression | None) -> str:

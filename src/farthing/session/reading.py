@@ -15,7 +15,7 @@ from farthing.query.expressions import And as Both
 from farthing.query.expressions import Call, Case, Cast, Column, Compare, Literal, Operator, type_of
 from farthing.query.schema import NUMBER_TYPES, Schema, Type
 from farthing.session.checks import check_expression, check_names
-from farthing.sql import from_ibis, parse, parse_predicate, parse_scalar
+from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predicate, parse_scalar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +91,9 @@ class Reader:
         )
         named = {name: getattr(asked.options, name) for name in ("max_groups", "max_rows")}
         bounds = replace(bounds, **{name: value for name, value in named.items() if value is not None})
-        made = self._query(asked.by, keys, asked.where, asked.outputs, bounds, dict(asked.groupings), asked.joins)
+        made = self._query(
+            asked.by, keys, asked.where, asked.outputs, bounds, dict(asked.groupings), self._fanned(asked.joins, bounds)
+        )
         return replace(made, asked=asked)
 
     def call(
@@ -176,6 +178,19 @@ class Reader:
         Bounds(lower=low, upper=high)  # refuses what is no range
         return float(low), float(high)
 
+    def _fanned(self, joins: tuple[Join, ...], bounds: Bounds) -> tuple[Join, ...]:
+        """Return joins with the most rows that one row may become, which one row as unit needs declared."""
+        if not joins or not self.unit.is_row:
+            return joins
+        if bounds.max_rows is None:
+            raise InvalidBounds(
+                "max_rows missing for a join where one row is the unit",
+                rule="a row may meet several rows of the joined table; max_rows says how many at most",
+                got=", ".join(join.table for join in joins),
+                next_step="bounds=Bounds(max_rows=1) where each row meets one, as with a table of codes and names",
+            )
+        return tuple(replace(join, fan_out=bounds.max_rows) for join in joins)
+
     def _bounds(self, bounds: object) -> Bounds:
         """Return the bounds of a question."""
         if bounds is None:
@@ -213,8 +228,8 @@ class Reader:
             return None
         if isinstance(where, str):
             return parse_predicate(where, schema)
-        if type(where).__module__.partition(".")[0] == "ibis":
-            where = from_ibis(where, schema)
+        if is_ibis(where):
+            return ibis_predicate(where, schema)
         check_expression(where, schema)
         checked: Expression = where
         return checked

@@ -244,7 +244,7 @@ class Answer:
         from farthing import charts
 
         name = self.name if column is None else column
-        shown = replace(self, names=(name,), columns=(self[name],))
+        shown = replace(self, names=(name,), columns=(self[name],), _shown=())
         keys = tuple(self.keys.column_names) if self.keys is not None else ()
         picture = charts.answer_chart(
             shown.to_arrow(), keys=keys, name=name, title=shown.caption, parameter=self.paid.parameter

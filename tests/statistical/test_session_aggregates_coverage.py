@@ -1,8 +1,8 @@
 """Coverage of sums, means, variances and quantiles, through the Session: intervals hold the bounded truth.
 
 Size: a cell (all copies of a size, all asks) is refuted when its misses exceed the exact binomial quantile at the
-stated rate; the cells of a test share ALPHA. Power: with noise of twice the scale that is believed, some cell is refuted
-(`test_planted_noise_is_caught`); the misses are then above 30 % in the cells that the noise decides.
+stated rate; the cells of a test share ALPHA. Power: with noise of twice the scale that is believed, some cell is
+refuted (`test_planted_noise_is_caught`); the misses are then above 30 % in the cells that the noise decides.
 """
 
 import numpy as np

@@ -151,6 +151,14 @@ class Session(Questions):
         return {name: kind.name.lower() for name, kind in self._engine.schema.columns}
 
     @property
+    def tables(self) -> dict[str, dict[str, str]]:
+        """The tables that questions may join, by name, with their columns and types, which are public."""
+        return {
+            table: {name: kind.name.lower() for name, kind in schema.columns}
+            for table, schema in self._engine.tables.items()
+        }
+
+    @property
     def spent(self) -> Booked:
         """What the ledger has charged, by everybody, answered or not."""
         return self._context.loss(self._ledger.spent)

@@ -6,7 +6,6 @@ and repeated is given a name instead, in a chain of stages: each is a projection
 
 from __future__ import annotations
 
-from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -33,7 +32,7 @@ from farthing.query.expressions import (
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from farthing.engines.foreign.backend import Backend
 
@@ -122,9 +121,9 @@ class Scalars:
             case Compare(left, operator, right):
                 return self._compared(self.scalar(left), operator, self.scalar(right))
             case And(operands):
-                return reduce(and_, map(self.predicate, operands))
+                return balanced(and_, [self.predicate(operand) for operand in operands])
             case Or(operands):
-                return reduce(or_, map(self.predicate, operands))
+                return balanced(or_, [self.predicate(operand) for operand in operands])
             case Not(operand):
                 return ~self.predicate(operand)
             case IsNull(operand):
@@ -167,8 +166,15 @@ class Scalars:
 
     def _membership(self, value: Term, choices: tuple[Literal, ...]) -> Any:
         """Return a membership test; as in comparisons, integers meet integers exactly."""
-        operand = self.bind(value)
-        return reduce(or_, (self._compared(operand, Operator.EQ, self.scalar(choice)) for choice in choices))
+        real_ones = [choice for choice in choices if value.real or choice.type is Type.FLOAT]
+        others = [choice for choice in choices if not (value.real or choice.type is Type.FLOAT)]
+        operand = self.bind(value) if real_ones and others else value
+        tests = []
+        if real_ones:
+            tests.append(operand.double.isin([self.scalar(choice).double for choice in real_ones]))
+        if others:
+            tests.append(operand.expr.isin([self.scalar(choice).expr for choice in others]))
+        return balanced(or_, tests)
 
     def _compared(self, left: Term, operator: Operator, right: Term) -> Any:
         """Return a comparison: doubles unless both sides are integers (or no numbers at all)."""
@@ -176,6 +182,14 @@ class Scalars:
         if first.type is Type.STRING and operator not in (Operator.EQ, Operator.NE):
             return self._backend.ordered(first.expr, operator.value, second.expr)
         return _COMPARE[operator](first.expr, second.expr)
+
+
+def balanced(operator: Callable[[Any, Any], Any], operands: Sequence[Any]) -> Any:
+    """Return operands under one connective, halved again and again: what walks over it may recurse."""
+    if len(operands) == 1:
+        return operands[0]
+    middle = len(operands) // 2
+    return operator(balanced(operator, operands[:middle]), balanced(operator, operands[middle:]))
 
 
 def sendable(literal: Literal) -> Literal:

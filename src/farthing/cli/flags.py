@@ -1,0 +1,160 @@
+"""The options that several commands take, with their lines of help."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+ACCURACY: Final = "Accuracy"
+PRICE: Final = "Price"
+DATA: Final = "Data"
+OUTPUT: Final = "Output"
+
+Relative = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="5%",
+        help="Error allowed as a part of the true answer: 5% or 0.05; n=5% for one column.",
+        rich_help_panel=ACCURACY,
+    ),
+]
+Absolute = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="50",
+        help="Error always allowed, in answer units; n=50 for one column, repeat it for others. The larger of the two "
+        "is the target.",
+        rich_help_panel=ACCURACY,
+    ),
+]
+Rank = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="1%",
+        help="For MEDIAN and quantiles: how far the rank of the answer may be off; m=1% for one column.",
+        rich_help_panel=ACCURACY,
+    ),
+]
+Confidence = Annotated[
+    str | None,
+    typer.Option(
+        metavar="95%",
+        help="How surely an interval holds its truth: 95% (default) or 0.95.",
+        rich_help_panel=ACCURACY,
+    ),
+]
+Simultaneous = Annotated[
+    bool,
+    typer.Option(
+        "--simultaneous", help="Hold the confidence for all groups at once, not for each.", rich_help_panel=ACCURACY
+    ),
+]
+Nonnegative = Annotated[
+    bool,
+    typer.Option(
+        "--nonnegative", help="Show answers below zero as zero; this biases totals.", rich_help_panel=ACCURACY
+    ),
+]
+OnMiss = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help="Groups that miss the target: return them marked (default), drop them, or raise (exit code 3).",
+        rich_help_panel=ACCURACY,
+    ),
+]
+NamedLoss = Annotated[
+    str | None,
+    typer.Option(
+        "--loss",
+        metavar="mu=0.05",
+        help="Name the price instead of the accuracy: mu=, rho= or epsilon=.",
+        rich_help_panel=PRICE,
+    ),
+]
+MaxEpsilon = Annotated[
+    str | None,
+    typer.Option(metavar="0.2", help="The most epsilon that this question may cost.", rich_help_panel=PRICE),
+]
+Cap = Annotated[
+    str | None,
+    typer.Option(
+        metavar="all",
+        help="The most that it may cost: all that is left, or mu=0.1. Default: a tenth of the budget.",
+        rich_help_panel=PRICE,
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keys",
+        metavar="COL=...",
+        help="Public groups of a column of GROUP BY, repeat it for each: dest=ATL,ORD, month=1..12, "
+        "day=2013-01-01..2013-12-31, dest=@airports.csv:faa, or dest=airports.faa of a declared public table. NULL "
+        "is the key of missing values. --keys private finds the groups, at a price.",
+        rich_help_panel=DATA,
+    ),
+]
+FoundAbove = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="With --keys private: find groups of N units or more with the confidence.", rich_help_panel=DATA
+    ),
+]
+MaxGroups = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Count each privacy unit in at most N groups.", rich_help_panel=DATA),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Count at most N rows of a unit in each group.", rich_help_panel=DATA),
+]
+Lower = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0", help="With --upper: clamp values that are added, averaged or ranked.", rich_help_panel=DATA
+    ),
+]
+Upper = Annotated[
+    str | None,
+    typer.Option(
+        metavar="200", help="Instead of AVG(CLAMP(fare, 0, 200)) write AVG(fare) and both.", rich_help_panel=DATA
+    ),
+]
+AutoBounds = Annotated[
+    str | None,
+    typer.Option(
+        "--bounds",
+        metavar="auto",
+        help="Choose --max-groups, --max-rows, --lower, --upper privately, for a hundredth of the budget; or at a "
+        "price, auto:mu=0.02.",
+        rich_help_panel=DATA,
+    ),
+]
+ConfigPath = Annotated[
+    str | None,
+    typer.Option(
+        "--config", metavar="PATH", help="The settings to use. Default: farthing.toml here.", rich_help_panel=DATA
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", rich_help_panel=OUTPUT)]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV on stdout, the price on stderr.", rich_help_panel=OUTPUT)]
+Chart = Annotated[
+    str | None,
+    typer.Option("--chart", metavar="FILE", help="Draw it into an .svg, .png or .html file.", rich_help_panel=OUTPUT),
+]
+ChartColumn = Annotated[
+    str | None,
+    typer.Option("--column", metavar="NAME", help="The answer column to draw. Default: the first.", rich_help_panel=OUTPUT),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        metavar="N",
+        help="Show N rows, or all: the largest answers, or the first of ORDER BY. Default: 30 on a terminal, all in a "
+        "pipe.",
+        rich_help_panel=OUTPUT,
+    ),
+]

@@ -1,0 +1,179 @@
+"""Cells of one unit and one group, as ibis tables."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from farthing.engines.engine import PARTS_SALT
+from farthing.engines.foreign.keys import with_places
+from farthing.engines.foreign.terms import Term, real, whole
+from farthing.query.schema import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.engines.foreign.rows import Rows
+    from farthing.query.aggregates import Quantile, Total
+    from farthing.query.expressions import Scalar
+    from farthing.query.query import Query
+
+
+class Cells:
+    """One row a cell: the unit, the group, and what is asked of the rows that count there.
+
+    With a part of a partition all rows of the listed parts are read, and only then is it chosen where a unit is kept:
+    that depends on all its rows and on nothing that is asked. It is chosen by a window over the unit's own cells and
+    not by a join, so that one unit is what GROUP BY takes for one.
+    """
+
+    def __init__(self, query: Query, rows: Rows) -> None:
+        self._query = query
+        self._rows = rows
+        self._columns: dict[tuple[str, str], str] = {}
+        self._counts: Any = None
+        if query.cuts_parts and query.rows is not None:
+            self._counts = rows.scalars.bind(Term(rows.scalars.predicate(query.rows), Type.BOOLEAN)).expr
+        self.found = self.column("count", self.value(whole(1)) if self._counts is not None else "")
+
+    def value(self, expr: Any) -> str:
+        """Show a value of the rows that count; return its name."""
+        import ibis
+
+        kept = expr if self._counts is None else ibis.cases((self._counts, expr))
+        return self._rows.show(kept, "v")
+
+    def column(self, aggregate: str, name: str) -> str:
+        """Return the name of count (of all rows without a name), sum, min or max of a shown value in each cell."""
+        return self._columns.setdefault((aggregate, name), f"a{len(self._columns)}")
+
+    def table(self, groups: Sequence[str], hash_key: int, *, listed: bool) -> Any:
+        """Return the table of (u, i, other groups, aggregates).
+
+        Args:
+            groups: shown columns that tell cells of one unit apart, the key columns first.
+            hash_key: chooses the part in which a unit is kept.
+            listed: whether the key columns are looked up in the list of keys; i is the place there, 0 without keys.
+        """
+        parted, told = self._query.cuts_parts, list(groups)
+        where = None if parted else self._query.rows
+        home = self._part() if parted else None
+        rows = self._rows.table(where)
+        if home is not None:
+            rows = rows.filter(rows[home].notnull())
+        if listed:
+            keys = told[: len(self._query.by)]
+            rows = with_places(self._query, self._rows.backend, rows, keys, how="left" if parted else "inner")
+            told = ["i", *told[len(keys) :]]
+        told = ["u", *told, *([home] if home else [])]
+        made = {name: _aggregate(rows, *what) for what, name in self._columns.items()}
+        cells = rows.group_by(told).agg(**made)
+        return cells if home is None else self._of_part(cells, home, hash_key, listed=listed)
+
+    def _part(self) -> str:
+        """Show which part a row is in; return its name."""
+        import ibis
+
+        part, scalars = self._query.part, self._rows.scalars
+        assert part is not None  # noqa: S101  # callers ask for a part
+        tests = [scalars.predicate(part.condition(place)) for place in range(len(part.choices))]
+        return self._rows.show(ibis.cases(*((test, whole(place)) for place, test in enumerate(tests))), "p")
+
+    def _of_part(self, cells: Any, home: str, hash_key: int, *, listed: bool) -> Any:
+        """Return the cells of the units that are kept in the part that is asked."""
+        import ibis
+
+        part = self._query.part
+        assert part is not None  # noqa: S101  # callers ask for a part
+        ranked = cells.mutate(h=self._rows.backend.hash(cells.u, [cells[home]], hash_key ^ PARTS_SALT))
+        window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked[home]])
+        marked = ranked.mutate(home=ranked[home].first().over(window))
+        kept = [marked[home] == marked.home, marked[home] == part.place, marked[self.found] > 0]
+        kept += [marked.i.notnull()] if listed else []
+        return marked.filter(kept).drop("h", "home", home)
+
+
+def _aggregate(rows: Any, aggregate: str, name: str) -> Any:
+    """Return an aggregate of a column, or the number of rows."""
+    return getattr(rows[name], aggregate)() if name else rows.count()
+
+
+def present(rows: Rows, value: Scalar) -> Any:
+    """Return an expression that is NULL exactly where a value is not there: NULL or NaN."""
+    term = rows.scalars.scalar(value)
+    return rows.scalars.number(value).expr if term.real else term.expr
+
+
+def on_grid(rows: Rows, total: Total) -> Any:
+    """Return the whole number that a row gives to a total, NULL without a value.
+
+    Values so near the centre that they give 0 are taken for it: scaled down they could be too small for a double,
+    which some backends report as an error.
+
+    Guarantee: at most `total.sensitivity(1)` in magnitude, so that it fits 32 bits.
+    Proof: docs/proofs/engines.measures.md.
+    Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
+    Rounds: each row's value to the grid, halves up, before anything is added.
+    """
+    import ibis
+
+    x = rows.scalars.number(total.value)
+    inside = ibis.least(ibis.greatest(x.expr, real(total.lower)), real(total.upper)) - real(total.centre)
+    moved = rows.scalars.bind(Term(inside, Type.FLOAT)).expr
+    least = math.ldexp(1.0, (total.step_log2 - 1) // total.power - 10)
+    seen = ibis.ifelse(moved.abs() >= real(least), moved, real(0)) if least > 0 else moved
+    if total.power == 2:
+        seen = rows.scalars.bind(Term(seen, Type.FLOAT)).expr
+        seen = seen * seen
+    steps = rows.backend.rounded("floor", scaled(seen, -total.step_log2) + real(0.5))
+    given = rows.scalars.bind(x).expr
+    return ibis.cases((given.notnull(), steps.cast("int32")))
+
+
+def scaled(value: Any, exponent: int) -> Any:
+    """Return a double times a power of two: in steps, as the power alone may be out of range."""
+    while abs(exponent) > 1000:
+        step = int(math.copysign(1000, exponent))
+        value, exponent = value * real(math.ldexp(1.0, step)), exponent - step
+    return value * real(math.ldexp(1.0, exponent))
+
+
+def leaf(rows: Rows, quantile: Quantile) -> Any:
+    """Return which of the equal steps from lower to upper a row's clamped value is in; NULL without a value."""
+    import ibis
+
+    x = rows.scalars.bind(rows.scalars.number(quantile.value)).expr
+    lower, width = real(quantile.lower), quantile.upper - quantile.lower
+    above = ibis.least(ibis.greatest(x, lower), real(quantile.upper)) - lower
+    least = width * 2.0**-60  # below, the first leaf: a quotient could be too small for a double
+    seen = ibis.ifelse(above >= real(least), above, real(0)) if least > 0 else above
+    last = 2**quantile.leaves_log2 - 1
+    place = rows.backend.rounded("floor", seen / real(width) * real(last + 1))
+    return ibis.cases((x.notnull(), ibis.least(place, real(last)).cast("int64")))
+
+
+def log2(count: Any) -> Any:
+    """Return floor(log2) of a count >= 1."""
+    return _ladder(count, [(whole(2**power), power) for power in range(1, 32)], 0)
+
+
+def bucket(value: Any) -> Any:
+    """Return the place of a value by sign and magnitude (`engines.engine.BUCKETS`), NULL without one."""
+    import ibis
+
+    steps = _ladder(value.abs(), [(real(2.0 ** (step - 33)), step) for step in range(1, 65)], 0)
+    return ibis.cases((value >= real(0), whole(64) + steps), (value < real(0), whole(64) - steps))
+
+
+def _ladder(value: Any, rungs: Sequence[tuple[Any, int]], below: int) -> Any:
+    """Return the number of the highest rung that a value reaches, by halving: exact, unlike a logarithm."""
+    import ibis
+
+    if not rungs:
+        return whole(below)
+    middle = len(rungs) // 2
+    limit, number = rungs[middle]
+    upper, lower = _ladder(value, rungs[middle + 1 :], number), _ladder(value, rungs[:middle], below)
+    return ibis.ifelse(value >= limit, upper, lower)
+
+

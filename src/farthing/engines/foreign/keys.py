@@ -1,0 +1,79 @@
+"""The listed keys as a table of the backend, and the place of each row's key among them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from farthing.engines.foreign.backend import Backend
+    from farthing.query.query import Query
+
+KEYS: Final = "farthing_keys"
+
+
+def listed(query: Query) -> dict[str, pa.Table]:
+    """Return the table of (i, k0, k1, ...) by its name; where NULL is listed, m0, m1, ... tell NULLs.
+
+    Joins compare NULLs in ways that differ between backends, so a stand-in beside a flag is compared instead. Keys
+    beyond int64 match no row here and are left out.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if query.keys is None:
+        return {}
+    columns: dict[str, Any] = {"i": pa.array(np.arange(query.groups, dtype=np.int64))}
+    inside = None
+    for place, name in enumerate(query.by):
+        values = query.keys.column(name)
+        if pa.types.is_uint64(values.type):
+            here = pc.fill_null(pc.less_equal(values, pa.scalar(2**63 - 1, pa.uint64())), True)  # noqa: FBT003  # pyarrow's own order
+            inside = here if inside is None else pc.and_(inside, here)
+            values = pc.if_else(here, values, pa.scalar(0, pa.uint64())).cast(pa.int64())
+        if pa.types.is_large_string(values.type):
+            values = values.cast(pa.string())
+        if values.null_count:
+            columns[f"m{place}"] = values.is_null()
+            values = pc.fill_null(values, pa.scalar(_stand_in(values.type), values.type))
+        columns[f"k{place}"] = values
+    table = pa.table(columns)
+    return {KEYS: table if inside is None else table.filter(inside)}
+
+
+def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str], how: str = "inner") -> Any:
+    """Return rows with the place i of their group instead of its keys; others are dropped, or have none (left)."""
+    import ibis
+
+    rest = [name for name in rows.columns if name not in keys]
+    if query.keys is None:
+        return rows.select(*rest, i=ibis.literal(0).cast("int64"))
+    table = backend.beside(listed(query)[KEYS], KEYS)
+    tests = []
+    flagged = {}
+    for place, name in enumerate(keys):
+        value = rows[name]
+        if f"m{place}" in table.columns:
+            flagged[f"m{place}"] = backend.is_null(value)
+            stand_in = backend.moment(_stand_in(value.type())) if value.type().is_temporal() else _stand_in(value.type())
+            flagged[name] = ibis.ifelse(backend.is_null(value), stand_in, value)
+    rows = rows.mutate(**flagged) if flagged else rows
+    for place, name in enumerate(keys):
+        tests.append(rows[name] == table[f"k{place}"])
+        if f"m{place}" in flagged:
+            tests.append(rows[f"m{place}"] == table[f"m{place}"])
+    return rows.join(table, tests, how=how).select(*(rows[name] for name in rest), table["i"])
+
+
+def _stand_in(kind: Any) -> Any:
+    """Return a value of an Arrow or ibis type."""
+    text = str(kind)
+    for word, value in (("timestamp", datetime(1970, 1, 1)), ("date", date(1970, 1, 1)), ("string", ""), ("bool", False)):  # noqa: DTZ001  # no zones
+        if text.startswith(word):
+            return value
+    return 0

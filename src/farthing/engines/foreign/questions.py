@@ -1,0 +1,221 @@
+"""Questions as ibis expressions: one each, every measure side by side, contributions cut last.
+
+A *cell* is what one unit has in one group. Cells are computed first, each cut to the bound on rows; then a keyed hash
+chooses the groups that a unit keeps; then they are added. Rows that are units themselves have nothing to cut and are
+added at once.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any, assert_never
+
+from farthing.engines.foreign.cells import Cells, bucket, leaf, log2, on_grid, present
+from farthing.engines.foreign.keys import with_places
+from farthing.engines.foreign.rows import Catalog, Rows
+from farthing.engines.foreign.terms import null, real, whole
+from farthing.query.aggregates import Rows as Counted
+from farthing.query.aggregates import Total, Units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from farthing.engines.foreign.backend import Backend
+    from farthing.query.aggregates import Measure, Quantile
+    from farthing.query.expressions import Scalar
+    from farthing.query.query import Query
+
+
+def measuring(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+    """Return the table of (i, m0, m1, ...): the group's place in the key list and its bounded measures."""
+    rows = Rows(query, catalog, backend)
+    keys = [rows.group(name) for name in query.by]
+    names = {f"m{place}": measure for place, measure in enumerate(query.measures)}
+    if query.unit.is_row:
+        sums = {name: _of_rows(query, rows, measure) for name, measure in names.items()}
+        return _listed(query, rows, keys, sums)
+    cells = Cells(query, rows)
+    cuts = {name: _cut(query, rows, cells, measure) for name, measure in names.items()}
+    kept = _chosen(query, backend, cells.table(keys, hash_key, listed=True), hash_key)
+    cut = kept.select("i", **{name: build(kept) for name, build in cuts.items()})
+    return cut.group_by("i").agg(**{name: _sum(cut[name]) for name in cuts})
+
+
+def histogram(query: Query, quantile: Quantile, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+    """Return the table of (i, leaf, n): the bounded rows of each group and leaf."""
+    import ibis
+
+    rows = Rows(query, catalog, backend)
+    keys = [rows.group(name) for name in query.by]
+    if query.unit.is_row:
+        place = rows.show(leaf(rows, quantile), "v")
+        found = _listed(query, rows, keys, {"n": lambda table: table.count()}, also=place)
+        return found.filter(found[place].notnull()).select("i", leaf=found[place], n=found.n)
+    cells = Cells(query, rows)
+    place = cells.value(leaf(rows, quantile))
+    table = cells.table([*keys, place], hash_key, listed=True)
+    kept = _chosen(query, backend, table, hash_key, dense=True)
+    kept = kept.filter(kept[place].notnull()).select("u", "i", leaf=kept[place], c=kept[cells.found])
+    # A hash chooses which rows of a unit count beyond max_rows; rows of one leaf are all alike.
+    ranked = kept.mutate(h=backend.hash(kept.u, [kept.i, kept.leaf], hash_key))
+    window = ibis.cumulative_window(group_by=[ranked.u, ranked.i], order_by=[ranked.h, ranked.leaf])
+    added = ranked.mutate(s=ranked.c.sum().over(window).cast("int64"))
+    cut = added.select("i", "leaf", c=ibis.least(added.c, whole(query.max_rows) - (added.s - added.c)))
+    cut = cut.filter(cut.c > 0)
+    return cut.group_by("i", "leaf").agg(n=_sum(cut.c))
+
+
+def found(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+    """Return the table of (k0, k1, ..., n): the groups that exist and the units that count in each. NaN is no key."""
+    import ibis
+
+    rows = Rows(query, catalog, backend)
+    keys = [rows.group(name) for name in query.by]
+    named = {f"k{place}": key for place, key in enumerate(keys)}
+    if query.unit.is_row:
+        number = rows.number() if query.joins else ""
+        table = _numbers(rows.table(query.rows), keys, backend)
+        units = table[number].nunique() if number else table.count()
+        return table.group_by(keys).agg(n=units).select("n", **{name: ibis._[key] for name, key in named.items()})
+    cells = _numbers(Cells(query, rows).table(keys, hash_key, listed=False), keys, backend)
+    cells = cells.select("u", **{name: cells[key] for name, key in named.items()})
+    # NULL leaves some hashes as they were, so that a flag tells it apart
+    flags = [ibis.ifelse(backend.is_null(cells[name]), whole(1), whole(0)) for name in named]
+    ranked = cells.mutate(h=backend.hash(cells.u, [*(cells[name] for name in named), *flags], hash_key))
+    window = ibis.window(group_by=ranked.u, order_by=[ranked.h, *(ranked[name] for name in named)])
+    ranked = ranked.mutate(r=ibis.row_number().over(window))
+    kept = ranked.filter(ranked.r < query.max_groups)
+    return kept.group_by(list(named)).agg(n=kept.count())
+
+
+def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+    """Return the table of (which, place, n): units by place in each of the four histograms of `Spread`."""
+    import ibis
+
+    rows = Rows(query, catalog, backend)
+    keys = [rows.group(name) for name in query.by]
+    number = null("float64") if value is None else rows.scalars.number(value).expr
+    listed = query.keys is not None or not query.by
+    if query.unit.is_row and not query.joins:
+        name = rows.show(number, "v")
+        table = rows.table(query.rows)
+        table = with_places(query, backend, table, keys) if listed else _numbers(table, keys, backend)
+        each = table.select(g=whole(1), r=whole(1), low=table[name], high=table[name])
+    else:
+        cells = Cells(query, rows)
+        name = cells.value(number)
+        least, greatest = cells.column("min", name), cells.column("max", name)
+        table = cells.table(keys, hash_key, listed=listed)
+        table = table if listed else _numbers(table, keys, backend)
+        each = table.group_by("u").agg(
+            g=table.count(), r=table[cells.found].max(), low=table[least].min(), high=table[greatest].max()
+        )
+    places = each.select(p0=log2(each.g), p1=log2(each.r), p2=bucket(each.low), p3=bucket(each.high))
+    counted = [
+        places.group_by(place=places[f"p{which}"]).agg(n=places.count()).mutate(which=whole(which)) for which in range(4)
+    ]
+    whole_table = reduce(lambda one, other: one.union(other), counted)
+    return whole_table.filter(whole_table.place.notnull()).select("which", "place", "n") if ibis else None
+
+
+def _chosen(query: Query, backend: Backend, cells: Any, hash_key: int, *, dense: bool = False) -> Any:
+    """Return the cells of the groups that a unit keeps."""
+    import ibis
+
+    if not query.cuts_groups:
+        return cells
+    ranked = cells.mutate(h=backend.hash(cells.u, [cells.i], hash_key))
+    rank = ibis.dense_rank() if dense else ibis.row_number()
+    ranked = ranked.mutate(r=rank.over(ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.i])))
+    return ranked.filter(ranked.r < query.max_groups).drop("h", "r")
+
+
+def _numbers(table: Any, keys: Sequence[str], backend: Backend) -> Any:
+    """Return the rows whose keys are no NaN."""
+    import ibis
+
+    floats = [table[key] for key in keys if table[key].type().is_floating()]
+    tests = [backend.is_null(key) | (key <= real(float("inf"))) for key in floats]
+    return table.filter(tests) if tests and ibis else table
+
+
+def _listed(
+    query: Query, rows: Rows, keys: Sequence[str], sums: dict[str, Callable[[Any], Any]], also: str = ""
+) -> Any:
+    """Return a table that groups first and then finds each group's place: the join sees one row a group."""
+    table = rows.table(query.rows)
+    told = [*keys, *([also] if also else [])]
+    made = {name: build(table) for name, build in sums.items()}
+    groups = table.group_by(told).agg(**made) if told else table.agg(**made)
+    return with_places(query, rows.backend, groups, keys)
+
+
+def _sum(column: Any) -> Any:
+    """Return a sum of integers, 0 of none."""
+    import ibis
+
+    return ibis.coalesce(column.sum().cast("int64"), whole(0))
+
+
+def _of_rows(query: Query, rows: Rows, measure: Measure) -> Callable[[Any], Any]:
+    """Return a measure where each row is a unit: nothing is cut."""
+    match measure:
+        case Total():
+            name = rows.show(on_grid(rows, measure), "v")
+            return lambda table: _sum(table[name])
+        case Units(value) if query.joins:  # one row may be several by now
+            number = rows.number()
+            there = None if value is None else rows.show(_there(query, rows, value), "v")
+            return lambda table: table[number].nunique(where=None if there is None else table[there].notnull())
+        case Counted(None) | Units(None):
+            return lambda table: table.count()
+        case Counted(value) | Units(value):
+            name = rows.show(_there(query, rows, value), "v")
+            return lambda table: table[name].count()
+        case _:
+            assert_never(measure)
+
+
+def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure) -> Callable[[Any], Any]:
+    """Return what one cell adds to a measure, within its sensitivity.
+
+    Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
+    Proof: docs/proofs/engines.measures.md.
+    Assumes: each row adds at most `measure.sensitivity(1)`.
+    Rounds: a total that is cut, towards zero.
+    """
+    import ibis
+
+    small = "int32" if measure.sensitivity(query.max_rows) < 2**31 else "int64"  # sums of int32 are quick everywhere
+    match measure:
+        case Units(None):
+            return lambda _: ibis.literal(1).cast("int32")
+        case Units(value) | Counted(value):
+            most = 1 if isinstance(measure, Units) else query.max_rows
+            count = cells.found if value is None else cells.column("count", cells.value(_there(query, rows, value)))
+            return lambda table: ibis.least(table[count], whole(most)).cast(small)
+        case Total():
+            grid = cells.value(on_grid(rows, measure))
+            n, s = cells.column("count", grid), cells.column("sum", grid)
+            return lambda table: _shrunk(rows.backend, table[s], table[n], query.max_rows).cast(small)
+        case _:
+            assert_never(measure)
+
+
+def _shrunk(backend: Backend, total: Any, count: Any, most: int) -> Any:
+    """Return total * most / count towards zero where count is above most, else the total.
+
+    With total = q * count + r, of one sign, it is q * most + (r * most) / count: nothing leaves 64 bits.
+    """
+    import ibis
+
+    divisor = ibis.greatest(count, whole(1))
+    q, r = backend.divided("div", total, divisor), backend.divided("mod", total, divisor)
+    return ibis.ifelse(count <= most, total, q * most + backend.divided("div", r * most, divisor))
+
+
+def _there(query: Query, rows: Rows, value: Scalar) -> Any:
+    """Return an expression that is NULL where a value is not there: the same as a total's, to share one count."""
+    totals = (measure for measure in query.measures if isinstance(measure, Total) and measure.value == value)
+    total = next(totals, None)
+    return present(rows, value) if total is None else on_grid(rows, total)

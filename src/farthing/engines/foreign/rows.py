@@ -1,0 +1,247 @@
+"""The rows that a question counts, as one ibis table: tables joined, columns read, rows filtered, values named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from farthing.engines.foreign.scalars import _COMPARE, FENCE, Scalars, balanced
+from farthing.engines.foreign.terms import Term, placed, symbol
+from farthing.errors import UnsupportedQuery
+from farthing.query.expressions import Column, Compare, Expression, Literal, Operator
+from farthing.query.normal import conjuncts, normal
+from farthing.query.schema import REAL_TYPES, Schema, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from farthing.engines.foreign.backend import Backend
+    from farthing.query.expressions import Scalar
+    from farthing.query.joins import Join
+    from farthing.query.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table of the backend.
+
+    Attributes:
+        table: its ibis table.
+        schema: our types.
+        public: whether it is no unit's; the protected table itself is not.
+    """
+
+    table: Any
+    schema: Schema
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The protected table and the tables that may be joined, by name."""
+
+    own: Relation
+    joined: Mapping[str, Relation]
+
+
+class Rows:
+    """The rows of one question.
+
+    Columns are read once each, in their total form, under short names of ours; conditions and values are built on
+    these names.
+    """
+
+    def __init__(self, query: Query, catalog: Catalog, backend: Backend) -> None:
+        self.backend = backend
+        self._query = query
+        self._catalog = catalog
+        self._names: dict[tuple[str | None, str], str] = {}
+        self.scalars = Scalars(backend, self._read)
+        self._shown: dict[str, Any] = {}
+        self._numbered = False
+
+    def show(self, expr: Any, name: str) -> str:
+        """Add a value to the columns of the table, once; return its name."""
+        for known, shown in self._shown.items():
+            if shown.equals(expr):
+                return known
+        self._shown[f"{name}{len(self._shown)}"] = expr
+        return next(reversed(self._shown))
+
+    def number(self) -> str:
+        """Add a number that tells rows of the protected table apart; return its name."""
+        self._numbered = True
+        return self.show(symbol("id", "int64"), "id")
+
+    def group(self, name: str) -> str:
+        """Add a grouping column; return its name."""
+        known = dict(self._query.groupings)
+        return self.show(self.scalars.group(known.get(name, Column(name))).expr, "k")
+
+    def table(self, where: Expression | None) -> Any:
+        """Return the rows with the unit as u (if it is a column) and all that was shown.
+
+        Args:
+            where: which rows; None for all.
+        """
+        import ibis
+
+        conditions = [self.scalars.predicate(part) for part in conjuncts(where)]
+        early = [part for part in conditions if self.scalars.level(part) == 0]
+        late = [part for part in conditions if self.scalars.level(part) > 0]
+        table = self._base(where)
+        if not self._query.unit.is_row:
+            early.append(self.backend.is_null(symbol("u", table["u"].type())).__invert__())
+        if early:
+            table = table.filter([placed(part, table) for part in early])
+        table = self.scalars.over(table)
+        if late:
+            held = placed(balanced(and_, late), table)
+            table = table.filter(ibis.ifelse(table[FENCE], held, ibis.literal(value=False)))
+        shown = {} if self._query.unit.is_row else {"u": table["u"]}
+        shown |= {name: placed(expr, table) for name, expr in self._shown.items()}
+        return table.select(**shown) if shown else table.select(z=ibis.literal(0))
+
+    def _find(self, name: str) -> tuple[str | None, str]:
+        """Return the joined table of a column (None: the protected one), and the column's name there."""
+        for join in self._query.joins:
+            prefix = f"{join.table}."
+            if name not in self._catalog.own.schema.names and name.startswith(prefix):
+                return join.table, name.removeprefix(prefix)
+        return None, name
+
+    def _relation(self, table: str | None) -> Relation:
+        """Return the protected table, or a joined one."""
+        return self._catalog.own if table is None else self._catalog.joined[table]
+
+    def _read(self, name: str) -> Term:
+        """Return the short name of a column."""
+        table, column = self._find(name)
+        relation = self._relation(table)
+        kind = relation.schema.require(column)
+        read = self.backend.read(relation.table[column], kind)
+        short = self._names.setdefault((table, column), f"c{len(self._names)}")
+        return Term(symbol(short, read.type()), Type.FLOAT if kind in REAL_TYPES else kind)
+
+    def _base(self, where: Expression | None) -> Any:
+        """Return the joined tables with the columns that are read."""
+        conditions = [self.condition(join) for join in self._query.joins]  # before scans: they read columns too
+        own, unit = self._catalog.own, self._query.unit.column
+        also = {} if unit is None else {"u": self.unit(own, unit)}
+        also |= {"id": self.backend.numbered()} if self._numbered else {}
+        table = self._scan(None, also, self._implied(where))
+        for place, (join, on) in enumerate(zip(self._query.joins, conditions, strict=True)):
+            beside = self._beside(join, place)
+            tests = [placed(on, table, beside)]
+            if not join.public:  # one unit's rows meet its own rows only, whatever else the condition takes for equal
+                tests.append(table["u"] == beside[f"u{place}"])
+            columns = [*table.columns, *beside.columns]
+            table = table.join(beside, tests, how="left" if join.left else "inner").select(*columns)
+        return table
+
+    def unit(self, relation: Relation, column: str) -> Any:
+        """Return the unit column as it is grouped and hashed."""
+        value = relation.table[column]
+        return value + 0.0 if value.type().is_floating() else value
+
+    def _beside(self, join: Join, place: int) -> Any:
+        """Return the scan of a joined table: its unit with a protected one, its first rows with a fan-out."""
+        import ibis
+
+        relation = self._catalog.joined[join.table]
+        if not join.public:
+            return self._scan(join.table, {f"u{place}": self.unit(relation, self._query.unit.column or "")}, [])
+        if join.fan_out is None:
+            return self._scan(join.table, {}, [])
+        table, held = relation.table, equal_columns(join, self._catalog, self._query, self.backend)
+        ordered = [table[name] for name, kind in relation.schema.columns if kind is not Type.OTHER]
+        rank = ibis.row_number().over(ibis.window(group_by=held, order_by=ordered))
+        scan = self._scan(join.table, {f"r{place}": rank}, [])
+        return scan.filter(scan[f"r{place}"] < join.fan_out).drop(f"r{place}")
+
+    def _scan(self, name: str | None, also: dict[str, Any], conditions: list[Any]) -> Any:
+        """Return a table with the columns that are read of it."""
+        import ibis
+
+        relation = self._relation(name)
+        table = relation.table
+        read = {
+            short: self.backend.read(table[column], relation.schema.require(column))
+            for (other, column), short in self._names.items()
+            if other == name
+        }
+        columns = {**read, **also}
+        if not columns:  # one name a table: they meet in joins
+            columns = {f"z_{name or ''}": ibis.literal(0)}
+        return (table.filter(conditions) if conditions else table).select(**columns)
+
+    def _implied(self, where: Expression | None) -> list[Any]:
+        """Return what the condition says of days and times as they are stored: indexes and files can skip by it."""
+        own, found = self._catalog.own, []
+        for part in conjuncts(where):
+            match part:
+                case Compare(Column(name), operator, Literal(value)) if name in own.schema.names:
+                    if own.schema.require(name) in (Type.DATE, Type.TIMESTAMP):
+                        found.append(_COMPARE[operator](own.table[name], self.backend.moment(value)))
+        return found
+
+    def condition(self, join: Join) -> Any:
+        """Return the condition of a join."""
+        return Scalars(self.backend, self._read, staged=False).predicate(join.on)
+
+
+def equal_columns(join: Join, catalog: Catalog, query: Query, backend: Backend) -> list[Any]:
+    """Return the columns of a joined table, as compared, that its condition holds to columns of the tables so far.
+
+    A row of these tables then meets the rows of one combination of them only.
+    """
+    rows, beside, found = Rows(query, catalog, backend), catalog.joined[join.table], []
+    for part in conjuncts(normal(join.on)):
+        match part:
+            case Compare(Column(left), Operator.EQ, Column(right)):
+                sides = [rows._find(name) for name in (left, right)]  # noqa: SLF001  # a sibling function
+                for (table, column), (other, another) in (sides, sides[::-1]):
+                    if table == join.table and other != join.table:
+                        read = backend.read(beside.table[column], beside.schema.require(column))
+                        kinds = {beside.schema.require(column), rows._relation(other).schema.require(another)}  # noqa: SLF001
+                        found.append(read.cast("float64") if kinds & REAL_TYPES else read)
+    return found
+
+
+def check(query: Query, catalog: Catalog, backend: Backend) -> None:
+    """Refuse joins that the engine cannot run, or could not keep within the bounds.
+
+    Raises:
+        UnsupportedQuery: which, and what to do.
+    """
+    named = [join.table for join in query.joins]
+    for join in query.joins:
+        if named.count(join.table) > 1 or join.table not in catalog.joined:
+            raise refused("a table is joined twice, or was never declared", join.table, "declared tables, each once")
+        relation = catalog.joined[join.table]
+        if query.unit.is_row:
+            if not (join.public and relation.public):
+                raise refused("a protected table joined where each row is a unit", str(join), "both carry a unit column")
+            if join.fan_out is None or not equal_columns(join, catalog, query, backend):
+                raise refused(
+                    "a join without a limit on the rows that one row becomes",
+                    str(join),
+                    "with rows as units, ON has an equality of a column of each table, and the fan-out is declared",
+                )
+        elif not join.public:
+            unit = query.unit.column or ""
+            kinds = [each.table.schema().get(unit) for each in (catalog.own, relation)]
+            if kinds[0] is None or kinds[0] != kinds[1]:
+                raise refused("the joined table does not carry the unit", str(join), f"both have {unit!r}, of one type")
+
+
+def refused(what: str, got: str, rule: str) -> UnsupportedQuery:
+    """Return the refusal of a join."""
+    return UnsupportedQuery(
+        what,
+        construct="JOIN",
+        got=got[:200],
+        rule=rule,
+        next_step="declare a public table at opening and join it as in JOIN zones ON trips.zone = zones.id",
+    )

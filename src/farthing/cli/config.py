@@ -20,9 +20,11 @@ FILE: Final = "farthing.toml"
 _SETTINGS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
     "table": {"path": (str,), "name": (str,), "version": (str,), "unit": (str,)},
     "budget": dict.fromkeys(("epsilon", "delta", "rho", "mu", "keys_delta"), (int, float)),
-    "bounds": {"max_groups": (int,), "max_rows": (int,)},
+    "bounds": {"max_groups": (int,), "max_rows": (int,), "lower": (int, float), "upper": (int, float)},
     "ledger": {"path": (str,)},
 }
+_NAMED: Final[dict[str, tuple[type, ...]]] = {"keys": (list, str), "public": (str,), "protected": (str,)}
+"""Sections whose names the owner chooses: columns, and tables."""
 _KINDS: Final = {str: "text", int: "a whole number", float: "a number"}
 _REQUIRED: Final = (("table", "path"), ("table", "name"), ("ledger", "path"))
 
@@ -39,8 +41,10 @@ class Config:
         unit: the column whose values are the privacy unit, or "row".
         budget: the arguments of the budget, as written.
         ledger: the path of the books.
-        bounds: max_groups and max_rows, as far as given.
+        bounds: max_groups, max_rows, lower and upper, as far as given.
         keys: public group keys by column: a list, or text as in --keys.
+        public: paths of the tables that may be joined and that give keys, by their names in SQL.
+        protected: paths of further tables with the unit column that may be joined, by their names in SQL.
     """
 
     folder: Path
@@ -50,14 +54,20 @@ class Config:
     budget: Mapping[str, float]
     ledger: str
     version: str = "1"
-    bounds: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, Any] = field(default_factory=dict)
+    public: Mapping[str, str] = field(default_factory=dict)
+    protected: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table_path(self) -> str:
-        """The table's path, with the folder before it; letters of the folder are no part of a pattern."""
+        """The table's path, with the folder before it."""
+        return self.path_of(self.table)
+
+    def path_of(self, table: str) -> str:
+        """Return a table's path, with the folder before it; letters of the folder are no part of a pattern."""
         folder = str(self.folder)
-        return str(Path(glob.escape(folder) if glob.has_magic(self.table) else folder) / self.table)
+        return str(Path(glob.escape(folder) if glob.has_magic(table) else folder) / table)
 
     @property
     def ledger_place(self) -> Path | str:
@@ -115,13 +125,15 @@ def read(path: str | None) -> Config:
         ledger=settings["ledger"]["path"],
         bounds=settings.get("bounds", {}),
         keys=settings.get("keys", {}),
+        public=settings.get("public", {}),
+        protected=settings.get("protected", {}),
     )
 
 
 def _check(file: Path, settings: dict[str, Any]) -> None:
     """Refuse settings that are unknown, missing or of the wrong type."""
     for section, values in settings.items():
-        _known(file, section, [*_SETTINGS, "keys"], "section")
+        _known(file, section, [*_SETTINGS, *_NAMED], "section")
         if not isinstance(values, dict):
             raise InvalidOption(
                 f"{section!r} in {file} is no section",
@@ -129,11 +141,9 @@ def _check(file: Path, settings: dict[str, Any]) -> None:
                 rule="settings stand in sections",
             )
         for name, value in values.items():
-            if section == "keys":
-                kinds: tuple[type, ...] = (list, str)
-            else:
+            if section not in _NAMED:
                 _known(file, name, list(_SETTINGS[section]), f"setting of [{section}]")
-                kinds = _SETTINGS[section][name]
+            kinds = _NAMED.get(section) or _SETTINGS[section][name]
             if isinstance(value, bool) or not isinstance(value, kinds):
                 rule = 'a list, or "@FILE:COLUMN"' if section == "keys" else _KINDS[kinds[-1]]
                 raise InvalidOption(
@@ -172,7 +182,6 @@ def _known(file: Path, name: str, known: list[str], what: str) -> None:
 def text(config: Config) -> str:
     """Return a config as the text of its file, with comments that explain it."""
     bounds = [f"{name} = {value}" for name, value in config.bounds.items()]
-    keys = [f"{_name(column)} = {_value(values)}" for column, values in config.keys.items()]
     lines = [
         "# Settings of farthing in this folder: `farthing ask`, `plan` and `status` read them.",
         "# Paths are relative to this file.",
@@ -192,16 +201,39 @@ def text(config: Config) -> str:
         "[bounds]",
         *(bounds or ["# max_groups = 5", "# max_rows = 20"]),
         "",
+        "# Tables that questions may join. Public ones hold facts that anyone may know, and give keys; protected ones have",
+        "# the unit column, and are as private as the table.",
+        "[public]",
+        *(_lines(config.public) or ['# zones = "zones.csv"']),
+        "",
+        "[protected]",
+        *(_lines(config.protected) or ['# payments = "payments.parquet"']),
+        "",
         "# The books: every charge, and every released number. Keep this file as carefully as the data.",
         "[ledger]",
         f"path = {_value(config.ledger)}",
         "",
-        "# Public groups, by column: a list, a range of whole numbers, or a column of a public file.",
+        "# Public groups, by column or alias of GROUP BY: a list, whole numbers or dates from .. to, a column of a public",
+        "# table or file.",
         "# Groups that are not listed are not answered; listed groups without rows are.",
         "[keys]",
-        *(keys or ['# dest = ["ATL", "ORD"]', '# month = "1..12"', '# zone = "@zones.csv:id"']),
+        *(_lines(config.keys) or [f"# {line}" for line in _SAMPLES]),
     ]
     return "\n".join(lines) + "\n"
+
+
+_SAMPLES: Final = (
+    'dest = ["ATL", "ORD"]',
+    'month = "1..12"',
+    'day = "2013-01-01..2013-12-31"',
+    'zone = "zones.id"',
+    'area = "@areas.csv:id"',
+)
+
+
+def _lines(named: Mapping[str, Any]) -> list[str]:
+    """Return settings whose names the owner chose."""
+    return [f"{_name(name)} = {_value(value)}" for name, value in named.items()]
 
 
 def _name(column: str) -> str:

@@ -1,23 +1,55 @@
-"""Public group keys, as people type them: a list, a range, or the column of a public file."""
+"""Public group keys, as people type them: a list, a range, a calendar, or the column of a public file or table."""
 
 from __future__ import annotations
 
 import csv
 import glob
 import re
+from dataclasses import dataclass, field
 from datetime import date, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.cli.options import nearest
 from farthing.errors import DataError, InvalidKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 HOW: Final = "--keys dest=ATL,ORD or --keys dest=@airports.csv:faa"
 """How keys are given, for error messages."""
 
 _RANGE: Final = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
+_SPAN: Final = re.compile(r"\s*([\dQTW:\- ]*\d)\s*\.\.\s*(\d[\dQTW:\- ]*?)\s*")
+_TABLE_COLUMN: Final = re.compile(r"[^\W\d]\w*\.\w+")
+
+_MOMENTS: Final = (
+    ("year", r"\d{4}", "{}-01-01"),
+    ("quarter", r"\d{4}-Q[1-4]", "{}-01"),
+    ("month", r"\d{4}-\d\d", "{}-01"),
+    ("week", r"\d{4}-W\d\d", "{}-1"),
+    ("day", r"\d{4}-\d\d-\d\d", "{}"),
+    ("hour", r"\d{4}-\d\d-\d\d[T ]\d\d", "{}:00:00"),
+    ("minute", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", "{}:00"),
+)
+"""How the ends of a calendar are written: the unit, its form, and the first moment of it in ISO."""
+_QUARTERS: Final = {"Q1": "01", "Q2": "04", "Q3": "07", "Q4": "10"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where keys may come from, and where not.
+
+    Attributes:
+        folder: where relative paths start.
+        protected: the paths and patterns of the protected tables, which are no source of public keys.
+        public: the columns of the declared public tables, with their types.
+    """
+
+    folder: Path
+    protected: Sequence[str]
+    public: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def split(option: str) -> tuple[str, str]:
@@ -32,8 +64,68 @@ def split(option: str) -> tuple[str, str]:
     return column.strip(), values
 
 
+def read(column: str, values: str, kind: str, sources: Sources) -> Any:
+    """Return the keys of one column of a type, from their text; a public table's column stays a text.
+
+    >>> from pathlib import Path
+    >>> read("dest", "airports.faa", "string", Sources(Path(), (), {"airports": {"faa": "string"}}))
+    'airports.faa'
+    """
+    if values.startswith("@"):
+        return from_file(column, values[1:], kind, sources)
+    listed = of_table(column, values, sources.public)
+    if listed is not None:
+        return listed
+    return typed(column, values, kind)
+
+
+def of_table(column: str, values: str, public: Mapping[str, Mapping[str, str]]) -> str | None:
+    """Return keys that name a column of a declared public table, as in airports.faa; None where they name none.
+
+    Raises:
+        InvalidKeys: the table has no such column, or is nearly called that: a typing error would be a key of its own.
+    """
+    table, dot, name = values.strip().partition(".")
+    if table in public and dot:
+        if name not in public[table]:
+            raise InvalidKeys(
+                f"keys of {column!r} name an unknown column of {table}",
+                rule="TABLE.COLUMN names a column of a declared public table",
+                got=values,
+                next_step=nearest(name, public[table]),
+            )
+        return f"{table}.{name}"
+    near = get_close_matches(table.lower(), [known.lower() for known in public], n=1, cutoff=0.8)
+    if near and _TABLE_COLUMN.fullmatch(values.strip()):
+        raise InvalidKeys(
+            f"keys of {column!r} name an unknown table",
+            rule="TABLE.COLUMN names a column of a declared public table",
+            got=values,
+            next_step=f"{nearest(table, public)} or, if that is a value, write '{column}=\"{values.strip()}\",'",
+        )
+    return None
+
+
+def calendar_of(column: str, values: str, kind: str) -> Any:
+    """Return a calendar of days, months, years ... from its ends; None where the text is none.
+
+    >>> calendar_of("day", "2013-01..2013-03", "date")
+    [datetime.date(2013, 1, 1), datetime.date(2013, 2, 1), datetime.date(2013, 3, 1)]
+    """
+    from farthing.query.calendar import calendar
+
+    span = _SPAN.fullmatch(values)
+    if span is None or kind not in {"date", "timestamp"}:
+        return None
+    for unit, form, whole in _MOMENTS:
+        if all(re.fullmatch(form, end) for end in span.groups()):
+            first, last = (whole.format(re.sub("Q.", lambda q: _QUARTERS[q[0]], end)) for end in span.groups())
+            return calendar(first, last, unit)
+    raise _wrong(column, kind, values)
+
+
 def typed(column: str, values: str, kind: str) -> Any:
-    """Return typed keys: values with commas between them, or the range 1..12; NULL is the key of missing values.
+    """Return typed keys: values with commas between them, 1..12 or a calendar; NULL is the key of missing values.
 
     >>> typed("month", "1..12", "integer")
     range(1, 13)
@@ -43,6 +135,9 @@ def typed(column: str, values: str, kind: str) -> Any:
     span = _RANGE.fullmatch(values)
     if span and kind == "integer":
         return range(int(span[1]), int(span[2]) + 1)
+    moments = calendar_of(column, values, kind)
+    if moments is not None:
+        return moments
     read = _READERS.get(kind, str)
     words = next(csv.reader([values], skipinitialspace=True), [])
     try:
@@ -51,20 +146,19 @@ def typed(column: str, values: str, kind: str) -> Any:
         raise _wrong(column, kind, values) from None
 
 
-def from_file(column: str, source: str, kind: str, *, folder: Path, table: str) -> Any:
+def from_file(column: str, source: str, kind: str, sources: Sources) -> Any:
     """Return the keys in a column of a CSV or Parquet file, written airports.csv:faa.
 
     Args:
         column: the grouping column.
-        source: path and column; a relative path starts at `folder`.
+        source: path and column.
         kind: the grouping column's type, which the file's column must have.
-        folder: where relative paths start.
-        table: the protected table, which is no source of public keys.
+        sources: where the path starts, and which files are protected.
     """
     path, colon, name = source.rpartition(":")
     if not colon or not path or not name:
         raise InvalidKeys(f"keys of {column!r} name no column", rule="@FILE:COLUMN", got="@" + source, next_step=HOW)
-    file = folder / path
+    file = sources.folder / path
     if not file.is_file():
         raise DataError(
             "no such file of keys",
@@ -72,7 +166,13 @@ def from_file(column: str, source: str, kind: str, *, folder: Path, table: str) 
             next_step="check the path and the working folder",
             rule="@FILE:COLUMN names a file that exists",
         )
-    _refuse_protected(column, file, table)
+    if any(same_file(file, table) for table in sources.protected):
+        raise InvalidKeys(
+            f"keys of {column!r} would be read from the protected table",
+            rule="the groups of an answer are public: which ones exist in the data is private",
+            got=file,
+            next_step="list the keys, or name a public file",
+        )
     found = _parquet(file, name) if file.suffix.lower() in {".parquet", ".pq"} else _csv(column, file, name, kind)
     if found is None:
         raise InvalidKeys(
@@ -84,16 +184,10 @@ def from_file(column: str, source: str, kind: str, *, folder: Path, table: str) 
     return found
 
 
-def _refuse_protected(column: str, file: Path, table: str) -> None:
-    """Refuse to read keys from the protected table itself: which groups exist in it is private."""
-    protected = [table, *(glob.glob(table, recursive=True) if glob.has_magic(table) else [])]  # noqa: PTH207  absolute
-    if any(Path(path).exists() and file.samefile(path) for path in protected):
-        raise InvalidKeys(
-            f"keys of {column!r} would be read from the protected table",
-            rule="the groups of an answer are public: which ones exist in the data is private",
-            got=file,
-            next_step="list the keys, or name a public file",
-        )
+def same_file(file: Path, table: str) -> bool:
+    """Return whether a file is (one of those of) a table, given as a path or pattern."""
+    files = [table, *(glob.glob(table, recursive=True) if glob.has_magic(table) else [])]  # noqa: PTH207  absolute
+    return file.exists() and any(Path(path).exists() and file.samefile(path) for path in files)
 
 
 def _parquet(file: Path, name: str) -> Any:
@@ -148,8 +242,8 @@ def _csv(column: str, file: Path, name: str, kind: str) -> Any:
 def _wrong(column: str, kind: str, got: str) -> InvalidKeys:
     """Return the error for keys that cannot be read in their column's type."""
     hints = {
-        "date": "2013-01-31",
-        "timestamp": "2013-01-31T12:00:00",
+        "date": "2013-01-30,2013-01-31, 2013-01-01..2013-12-31 or, for months, 2013-01..2013-12",
+        "timestamp": "2013-01-31T12:00:00, 2013-01-01..2013-12-31 or, for months, 2013-01..2013-12",
         "boolean": "true,false",
         "integer": "1,2 or 1..12",
     }

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from farthing.errors import FarthingError, InvalidBudget, InvalidOption, InvalidTarget
+from farthing.errors import FarthingError, InvalidBounds, InvalidBudget, InvalidOption, InvalidTarget
 
 if TYPE_CHECKING:
-    from farthing.privacy.loss import Gdp, Pure, Zcdp
+    from collections.abc import Iterable, Sequence
+
+    from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
+    from farthing.query.bounding import AutoBounds
 
 
 def fraction(option: str, text: str) -> float:
@@ -35,6 +39,79 @@ def absolute(text: str) -> float:
     """Return an error in answer units, such as 50."""
     hint = "give it in the units of the answer, such as 50; percentages go to --relative"
     return float(_decimal("--absolute", text, InvalidTarget, text, hint))
+
+
+def widths(option: str, texts: Sequence[str] | None, names: Sequence[str]) -> float | dict[str, float] | None:
+    """Return errors allowed, one for all columns or by name: 50, n=50, or both (50 is for the others then).
+
+    Args:
+        option: --relative, --absolute or --rank.
+        texts: what was typed, None for nothing.
+        names: the columns that may be named, and that a plain number is for.
+
+    >>> widths("--absolute", ["50", "avg_fare=2"], ["n", "avg_fare"])
+    {'n': 50.0, 'avg_fare': 2.0}
+    """
+    if not texts:
+        return None
+    found: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if name.strip() in found:
+            raise InvalidTarget(
+                f"{option} was given twice" + (f" for {name.strip()!r}" if name else ""),
+                rule="one error a column",
+                got=" and ".join(texts),
+                next_step=f"{option} 50 for all columns, {option} {names[0]}=50 for one",
+            )
+        if name and name.strip() not in names:
+            raise InvalidTarget(
+                f"{option} names {name.strip()!r}, which is no column of the answer it could be for",
+                rule="an error by name is of a column of the answer",
+                got=text,
+                next_step=nearest(name.strip(), names),
+            )
+        found[name.strip()] = absolute(number) if option == "--absolute" else fraction(option, number)
+    if list(found) == [""] and option != "--rank":
+        return found[""]
+    others = found.pop("", None)
+    return {name: found.get(name, others) for name in names if found.get(name, others) is not None}  # type: ignore[misc]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return advice about an unknown name: the nearest known one, or all of them.
+
+    >>> nearest("zoen", ["zone", "day"]), nearest("x", ["zone", "day"])
+    ("did you mean 'zone'?", 'choose one of zone, day')
+    """
+    names = list(known)
+    near = get_close_matches(name[:100], names, n=1) or [each for each in names if each.casefold() == name.casefold()]
+    return f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(names[:20])
+
+
+def clamp(option: str, text: str) -> float:
+    """Return an end of the range that values are clamped into."""
+    return float(_decimal(option, text, InvalidBounds, text, f"give a number, as in {option} 200"))
+
+
+def auto_bounds(text: str) -> AutoBounds:
+    """Return bounds to be chosen privately: auto, or auto:mu=0.02 for that price.
+
+    >>> auto_bounds("auto:mu=0.02")
+    AutoBounds(loss=Gdp(mu=0.02))
+    """
+    from farthing.query.bounding import Bounds
+
+    word, colon, price = text.strip().partition(":")
+    if word != "auto":
+        raise InvalidOption(
+            "--bounds is unknown",
+            rule="auto, or auto:mu=0.02 to name its price",
+            got=text,
+            next_step="--bounds auto; to name bounds write --max-groups 5 --max-rows 20 --lower 0 --upper 200",
+        )
+    paid: Booked | None = loss("--bounds", price) if colon else None
+    return Bounds.auto(paid)
 
 
 def amount(option: str, text: str) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from farthing.errors import InvalidBounds
+from farthing.query.bounding import LARGEST
 
 if TYPE_CHECKING:
     from farthing.query.expressions import Scalar
@@ -102,10 +103,10 @@ class Total:
     power: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
+        if not -LARGEST <= self.lower < self.upper <= LARGEST:
             raise InvalidBounds(
                 "the bounds of a value are no range",
-                rule="lower < upper, both finite",
+                rule="lower < upper, both within 1e150 of zero",
                 got=f"lower={self.lower!r}, upper={self.upper!r}",
                 next_step="pass the range that values may have in the answer, as in lower=0, upper=200",
             )

@@ -8,6 +8,9 @@ from typing import Any, Final
 
 from farthing.errors import InvalidBounds
 
+LARGEST: Final = 1e150
+"""The largest magnitude of a clamp: numbers beyond are NULL in arithmetic anyway."""
+
 MOST: Final = 2**31 - 1
 """The largest bound: far beyond what any budget can hide."""
 
@@ -74,10 +77,10 @@ class AutoBounds:
 def _check_range(lower: object, upper: object) -> None:
     """Refuse what is no range of numbers."""
     for name, value in (("lower", lower), ("upper", upper)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             raise InvalidBounds(
-                f"{name} is no finite number",
-                rule="values are clamped into [lower, upper]: both are numbers, or neither is given",
+                f"{name} is no usable number",
+                rule="values are clamped into [lower, upper]: both are numbers up to 1e150, or neither is given",
                 got=repr(value),
                 next_step="for example lower=0, upper=200",
             )

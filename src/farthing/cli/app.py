@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import groups, ledgers
+from farthing.cli import flags, groups, ledgers, questions
 from farthing.cli.failing import explained
 
 app = typer.Typer(
@@ -17,117 +17,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_ACCURACY, _PRICE, _DATA, _OUTPUT = "Accuracy", "Price", "Data", "Output"
 _TOTAL = "Budget, for all questions ever"
-
-Relative = Annotated[
-    str | None,
-    typer.Option(
-        metavar="5%", help="Error allowed as a part of the true answer: 5% or 0.05.", rich_help_panel=_ACCURACY
-    ),
-]
-Absolute = Annotated[
-    str | None,
-    typer.Option(
-        metavar="50",
-        help="Error always allowed, in answer units. The larger of the two is the target.",
-        rich_help_panel=_ACCURACY,
-    ),
-]
-Confidence = Annotated[
-    str | None,
-    typer.Option(
-        metavar="95%",
-        help="How surely an interval holds its truth: 95% (default) or 0.95.",
-        rich_help_panel=_ACCURACY,
-    ),
-]
-Simultaneous = Annotated[
-    bool,
-    typer.Option(
-        "--simultaneous",
-        help="Hold the confidence for all groups at once, not for each.",
-        rich_help_panel=_ACCURACY,
-    ),
-]
-OnMiss = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WHAT",
-        help="Groups that miss the target: return them marked (default), drop them, or raise (exit code 3).",
-        rich_help_panel=_ACCURACY,
-    ),
-]
-MaxEpsilon = Annotated[
-    str | None,
-    typer.Option(metavar="0.2", help="The most epsilon that this question may cost.", rich_help_panel=_PRICE),
-]
-Cap = Annotated[
-    str | None,
-    typer.Option(
-        metavar="all",
-        help="The most that it may cost: all that is left, or mu=0.1. Default: a tenth of the budget.",
-        rich_help_panel=_PRICE,
-    ),
-]
-NamedLoss = Annotated[
-    str | None,
-    typer.Option(
-        "--loss",
-        metavar="mu=0.05",
-        help="Name the price instead of the accuracy: mu=, rho= or epsilon=.",
-        rich_help_panel=_PRICE,
-    ),
-]
-Keys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--keys",
-        metavar="COL=...",
-        help="Public groups of a column: dest=ATL,ORD or month=1..12 or dest=@airports.csv:faa. NULL is the key of "
-        "missing values. Repeat it for each column of GROUP BY.",
-        rich_help_panel=_DATA,
-    ),
-]
-MaxGroups = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Count each privacy unit in at most N groups.", rich_help_panel=_DATA),
-]
-MaxRows = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Count at most N rows of a unit in each group.", rich_help_panel=_DATA),
-]
-ConfigPath = Annotated[
-    str | None,
-    typer.Option(
-        "--config", metavar="PATH", help="The settings to use. Default: farthing.toml here.", rich_help_panel=_DATA
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.", rich_help_panel=_OUTPUT)]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV on stdout, the price on stderr.", rich_help_panel=_OUTPUT)]
-Chart = Annotated[
-    str | None,
-    typer.Option("--chart", metavar="FILE", help="Draw it into an .svg, .png or .html file.", rich_help_panel=_OUTPUT),
-]
-Rows = Annotated[
-    str | None,
-    typer.Option(
-        "--rows",
-        metavar="N",
-        help="Show the N largest answers, or all. Default: 30 on a terminal, all in a pipe.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Sql = Annotated[str, typer.Argument(metavar="SQL", help="One SELECT with COUNT(*); WHERE and GROUP BY if you like.")]
 
 
 @app.callback()
 def farthing() -> None:
     """Name the accuracy, get the answer, pay the least privacy loss for it.
 
-    farthing counts rows of a private table. You say how accurate the counts
-    must be; it adds as much noise as that allows, keeps books of the privacy
-    loss, and never spends more than the budget that was set once.
+    farthing answers SQL about a private table: counts, sums, averages,
+    quantiles. You say how accurate the answers must be; it adds as much noise
+    as that allows, keeps books of the privacy loss, and never spends more
+    than the budget that was set once.
 
     Start here:
       farthing demo                  real flights, nothing to set up
@@ -143,8 +43,8 @@ def farthing() -> None:
 @app.command()
 def demo(
     *,
-    as_json: Json = False,
-    chart: Chart = None,
+    as_json: flags.Json = False,
+    chart: flags.Chart = None,
     keep: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Keep the demo's two ledgers in this folder.")
     ] = None,
@@ -177,7 +77,7 @@ def init(
         typer.Option(
             metavar="COLUMN",
             help="Whose privacy: a column (a person, a plane), or row if each row is somebody.",
-            rich_help_panel=_DATA,
+            rich_help_panel=flags.DATA,
         ),
     ] = "row",
     epsilon: Annotated[str | None, typer.Option(metavar="1", help="The total epsilon.", rich_help_panel=_TOTAL)] = None,
@@ -197,25 +97,41 @@ def init(
             metavar="X", help="A part of delta to set aside for keys found privately.", rich_help_panel=_TOTAL
         ),
     ] = None,
-    max_groups: MaxGroups = None,
-    max_rows: MaxRows = None,
-    keys: Keys = None,
+    max_groups: flags.MaxGroups = None,
+    max_rows: flags.MaxRows = None,
+    keys: flags.Keys = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="A table of public facts, to join and to take keys from; repeat it for each.",
+            rich_help_panel=flags.DATA,
+        ),
+    ] = None,
+    protected: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="A further protected table, with the unit column, to join; repeat it for each.",
+            rich_help_panel=flags.DATA,
+        ),
+    ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The table's name in SQL. Default: from TABLE.", rich_help_panel=_DATA),
+        typer.Option(metavar="NAME", help="The table's name in SQL. Default: from TABLE.", rich_help_panel=flags.DATA),
     ] = None,
     data_version: Annotated[
         str,
         typer.Option(
-            metavar="TEXT", help="Your name for this state of the data; change it with them.", rich_help_panel=_DATA
+            metavar="TEXT", help="Your name for this state of the data; change it with them.", rich_help_panel=flags.DATA
         ),
     ] = "1",
     ledger: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The books. Default: NAME.ledger here.", rich_help_panel=_OUTPUT)
+        str | None, typer.Option(metavar="FILE", help="The books. Default: NAME.ledger here.", rich_help_panel=flags.OUTPUT)
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace farthing.toml; a ledger is never replaced.", rich_help_panel=_OUTPUT),
+        typer.Option("--force", help="Replace farthing.toml; a ledger is never replaced.", rich_help_panel=flags.OUTPUT),
     ] = False,
 ) -> None:
     r"""Write farthing.toml: the table, whose privacy, how much, which books.
@@ -227,6 +143,8 @@ def init(
       farthing init visits.csv --epsilon 1 --delta 1e-6
       farthing init rides.parquet --unit rider_id --epsilon 1 --delta 1e-6 \
           --max-groups 5 --max-rows 20 --keys zone=@zones.csv:id
+      farthing init flights.csv --epsilon 1 --delta 1e-6 \
+          --public airports=airports.csv --keys dest=airports.faa
     """
     with explained():
         from farthing.cli.init import Promise, Wish, init
@@ -239,107 +157,15 @@ def init(
             max_rows=max_rows,
             ledger=ledger,
             keys=keys or (),
+            public=public or (),
+            protected=protected or (),
             name=name,
             version=data_version,
         )
         init(wish, force=force)
 
 
-@app.command()
-def ask(
-    sql: Sql,
-    *,
-    relative: Relative = None,
-    absolute: Absolute = None,
-    confidence: Confidence = None,
-    simultaneous: Simultaneous = False,
-    loss: NamedLoss = None,
-    max_epsilon: MaxEpsilon = None,
-    cap: Cap = None,
-    on_miss: OnMiss = None,
-    keys: Keys = None,
-    max_groups: MaxGroups = None,
-    max_rows: MaxRows = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
-    chart: Chart = None,
-    rows: Rows = None,
-    config: ConfigPath = None,
-) -> None:
-    r"""Answer a question at the accuracy you name, and pay for it.
-
-    The same question again is free; more accurately, it costs the difference.
-
-    Examples:
-      farthing ask "SELECT COUNT(*) FROM rides WHERE fare > 20" --absolute 50
-      farthing ask "SELECT dest, COUNT(*) AS n FROM flights GROUP BY dest" \
-          --keys dest=@airports.csv:faa --relative 5% --absolute 50
-    """
-    with explained(as_json=as_json):
-        from farthing.cli.asking import Output, ask
-        from farthing.cli.opening import Wanted
-
-        wanted = Wanted(
-            relative=relative,
-            absolute=absolute,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            loss=loss,
-            max_epsilon=max_epsilon,
-            cap=cap,
-            on_miss=on_miss,
-            max_groups=max_groups,
-            max_rows=max_rows,
-            keys=keys or (),
-        )
-        ask(sql, wanted, Output(as_json=as_json, as_csv=as_csv, chart=chart, rows=rows), config)
-
-
-@app.command()
-def plan(
-    sql: Sql,
-    *,
-    relative: Relative = None,
-    absolute: Absolute = None,
-    confidence: Confidence = None,
-    simultaneous: Simultaneous = False,
-    loss: NamedLoss = None,
-    max_epsilon: MaxEpsilon = None,
-    cap: Cap = None,
-    on_miss: OnMiss = None,
-    keys: Keys = None,
-    max_groups: MaxGroups = None,
-    max_rows: MaxRows = None,
-    as_json: Json = False,
-    config: ConfigPath = None,
-) -> None:
-    """Say what a question would cost, before it is paid. Free.
-
-    Shows the worst price, the price by group size, and what would fit.
-
-    Example:
-      farthing plan "SELECT COUNT(*) FROM rides" --relative 1% --absolute 20
-    """
-    with explained(as_json=as_json):
-        from farthing.cli.asking import plan
-        from farthing.cli.opening import Wanted
-
-        wanted = Wanted(
-            relative=relative,
-            absolute=absolute,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            loss=loss,
-            max_epsilon=max_epsilon,
-            cap=cap,
-            on_miss=on_miss,
-            max_groups=max_groups,
-            max_rows=max_rows,
-            keys=keys or (),
-        )
-        plan(sql, wanted, config, as_json=as_json)
-
-
+questions.register(app)
 ledgers.register(app)
 groups.register(app)
 

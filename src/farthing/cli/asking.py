@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 from farthing import charts
 from farthing.cli import config as settings
 from farthing.cli import options, show
-from farthing.cli.opening import Wanted, opened, question
+from farthing.cli.failing import in_flags
+from farthing.cli.opening import opened, question
 from farthing.errors import InvalidOption, TargetMissed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from farthing.cli.opening import Question
+    from farthing.cli.wanted import Wanted
+    from farthing.planning import Plan
     from farthing.release import Answer
     from farthing.session import Progress
 
@@ -28,16 +32,42 @@ class Output:
     as_json: bool = False
     as_csv: bool = False
     chart: str | None = None
+    column: str | None = None
     rows: str | None = None
 
     def checked(self) -> tuple[int | None, Path | None]:
         """Return the most rows to show and the chart's path; refuse what cannot be done, before anything is paid."""
         if self.as_json and self.as_csv:
             raise InvalidOption("--json and --csv were both given", rule="one shape on stdout", next_step="drop one")
+        if self.column is not None and self.chart is None:
+            raise InvalidOption(
+                "--column without --chart",
+                rule="it names the column that is drawn",
+                got=self.column,
+                next_step="add --chart answer.svg, or drop it",
+            )
         most = show.MOST_ROWS if sys.stdout.isatty() else None
         if self.rows is not None:
             most = options.rows(self.rows)
         return most, chart_path(self.chart)
+
+    def suits(self, made: Question) -> None:
+        """Refuse to draw a column that the answer will not have, or to show a plan as rows."""
+        names = [output.name for output in made.asked.outputs]
+        if self.column is not None and self.column not in names:
+            raise InvalidOption(
+                "--column names no column of the answer",
+                rule="a chart is of one aggregate",
+                got=self.column,
+                next_step=options.nearest(self.column, names),
+            )
+        if made.asked.explain and (self.as_csv or self.chart is not None):
+            raise InvalidOption(
+                "EXPLAIN has no rows to write or draw",
+                rule="it tells the price and asks nothing",
+                got="--csv" if self.as_csv else "--chart",
+                next_step="drop EXPLAIN, or that option",
+            )
 
 
 def chart_path(chart: str | None) -> Path | None:
@@ -50,44 +80,82 @@ def chart_path(chart: str | None) -> Path | None:
 
 
 def ask(sql: str, wanted: Wanted, output: Output, config: str | None) -> None:
-    """Answer a question and show it."""
+    """Answer a question and show it; show the plan of an EXPLAIN."""
     most, chart = output.checked()
-    how = wanted.how()
     chosen = settings.read(config)
     with opened(chosen) as session:
-        asked = question(sql, wanted, chosen, session)
+        made = question(sql, wanted, chosen, session)
+        output.suits(made)
+        if made.asked.explain:
+            _refuse_paid_plan(wanted)
+            _tell_plan(session.plan(sql, **made.where, **made.how), as_json=output.as_json)
+            return
+        shown = Shown(output, most, chart, ordered=bool(made.asked.aftermath.order))
         try:
-            with progress() as how["progress"]:
-                answer = session.sql(sql, **asked, **how)
+            with progress() as tick:
+                answer = session.sql(sql, **made.where, **made.how, progress=tick)
         except TargetMissed as missed:
             if not output.as_json:  # it was paid for: show it, then say what it missed
-                _present(missed.answer, output, most, chart)
+                shown.present(missed.answer)
             raise
-        _present(answer, output, most, chart)
+        shown.present(answer)
 
 
 def plan(sql: str, wanted: Wanted, config: str | None, *, as_json: bool) -> None:
     """Price a question and show the plan."""
-    how = wanted.how()
+    _refuse_paid_plan(wanted)
     chosen = settings.read(config)
     with opened(chosen) as session:
-        made = session.plan(sql, **question(sql, wanted, chosen, session), **how)
+        made = question(sql, wanted, chosen, session)
+        _tell_plan(session.plan(sql, **made.where, **made.how), as_json=as_json)
+
+
+def _refuse_paid_plan(wanted: Wanted) -> None:
+    """Refuse to choose bounds for a plan: that is paid for, and plans are free."""
+    if wanted.bounds is not None:
+        raise InvalidOption(
+            "--bounds auto with a plan",
+            rule="a plan is free, and choosing bounds is paid for",
+            got=f"--bounds {wanted.bounds}",
+            next_step="name the bounds, as in --max-groups 5 --max-rows 20; `farthing bounds` tells what they cut",
+        )
+
+
+def _tell_plan(made: Plan, *, as_json: bool) -> None:
+    """Print a plan."""
     if as_json:
         show.echo_json(made.to_dict())
     else:
-        sys.stdout.write(f"{made}\n")
+        told, note, advice = str(made).rpartition("\nnote: ")
+        sys.stdout.write(f"{told}{note}{in_flags(advice) if note else advice}\n")
 
 
-def _present(answer: Answer, output: Output, most: int | None, chart: Path | None) -> None:
-    """Show an answer in the shape that was asked for, then draw it."""
-    if output.as_json:
-        show.echo_json(show.plain(answer))
-    elif output.as_csv:
-        _csv(answer)
-    else:
-        show.show_answer(show.console(), answer, most)
-    if chart is not None:
-        answer.chart(chart)
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How an answer is shown, checked.
+
+    Attributes:
+        output: as it was typed.
+        most: the most rows of a table, None for all.
+        chart: where a chart goes, or None.
+        ordered: whether the question gave its rows an order.
+    """
+
+    output: Output
+    most: int | None
+    chart: Path | None
+    ordered: bool
+
+    def present(self, answer: Answer) -> None:
+        """Show an answer in the shape that was asked for, then draw it."""
+        if self.output.as_json:
+            show.echo_json(show.plain(answer))
+        elif self.output.as_csv:
+            _csv(answer)
+        else:
+            show.show_answer(show.console(), answer, self.most, ordered=self.ordered)
+        if self.chart is not None:
+            answer.chart(self.chart, column=self.output.column)
 
 
 def _csv(answer: Answer) -> None:

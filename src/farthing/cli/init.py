@@ -14,8 +14,8 @@ from farthing.cli import config as settings
 from farthing.cli import keys as typed_keys
 from farthing.cli import options, show
 from farthing.cli.config import Config
-from farthing.cli.opening import group_keys, opened
-from farthing.errors import DataError, InvalidBudget, InvalidOption
+from farthing.cli.opening import group_keys, opened, schema_of, sources
+from farthing.errors import DataError, InvalidBudget, InvalidKeys, InvalidOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +65,8 @@ class Wish:
     max_rows: int | None = None
     ledger: str | None = None
     keys: Sequence[str] = ()
+    public: Sequence[str] = ()
+    protected: Sequence[str] = ()
     name: str | None = None
     version: str = "1"
 
@@ -82,6 +84,8 @@ class Wish:
             version=self.version,
             bounds={bound: value for bound, value in given.items() if value is not None},
             keys=dict(typed_keys.split(option) for option in self.keys),
+            public=_tables("--public", self.public),
+            protected=_tables("--protected", self.protected),
         )
 
 
@@ -112,15 +116,47 @@ def init(wish: Wish, *, force: bool) -> None:
 
 def _check(made: Config, keys: Sequence[str]) -> None:
     """Open table and promise with books in memory first, so that a mistake leaves no file behind."""
-    from farthing.query.keys import Keys
-    from farthing.query.schema import Schema, Type
-
     with opened(made, "memory") as session:
-        schema = Schema.of({name: Type(kind) for name, kind in session.schema.items()})
-        for column, values in group_keys(keys, session.schema, made, made.folder).items():
-            Keys.of((column,), {column: values}, schema)
+        listed = group_keys(keys, session.schema, sources(made, session, made.folder))
+        for column, values in listed.items():
+            _check_keys(column, values, session)
     with opened(made, "new"):
         pass
+
+
+def _check_keys(column: str, values: object, session: Session) -> None:
+    """Refuse keys that are not of their column's type, or repeated."""
+    from farthing.query.keys import Keys
+
+    if not isinstance(values, str):
+        Keys.of((column,), {column: values}, schema_of(session))
+        return
+    table, _, name = values.partition(".")
+    kind, public = session.schema[column], session.tables[table][name]
+    if kind != public and {kind, public} - {"float", "decimal"}:
+        raise InvalidKeys(
+            f"keys of {column!r} have the wrong type",
+            rule=f"keys of a column have its type, {kind}",
+            got=f"{values} is {public}",
+            next_step="name another column, or give the keys as a list",
+        )
+
+
+def _tables(option: str, given: Sequence[str]) -> dict[str, str]:
+    """Return declared tables by name: NAME=FILE, or FILE for the name that the file has."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, path = (part.strip() for part in text.partition("="))
+        name, path = (name, path) if equals else (_stem(text), text)
+        if not name or not path or name in found:
+            raise InvalidOption(
+                f"{option} names a table twice" if name in found else f"{option} names no table",
+                rule="NAME=FILE, each name once",
+                got=text,
+                next_step=f"{option} zones=zones.csv",
+            )
+        found[name] = _beside(path)
+    return found
 
 
 def _tell(made: Config, session: Session) -> None:
@@ -129,6 +165,10 @@ def _tell(made: Config, session: Session) -> None:
     out.print(f"wrote {settings.FILE}: table {made.name} ({made.table}), {_whose(made)}, books in {made.ledger}")
     rows = [(column, kind) for column, kind in session.schema.items()]
     out.print(show.columns_table([("column", False), ("type", False)], rows))
+    for name, columns in session.tables.items():
+        kind = "public" if name in made.public else "protected"
+        out.print(f"{kind} table {name}: {', '.join(f'{column} ({has})' for column, has in columns.items())}",
+                  soft_wrap=True)  # fmt: skip
     for line in _examples(made, session):
         out.print(line, soft_wrap=True)
 

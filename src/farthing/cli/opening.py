@@ -9,57 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from farthing.cli import keys as typed_keys
 from farthing.cli import options
-from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerError
+from farthing.cli.keys import Sources
+from farthing.cli.wanted import PRIVATE, Wanted
+from farthing.errors import InvalidBounds, InvalidKeys, InvalidOption, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from farthing.cli.config import Config
-    from farthing.query.bounding import Bounds
-    from farthing.session import How, Session
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the options of `ask` and `plan` say, as they were typed; None where they say nothing."""
-
-    relative: str | None = None
-    absolute: str | None = None
-    confidence: str | None = None
-    simultaneous: bool = False
-    loss: str | None = None
-    max_epsilon: str | None = None
-    cap: str | None = None
-    on_miss: str | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
-    keys: Sequence[str] = ()
-
-    def how(self) -> How:
-        """Return the target and the price."""
-        if self.relative is None and self.absolute is None and self.loss is None:
-            raise InvalidTarget(
-                "no accuracy was asked for",
-                rule="--relative, --absolute or both (or --loss, to name the price instead)",
-                next_step="--relative 5% --absolute 50 means within 5 % or 50, whichever is larger",
-            )
-        how: How = {"simultaneous": self.simultaneous}
-        if self.relative is not None:
-            how["relative"] = options.fraction("--relative", self.relative)
-        if self.absolute is not None:
-            how["absolute"] = options.absolute(self.absolute)
-        if self.confidence is not None:
-            how["confidence"] = options.fraction("--confidence", self.confidence)
-        if self.loss is not None:
-            how["loss"] = options.loss("--loss", self.loss)
-        if self.max_epsilon is not None:
-            how["max_epsilon"] = options.amount("--max-epsilon", self.max_epsilon)
-        if self.cap is not None:
-            how["cap"] = options.cap(self.cap)
-        if self.on_miss is not None:
-            how["on_miss"] = options.on_miss(self.on_miss)
-        return how
-
+    from farthing.query.bounding import AutoBounds, Bounds
+    from farthing.query.schema import Schema
+    from farthing.session import Session
+    from farthing.sql import Asked
 
 Books = Literal["existing", "new", "memory"]
 
@@ -83,6 +44,7 @@ def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
             got=place,
             next_step="restore it; if nothing was ever asked, `farthing init --force` makes a new one",
         )
+    _refuse_exposed(config)
     with Session(
         config.table_path,
         unit=config.unit,
@@ -91,32 +53,127 @@ def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
         ledger=None if books == "memory" else place,
         name=config.name,
         version=config.version,
+        public={name: config.path_of(path) for name, path in config.public.items()},
+        protected={name: config.path_of(path) for name, path in config.protected.items()},
     ) as session:
         yield session
 
 
-def question(sql: str, wanted: Wanted, config: Config, session: Session) -> dict[str, Any]:
-    """Return the keys and bounds of a question: the options', and for what they leave out the config's."""
+def _refuse_exposed(config: Config) -> None:
+    """Refuse a protected table that is declared public as well."""
+    for name, path in config.public.items():
+        if any(typed_keys.same_file(Path(config.path_of(path)), table) for table in protected(config)):
+            raise InvalidOption(
+                f"the public table {name!r} is a protected table",
+                rule="a public table holds facts that anyone may know",
+                got=path,
+                next_step="declare it under [protected], or drop it from [public]",
+            )
+
+
+def protected(config: Config) -> list[str]:
+    """Return the paths of all protected tables of a config."""
+    return [config.table_path, *(config.path_of(path) for path in config.protected.values())]
+
+
+def sources(config: Config, session: Session, folder: Path) -> Sources:
+    """Return where keys may come from; relative paths start at a folder."""
+    tables = session.tables
+    return Sources(folder, protected(config), {name: tables[name] for name in config.public})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as far as it can be read before anything is asked.
+
+    Attributes:
+        asked: what the SQL says.
+        where: its keys and bounds, for the session.
+        how: its target and price, for the session.
+    """
+
+    asked: Asked
+    where: dict[str, Any]
+    how: Any
+
+
+def question(sql: str, wanted: Wanted, config: Config, session: Session) -> Question:
+    """Return a question with the keys and bounds of its options, and for what they leave out the config's."""
+    from farthing.query.bounding import Bounds
     from farthing.query.schema import Schema, Type
     from farthing.sql import parse
 
-    schema = Schema.of({name: Type(kind) for name, kind in session.schema.items()})
-    by = parse(sql, table=config.name, schema=schema).by
-    given = group_keys(wanted.keys, session.schema, config, Path.cwd())
-    for column in by:
-        if column not in given and column in config.keys:
-            given[column] = of_config(column, config.keys[column], session.schema, config)
+    bounds = question_bounds(wanted, config)
+    tables = {name: Schema.of({column: Type(kind) for column, kind in columns.items()})
+              for name, columns in session.tables.items()}  # fmt: skip
+    asked = parse(
+        sql,
+        table=config.name,
+        schema=schema_of(session),
+        tables=tables,
+        public=frozenset(config.public),
+        unit=None if config.unit == "row" else config.unit,
+        bounds=bounds if isinstance(bounds, Bounds) else Bounds(lower=0, upper=1),  # stands in until they are chosen
+    )
+    how = wanted.how(asked.outputs)
+    if isinstance(bounds, Bounds):
+        given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
+        require_bounds(Bounds(**given), config, grouped=bool(asked.by))
+    keys = question_keys(wanted, kinds(asked, session), config, session)
+    return Question(asked, {"keys": keys, "bounds": bounds}, how)
+
+
+def schema_of(session: Session) -> Schema:
+    """Return the columns of the protected table."""
+    from farthing.query.schema import Schema, Type
+
+    return Schema.of({name: Type(kind) for name, kind in session.schema.items()})
+
+
+def kinds(asked: Asked, session: Session) -> dict[str, str]:
+    """Return the types of the grouping columns, by the names that their keys have."""
+    from farthing.query.expressions import Column, type_of
+    from farthing.query.schema import Schema, Type
+
+    joined = {f"{join.table}.{name}": kind for join in asked.joins for name, kind in session.tables[join.table].items()}
+    schema = Schema.of({name: Type(kind) for name, kind in (session.schema | joined).items()})
+    values = dict(asked.groupings)
+    return {name: type_of(values.get(name, Column(name)), schema).value for name in asked.by}
+
+
+def question_keys(wanted: Wanted, by: Mapping[str, str], config: Config, session: Session) -> Any:
+    """Return the keys of a question's grouping columns, given with their types; None without such columns."""
+    if wanted.private:
+        if not by:
+            raise InvalidKeys(
+                "--keys private without GROUP BY",
+                rule="keys belong to grouping columns",
+                next_step="add GROUP BY, or drop it",
+            )
+        return PRIVATE
+    given = group_keys(wanted.keys or (), session.schema | by, sources(config, session, Path.cwd()))
+    there = sources(config, session, config.folder)
+    for column, kind in by.items():
+        values = config.keys.get(column)
+        if column not in given and values is not None:
+            given[column] = typed_keys.read(column, values, kind, there) if isinstance(values, str) else values
     missing = [column for column in by if column not in given]
     if missing:
         raise InvalidKeys(
             f"GROUP BY {', '.join(missing)} without keys",
             rule="the groups of an answer are public: which ones exist in the data is private",
-            next_step=f"{typed_keys.HOW}; or list them under [keys] in farthing.toml",
+            next_step=f"{_how_to_list(missing[0])}; or list them under [keys] in farthing.toml; --keys private finds "
+            "them at a price",
         )
-    return {"keys": given or None, "bounds": _bounds(wanted, config, grouped=bool(by))}
+    return given or None
 
 
-def group_keys(given: Sequence[str], schema: Mapping[str, str], config: Config, folder: Path) -> dict[str, Any]:
+def _how_to_list(column: str) -> str:
+    """Return how the keys of a column are written."""
+    return f"--keys {column}=A,B,C or --keys {column}=@FILE:COLUMN"
+
+
+def group_keys(given: Sequence[str], known: Mapping[str, str], places: Sources) -> dict[str, Any]:
     """Return the keys of --keys options, typed as their columns."""
     found: dict[str, Any] = {}
     for option in given:
@@ -127,46 +184,53 @@ def group_keys(given: Sequence[str], schema: Mapping[str, str], config: Config, 
                 next_step="put all values in one option",
                 rule="one --keys option a column",
             )
-        found[column] = _listed(column, values, schema, config, folder)
+        if column not in known:
+            raise InvalidKeys(
+                f"keys for {column!r}, which is no column of the table",
+                next_step=options.nearest(column, known),
+                rule="keys are given for columns of the table, or aliases of GROUP BY",
+            )
+        found[column] = typed_keys.read(column, values, known[column], places)
     return found
 
 
-def of_config(column: str, values: Any, schema: Mapping[str, str], config: Config) -> Any:
-    """Return the keys that the config lists for a column."""
-    return values if isinstance(values, list) else _listed(column, values, schema, config, config.folder)
-
-
-def _listed(column: str, values: str, schema: Mapping[str, str], config: Config, folder: Path) -> Any:
-    """Return the keys of one column from their text."""
-    kind = _kind(column, schema)
-    if values.startswith("@"):
-        return typed_keys.from_file(column, values[1:], kind, folder=folder, table=config.table_path)
-    return typed_keys.typed(column, values, kind)
-
-
-def _kind(column: str, schema: Mapping[str, str]) -> str:
-    """Return the type of a column; refuse an unknown one."""
-    if column not in schema:
-        raise InvalidKeys(
-            f"keys for {column!r}, which is no column of the table",
-            next_step="the columns are " + ", ".join(schema),
-            rule="keys are given for columns of the table",
-        )
-    return schema[column]
-
-
-def _bounds(wanted: Wanted, config: Config, *, grouped: bool) -> Bounds:
-    """Return the bounds of a question; refuse a unit column without them."""
+def question_bounds(wanted: Wanted, config: Config) -> Bounds | AutoBounds:
+    """Return the bounds of a question: those of its options, and for what they leave out the config's."""
     from farthing.query.bounding import Bounds
 
-    named = {"max_groups": wanted.max_groups, "max_rows": wanted.max_rows}
-    bounds = Bounds(**dict(config.bounds) | {name: value for name, value in named.items() if value is not None})
+    ends = {name: getattr(wanted, name) for name in ("lower", "upper")}
+    named: dict[str, Any] = {"max_groups": wanted.max_groups, "max_rows": wanted.max_rows}
+    named |= {name: options.clamp(f"--{name}", text) for name, text in ends.items() if text is not None}
+    named = {name: value for name, value in named.items() if value is not None}
+    if wanted.bounds is None:
+        whole = dict(config.bounds) | named
+        lone = [name for name in ends if name in whole]
+        if len(lone) == 1:
+            raise InvalidBounds(
+                f"--{lone[0]} alone",
+                rule="values are clamped into [lower, upper]: both are given, or neither",
+                got=f"--{lone[0]} {whole[lone[0]]:g}",
+                next_step="--lower 0 --upper 200",
+            )
+        return Bounds(**whole)
+    if named:
+        raise InvalidOption(
+            "--bounds auto and bounds were both given",
+            rule="bounds are chosen, or they are named",
+            got=", ".join(f"--{name.replace('_', '-')}" for name in named),
+            next_step="drop one of them",
+        )
+    return options.auto_bounds(wanted.bounds)
+
+
+def require_bounds(bounds: Bounds, config: Config, *, grouped: bool) -> None:
+    """Refuse a unit column without the bounds that it needs."""
     missing = ["--max-rows 20"] if bounds.max_rows is None else []
     missing += ["--max-groups 5"] if bounds.max_groups is None and grouped else []
     if config.unit != "row" and missing:
         raise InvalidBounds(
             f"the privacy unit {config.unit!r} needs bounds",
             rule="at most max_groups groups a unit, and at most max_rows of its rows in each",
-            next_step=f"add {' '.join(missing)} with numbers that fit the data, or set [bounds] in farthing.toml",
+            next_step=f"add {' '.join(missing)} with numbers that fit the data, or set [bounds] in farthing.toml; "
+            "--bounds auto chooses them at a price",
         )
-    return bounds

@@ -49,6 +49,7 @@ def plain(answer: Answer) -> dict[str, Any]:
         "paid": state(answer.paid, answer.delta),
         "remaining": state(answer.remaining, answer.delta),
         "target": None if target is None else asdict(target),
+        "goal": answer.goal,
         "confidence": answer.confidence,
         "about": answer.about,
         "doubling": None if answer.doubling is None else state(answer.doubling, answer.delta),
@@ -86,48 +87,70 @@ def _words(facts: dict[str, float], at: str) -> str:
     return f"epsilon {facts['epsilon']:.4g}" + ("" if own == "epsilon" else f"{at} ({own} {facts[own]:.4g})")
 
 
-def answer_rows(answer: Answer, most: int | None) -> list[int]:
-    """Return which rows to show: all in their order, or the largest answers first when there are too many."""
+def answer_rows(answer: Answer, most: int | None, *, ordered: bool = False) -> list[int]:
+    """Return which rows to show: all in their order; of too many the first of an ORDER BY, or the largest answers."""
     import numpy as np
 
     groups = len(answer.cells.value)
     if most is None or groups <= most:
         return list(range(groups))
+    if ordered:
+        return list(range(most))
     return [int(i) for i in np.argsort(-answer.cells.value, kind="stable")[:most]]
 
 
 def answer_table(answer: Answer, rows: Sequence[int]) -> Table:
-    """Return rows of an answer as a table: keys, answer, interval, met or not, what each group paid."""
+    """Return rows of an answer as a table: keys, answers with intervals, met or not, what each group paid."""
     table = _table()
-    names = answer.keys.column_names if answer.keys is not None else []
+    whole = answer.to_arrow()
+    names = [name for name in whole.column_names if name in answer.names or _is_key(answer, name)]
+    chosen = whole.take(list(rows)).to_pylist()
+    digits: dict[str, int] = {}
     for name in names:
-        table.add_column(name, no_wrap=True)
-    table.add_column(answer.name, justify="right", no_wrap=True)
-    table.add_column(f"{answer.confidence * 100:.6g}% interval", justify="right", no_wrap=True)
+        if name not in answer.names:
+            table.add_column(name, no_wrap=True)
+            continue
+        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(f"{answer.confidence * 100:.6g}% interval", justify="right", no_wrap=True)
+        digits[name] = _digits([(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen])
     table.add_column("met", no_wrap=True)
     table.add_column(f"paid ({answer.paid.parameter})", justify="right", no_wrap=True)
-    chosen = answer.to_arrow().take(list(rows)).to_pylist()
-    digits = _digits([(row[f"{answer.name}_upper"] - row[f"{answer.name}_lower"]) / 2 for row in chosen])
-    for row in chosen:
-        low, high = row[f"{answer.name}_lower"], row[f"{answer.name}_upper"]
-        table.add_row(
-            *["NULL" if row[name] is None else str(row[name]) for name in names],
-            number(row[answer.name], digits),
-            f"{number(low, digits)} .. {number(high, digits)}",
-            "yes" if row["met"] else "no",
-            f"{row['paid']:.4g}",
-            style=None if row["met"] else "yellow",
-        )
+    for place, row in zip(rows, chosen, strict=True):
+        cells = [cell for name in names for cell in _cells(row, name, digits.get(name))]
+        style = None if row["met"] else "yellow"
+        table.add_row(*cells, _reached(answer, place), f"{row['paid']:.4g}", style=style)
     return table
 
 
-def show_answer(out: Console, answer: Answer, most: int | None) -> None:
+def _is_key(answer: Answer, name: str) -> bool:
+    """Return whether a column of an answer holds keys."""
+    return answer.keys is not None and name in answer.keys.column_names
+
+
+def _cells(row: dict[str, Any], name: str, digits: int | None) -> tuple[str, ...]:
+    """Return a key as its cell, or an answer as its cell and that of its interval."""
+    if digits is None:
+        return ("NULL" if row[name] is None else str(row[name]),)
+    low, high = row[f"{name}_lower"], row[f"{name}_upper"]
+    return number(row[name], digits), f"{number(low, digits)} .. {number(high, digits)}"
+
+
+def _reached(answer: Answer, place: int) -> str:
+    """Return whether a group met its targets, and which of several columns did not."""
+    missed = [name for name, cells in zip(answer.names, answer.columns, strict=True) if not cells.met[place]]
+    if not missed:
+        return "yes"
+    return "no" if len(answer.names) == 1 else f"no: {', '.join(missed)}"
+
+
+def show_answer(out: Console, answer: Answer, most: int | None, *, ordered: bool = False) -> None:
     """Print an answer: its table, its promise and its price."""
-    rows = answer_rows(answer, most)
+    rows = answer_rows(answer, most, ordered=ordered)
     out.print(answer_table(answer, rows))
     groups = len(answer.cells.value)
     if len(rows) < groups:
-        out.print(f"the {len(rows):,} largest of {groups:,} groups; --rows all shows every one", style="dim")
+        which = "first" if ordered else "largest"
+        out.print(f"the {len(rows):,} {which} of {groups:,} groups; --rows all shows every one", style="dim")
     out.print(answer.caption)
     out.print(f"paid {money(answer.paid, answer.delta)}")
     out.print(f"left {money(answer.remaining, answer.delta)}")

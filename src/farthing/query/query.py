@@ -85,14 +85,6 @@ class Query:
                 rule="one key column for each grouping column, in order",
                 next_step="build the keys with Keys.of",
             )
-        if self.part is not None and self.joins:
-            raise UnsupportedQuery(
-                "a part of a partition is asked without joins",
-                construct="JOIN",
-                got=", ".join(join.table for join in self.joins),
-                rule="a unit is kept in the part that its own rows choose, which a join could change",
-                next_step="ask the whole session, and group by the partition's column",
-            )
         if not self.unit.is_row:
             self._require_bounds()
 

@@ -117,8 +117,8 @@ def on_grid(rows: Rows, total: Total) -> Any:
     """
     import ibis
 
-    x = rows.scalars.number(total.value)
-    inside = ibis.least(ibis.greatest(x.expr, real(total.lower)), real(total.upper)) - real(total.centre)
+    x = rows.scalars.bind(rows.scalars.number(total.value)).expr
+    inside = ibis.least(ibis.greatest(x, real(total.lower)), real(total.upper)) - real(total.centre)
     moved = rows.scalars.bind(Term(inside, Type.FLOAT)).expr
     least = math.ldexp(1.0, (total.step_log2 - 1) // total.power - 10)
     seen = ibis.ifelse(moved.abs() >= real(least), moved, real(0)) if least > 0 else moved
@@ -126,8 +126,7 @@ def on_grid(rows: Rows, total: Total) -> Any:
         seen = rows.scalars.bind(Term(seen, Type.FLOAT)).expr
         seen = seen * seen
     steps = rows.backend.rounded("floor", scaled(seen, -total.step_log2) + real(0.5))
-    given = rows.scalars.bind(x).expr
-    return ibis.cases((given.notnull(), steps.cast("int32")))
+    return ibis.cases((x.notnull(), steps.cast("int32")))
 
 
 def scaled(value: Any, exponent: int) -> Any:

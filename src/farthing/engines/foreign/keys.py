@@ -70,6 +70,29 @@ def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str], 
     return rows.join(table, tests, how=how).select(*(rows[name] for name in rest), table["i"])
 
 
+def portable(table: pa.Table) -> pa.Table:
+    """Return Arrow rows in the types that every backend takes; columns of other types are left out."""
+    import pyarrow as pa
+    import pyarrow.types as t
+
+    kinds = (
+        (t.is_boolean, pa.bool_()),
+        (t.is_integer, pa.int64()),
+        (t.is_floating, pa.float64()),
+        (t.is_decimal, pa.float64()),
+        (t.is_date, pa.date32()),
+        (lambda kind: t.is_timestamp(kind) and kind.tz is None, pa.timestamp("us")),
+        (lambda kind: t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind), pa.string()),
+    )
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        values = column.cast(column.type.value_type) if t.is_dictionary(column.type) else column
+        kind = next((one for test, one in kinds if test(values.type)), None)
+        if kind is not None:
+            columns[name] = values.cast(kind, safe=kind == pa.int64())
+    return pa.table(columns)
+
+
 def _stand_in(kind: Any) -> Any:
     """Return a value of an Arrow or ibis type."""
     text = str(kind)

@@ -90,8 +90,6 @@ def found(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> An
 
 def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (which, place, n): units by place in each of the four histograms of `Spread`."""
-    import ibis
-
     rows = Rows(query, catalog, backend)
     keys = [rows.group(name) for name in query.by]
     number = null("float64") if value is None else rows.scalars.number(value).expr
@@ -114,8 +112,8 @@ def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Bac
     counted = [
         places.group_by(place=places[f"p{which}"]).agg(n=places.count()).mutate(which=whole(which)) for which in range(4)
     ]
-    whole_table = reduce(lambda one, other: one.union(other), counted)
-    return whole_table.filter(whole_table.place.notnull()).select("which", "place", "n") if ibis else None
+    every = reduce(lambda one, other: one.union(other), counted)
+    return every.filter(every.place.notnull()).select("which", "place", "n")
 
 
 def _chosen(query: Query, backend: Backend, cells: Any, hash_key: int, *, dense: bool = False) -> Any:
@@ -132,11 +130,9 @@ def _chosen(query: Query, backend: Backend, cells: Any, hash_key: int, *, dense:
 
 def _numbers(table: Any, keys: Sequence[str], backend: Backend) -> Any:
     """Return the rows whose keys are no NaN."""
-    import ibis
-
     floats = [table[key] for key in keys if table[key].type().is_floating()]
     tests = [backend.is_null(key) | (key <= real(float("inf"))) for key in floats]
-    return table.filter(tests) if tests and ibis else table
+    return table.filter(tests) if tests else table
 
 
 def _listed(

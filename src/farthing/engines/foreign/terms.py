@@ -101,11 +101,8 @@ def weight(expr: Any) -> int:
     """Return how many operations an expression is, repetitions counted."""
     import ibis.expr.operations as ops
 
-    def count(node: Any, results: dict[Any, int], **_: Any) -> int:
-        return 1 + sum(results[child] for child in node.__children__ if child in results)
-
     node = expr.op()
-    return int(node.map(count, filter=ops.Value)[node])
+    return int(node.map_nodes(lambda _, *below: 1 + sum(filter(None, below)), filter=ops.Value)[node])
 
 
 def real(value: float) -> Any:

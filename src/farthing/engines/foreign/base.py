@@ -1,0 +1,270 @@
+"""Any ibis table, on its own backend: the whole question is one ibis expression, run where the rows are.
+
+What a backend cannot express is refused by name in `fingerprint`, before anything is charged. Only one row a group, a
+leaf or a place of a histogram comes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from typing import TYPE_CHECKING, Any
+
+from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
+from farthing.engines.foreign.keys import listed, portable
+from farthing.engines.foreign.questions import found, histogram, measuring, spreading
+from farthing.engines.foreign.rows import Catalog, Relation, check
+from farthing.engines.foreign.scalars import sendable
+from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery
+from farthing.query.aggregates import Quantile
+from farthing.query.expressions import Literal
+from farthing.query.schema import Schema, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from farthing.engines.foreign.backend import Backend
+    from farthing.query.expressions import Scalar
+    from farthing.query.query import Query
+
+_GIVEN_UP = "groups beyond max_groups, and parts of a unit but one, are given up by a hash, in the engine"
+
+
+class IbisEngine:
+    """Exact bounded measures of an ibis table, by its own backend.
+
+    Args:
+        table: the protected table.
+        name: its name in SQL.
+        public: tables that are no unit's and may be joined, by name: of the same backend, or Arrow tables.
+        protected: tables of the same backend that carry the unit column and may be joined, by name.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        name: str,
+        public: Mapping[str, Any] | None = None,
+        protected: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._name = name
+        self._connection = table.get_backend()
+        self._backend = _backend_of(self._connection)
+        self._shipped: dict[str, pa.Table] = {}
+        joined = {other: self._relation(one, other, public=False) for other, one in (protected or {}).items()}
+        joined |= {other: self._relation(one, other, public=True) for other, one in (public or {}).items()}
+        self._catalog = Catalog(self._relation(table, name, public=False), joined)
+        self._turn = threading.Lock()
+        self._probe = ""
+
+    @property
+    def name(self) -> str:
+        """The table's name in SQL."""
+        return self._name
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns."""
+        return self._catalog.own.schema
+
+    @property
+    def tables(self) -> Mapping[str, Schema]:
+        """The columns of the tables that questions may join, by name."""
+        return {name: relation.schema for name, relation in self._catalog.joined.items()}
+
+    @property
+    def public(self) -> frozenset[str]:
+        """Which of these are public; the others carry the unit column."""
+        return frozenset(name for name, relation in self._catalog.joined.items() if relation.public)
+
+    def check(self) -> None:
+        """Find out cheaply that the table is still there; DataError otherwise."""
+        self._run(self._catalog.own.table.limit(0))
+
+    def fingerprint(self, query: Query) -> str:
+        """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""
+        from ibis.common.exceptions import IbisError
+
+        check(query, self._catalog, self._backend)
+        self._check_keys(query)
+        chooses = query.cuts_groups or query.cuts_parts
+        try:
+            for question in self._questions(query):
+                self._backend.compile(question)
+            return f"ibis {self._backend.name} {self._hash_function(query)}" if chooses else ""
+        except (IbisError, NotImplementedError, RecursionError) as problem:
+            raise UnsupportedQuery(
+                f"the {self._backend.name} backend cannot run this question",
+                construct=type(problem).__name__,
+                rule=_GIVEN_UP if chooses else "the backend has to know every function of a question",
+                next_step="use max_groups of at least the number of groups, or export the table to Parquet",
+            ) from None
+
+    def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
+        """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
+        import numpy as np
+
+        answer = np.zeros((len(query.measures), query.groups), np.int64)
+        table = self._run(measuring(query, self._catalog, self._backend, hash_key), query)
+        for place in range(len(query.measures)):
+            np.add.at(answer[place], _integers(table, "i"), _integers(table, f"m{place}"))
+        return answer
+
+    def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
+        """Return the bounded rows by group and leaf; see `Engine.histogram`."""
+        import numpy as np
+
+        table = self._run(histogram(query, quantile, self._catalog, self._backend, hash_key), query)
+        groups, leaves, counts = (_integers(table, name) for name in ("i", "leaf", "n"))
+        order = np.lexsort((leaves, groups))
+        return Histogram(groups[order], leaves[order], counts[order])
+
+    def found(self, query: Query, hash_key: int) -> Found:
+        """Return the groups that exist and their units; see `Engine.found`."""
+        import pyarrow as pa
+
+        table = self._run(found(query, self._catalog, self._backend, hash_key), query)
+        keys = {name: _canonical(table.column(f"k{place}")) for place, name in enumerate(query.by)}
+        return Found(pa.table(keys), _integers(table, "n"))
+
+    def listed(self, column: str, table: str | None) -> pa.Array:
+        """Return the distinct values of a column of a public table, without NULL and NaN, in order."""
+        import pyarrow.compute as pc
+
+        relation = self._catalog.joined[table] if table in self.public else None
+        if relation is None:
+            raise InvalidKeys(
+                "the column has no categories",
+                rule="categories are those that a column's type declares, which is known of files and frames alone",
+                got=column,
+                next_step="list the keys, or name a column of a public table",
+            )
+        value = self._backend.read(relation.table[column], relation.schema.require(column))
+        values = self._run(relation.table.select(k=value).distinct())
+        found = _canonical(values.column("k")).combine_chunks().drop_null()
+        found = found.filter(pc.invert(pc.is_nan(found))) if found.type in ("double",) else found
+        return found.take(pc.sort_indices(found))
+
+    def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:
+        """Return how much units would contribute without any bounds; see `Engine.spread`."""
+        import numpy as np
+
+        table = self._run(spreading(query, value, self._catalog, self._backend, hash_key), query)
+        which, places, counts = (_integers(table, name) for name in ("which", "place", "n"))
+        histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
+        for number, one in enumerate(histograms):
+            here = which == number
+            np.add.at(one, np.minimum(places[here], len(one) - 1), counts[here])
+        return Spread(*histograms)
+
+    def _questions(self, query: Query) -> Iterator[Any]:
+        """Yield what a question will ask of the backend."""
+        if not query.outputs:
+            yield found(query, self._catalog, self._backend, 0)
+        if query.measures:
+            yield measuring(query, self._catalog, self._backend, 0)
+        for output in query.outputs:
+            if isinstance(output.aggregate, Quantile):
+                yield histogram(query, output.aggregate, self._catalog, self._backend, 0)
+
+    def _run(self, question: Any, query: Query | None = None) -> pa.Table:
+        """Run a question; whatever goes wrong is one constant error."""
+        beside = {} if query is None else listed(query)
+        try:
+            with self._turn:
+                return self._backend.run(question, {**self._shipped, **beside})
+        except FarthingError:
+            raise
+        except Exception:  # noqa: BLE001  # every backend has errors of its own, and any of them may quote rows
+            raise engine_failed() from None
+
+    def _relation(self, table: Any, name: str, *, public: bool) -> Relation:
+        """Return a table of the backend, or rows that travel with every question."""
+        import pyarrow as pa
+
+        if isinstance(table, pa.Table):
+            shipped = f"farthing_joined_{len(self._shipped)}"
+            self._shipped[shipped] = portable(table)
+            beside = self._backend.beside(self._shipped[shipped], shipped)
+            return Relation(beside, _schema(beside.schema()), public)
+        if table.get_backend() is not self._connection:
+            raise DataError(
+                f"the table {name!r} is on another connection",
+                rule="tables that are joined come from one ibis connection; public ones may also be frames or files",
+                got=str(table.get_backend().name),
+                next_step="open both tables with the same connection",
+            )
+        opened, kinds = self._backend.opened(table)
+        return Relation(opened, _schema(kinds), public)
+
+    def _check_keys(self, query: Query) -> None:
+        """Refuse keys that cannot travel."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for keys in () if query.keys is None else map(query.keys.column, query.by):
+            if pa.types.is_large_string(keys.type) and pc.any(pc.match_substring(keys, "\0")).as_py():
+                sendable(Literal("\0"))
+
+    def _hash_function(self, query: Query) -> str:
+        """Return a short name of the hash, from the backend's version and what it makes of constants."""
+        import ibis
+
+        unit = self._catalog.own.table[query.unit.column or ""].type()
+        if not self._probe:
+            places = [ibis.literal(7).cast("int64"), ibis.literal(3).cast("int64")]
+            hashed = self._backend.hash(ibis.literal("N14228"), places, 5)
+            self._probe = str(self._run(hashed.name("h").as_table()).to_pylist())
+        return hashlib.sha256(f"{self._backend.version} {unit} {self._probe}".encode()).hexdigest()[:16]
+
+
+def _backend_of(connection: Any) -> Backend:
+    """Return the class of a backend."""
+    from farthing.engines.foreign.plain import Plain
+    from farthing.engines.foreign.postgres import Postgres
+    from farthing.engines.foreign.spark import Spark
+
+    kinds: dict[str, Callable[[Any], Backend]] = {"postgres": Postgres, "pyspark": Spark}
+    return kinds.get(connection.name, Plain)(connection)
+
+
+def _integers(table: pa.Table, name: str) -> NDArray[np.int64]:
+    """Return a column of whole numbers."""
+    import numpy as np
+
+    return np.asarray(table.column(name).to_numpy(), np.int64)
+
+
+def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return found keys in the types in which keys are listed."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
+        return column.cast(pa.int64())
+    return column.cast(pa.timestamp("us")) if pa.types.is_timestamp(kind) else column
+
+
+def _schema(kinds: Mapping[str, Any]) -> Schema:
+    """Return our types of ibis types."""
+    return Schema.of({name: _canonical_type(kind) for name, kind in kinds.items()})
+
+
+def _canonical_type(kind: Any) -> Type:
+    """Return our type of an ibis type."""
+    tests = (
+        (kind.is_integer(), Type.INTEGER),
+        (kind.is_floating(), Type.FLOAT),
+        (kind.is_decimal(), Type.DECIMAL),
+        (kind.is_string(), Type.STRING),
+        (kind.is_boolean(), Type.BOOLEAN),
+        (kind.is_date(), Type.DATE),
+        (kind.is_timestamp() and kind.timezone is None, Type.TIMESTAMP),
+    )
+    return next((ours for found, ours in tests if found), Type.OTHER)

@@ -1,0 +1,274 @@
+"""PostgreSQL: its guards, its hash (hashtextextended and its kin) and its answers.
+
+Functions are named with their schema: the search path of a session cannot put others in their place.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.engines.foreign.terms import call, real, whole
+from farthing.query.schema import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from farthing.engines.foreign.terms import Term
+
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_EDGES: Final = {
+    Type.DATE: (date(1, 1, 1), date(9999, 12, 31)),
+    Type.TIMESTAMP: (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)),  # noqa: DTZ001  # no zones
+}
+_ORDER: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_NAMES: Final = {"trim": "btrim", "length": "char_length", "contains": "strpos"}
+
+
+def _pg(name: str, output: Any, *arguments: Any) -> Any:
+    """Return a call of a function of PostgreSQL's own."""
+    return call(f"pg_catalog.{name}", output, *arguments)
+
+
+class Postgres:
+    """The guarded primitives of PostgreSQL, and its hash.
+
+    PostgreSQL raises on overflow and underflow, has no TRY_CAST, and may compute constant parts of any branch early:
+    so integers go through numeric and are brought back by clamping, and texts are cut to what a strict pattern matches
+    before they are cast.
+
+    Args:
+        connection: the ibis backend.
+    """
+
+    name = "postgres"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @property
+    def version(self) -> str:
+        """The server's major version: hash functions stay the same within one."""
+        return str(self._connection.con.info.server_version // 10_000)
+
+    def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
+        """Return a table whose texts compare by bytes, whatever collation they were stored with."""
+        schema = table.schema()
+        if not any(kind.is_string() for kind in schema.values()):
+            return table, schema
+        names = {name: '"' + name.replace('"', '""') + '"' for name in schema}
+        columns = [
+            f'CAST({quoted} AS text) COLLATE "C" AS {quoted}' if schema[name].is_string() else quoted
+            for name, quoted in names.items()
+        ]
+        sql = f"SELECT {', '.join(columns)} FROM ({self.compile(table)}) AS farthing_table"
+        return self._connection.sql(sql, schema=schema), schema
+
+    def beside(self, table: pa.Table, name: str) -> Any:
+        """Return the name of a table that travels with the question."""
+        import ibis
+
+        return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=name)
+
+    def compile(self, question: Any) -> str:
+        """Return the text of a question."""
+        return str(self._connection.compile(question))
+
+    def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
+        """Return the answer of a question; tables beside it are arrays that the server unnests: nothing is written."""
+        import pyarrow as pa
+
+        sql, parameters = self.compile(question), []
+        if beside:
+            parts = []
+            for name, table in beside.items():
+                columns = ", ".join(f'"{column}"' for column in table.column_names)
+                arrays = ", ".join(f"%s::{_native(field.type)}[]" for field in table.schema)
+                parts.append(f'"{name}" AS (SELECT * FROM unnest({arrays}) AS k({columns}))')
+                parameters += [column.to_pylist() for column in table.columns]
+            sql = f"WITH {', '.join(parts)} SELECT * FROM ({sql.replace('%', '%%')}) AS answer"
+        connection, schema = self._connection.con, question.schema().to_pyarrow()
+        with connection.transaction(), connection.cursor() as cursor:
+            rows = cursor.execute(sql, parameters or None).fetchall()
+        columns = list(zip(*rows, strict=True)) or [() for _ in schema]
+        return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)
+
+    def read(self, column: Any, kind: Type) -> Any:
+        """Return a column in the type in which it is compared, computed with and grouped."""
+        import ibis
+
+        if kind is Type.FLOAT:
+            return column.cast("float64") + real(0)
+        if kind is Type.DECIMAL:
+            return _decimal(column)
+        if kind in _EDGES:
+            return ibis.cases((column.between(*(self.moment(edge) for edge in _EDGES[kind])), column))
+        return column
+
+    def hash(self, unit: Any, places: Sequence[Any], key: int) -> Any:
+        """Return a chain of hashes, each the seed of the next: each mixes its seed in as well as its value."""
+        seed = ibis_key(key)
+        for value in (unit, *places):
+            seed = _hashed(value, seed)
+        return seed
+
+    def numbered(self) -> Any:
+        """Return a number that tells the rows of one table apart."""
+        import ibis
+
+        return ibis.row_number()
+
+    def fence(self) -> Any:
+        """Return a volatile truth: subqueries that have one are neither pulled up nor pushed into."""
+        return _pg("isfinite", "boolean", _pg("clock_timestamp", "timestamp"))
+
+    def is_null(self, value: Any) -> Any:
+        """Return whether a value is NULL."""
+        return value.isnull()
+
+    def ordered(self, left: Any, sign: str, right: Any) -> Any:
+        """Return a comparison of texts by code points, whatever their collation."""
+        return _pg(f"text_pattern_{_ORDER[sign]}", "boolean", left, right)
+
+    def integers(self, sign: str, left: Any, right: Any) -> Any:
+        """Return left sign right for + - *, NULL outside int64: numeric, clamped to just outside, which is NULL."""
+        import ibis
+
+        one, other = left.cast("decimal(38, 0)"), right.cast("decimal(38, 0)")
+        exact = {"+": one + other, "-": one - other, "*": one * other}[sign]
+        low, high = (ibis.literal(Decimal(edge), type="decimal(38, 0)") for edge in (-(2**63) - 1, 2**63))
+        clamped = ibis.least(ibis.greatest(exact, low), high)
+        return clamped.nullif(low).nullif(high).cast("int64")
+
+    def divided(self, word: str, left: Any, right: Any) -> Any:
+        """Return the whole quotient or what it leaves, truncated."""
+        return _pg(f"int8{word}", "int64", left, right)
+
+    def rounded(self, word: str, value: Any) -> Any:
+        """Return floor, ceil or trunc of a double, as a double."""
+        return _pg(word, "float64", value)
+
+    def textual(self, word: str, *values: Any) -> Any:
+        """Return functions of texts."""
+        match word:
+            case "lower":
+                return _pg("translate", "string", *values, _LETTERS, _LETTERS.lower())
+            case "upper":
+                return _pg("translate", "string", *values, _LETTERS.lower(), _LETTERS)
+            case "length":
+                return _pg("char_length", "int32", *values).cast("int64")
+            case "contains":
+                return _pg("strpos", "int32", *values) > 0
+            case "starts_with":
+                return _pg("starts_with", "boolean", *values)
+            case "ends_with":
+                end = _pg("char_length", "int32", values[1])
+                return _pg("right", "string", values[0], end) == values[1]
+            case _:
+                return _pg(_NAMES.get(word, word), "string", *values, " ")
+
+    def substring(self, text: Any, start: Any, length: Any | None) -> Any:
+        """Return letters from a place on."""
+        return _pg("substr", "string", text, start, *([] if length is None else [length]))
+
+    def logarithm(self, value: Any) -> Any:
+        """Return the logarithm to base ten."""
+        return _pg("log10", "float64", value)
+
+    def truncated(self, unit: str, moment: Term) -> Any:
+        """Return the first moment of a unit."""
+        cut = _pg("date_trunc", "timestamp", unit, moment.expr.cast("timestamp"))
+        return cut.cast("date") if moment.type is Type.DATE else cut
+
+    def part(self, part: str, moment: Term) -> Any:
+        """Return a part of a date or time as an integer."""
+        found = _pg("date_part", "float64", {"dow": "isodow"}.get(part, part), moment.expr.cast("timestamp"))
+        return self.rounded("floor", found).cast("int64")
+
+    def days(self, first: Any, last: Any) -> Any:
+        """Return the days from one date to another."""
+        return _pg("date_mi", "int32", last, first).cast("int64")
+
+    def midnight(self, day: Any) -> Any:
+        """Return a date as a time."""
+        return day.cast("timestamp")
+
+    def moment(self, value: Any) -> Any:
+        """Return a constant date or time."""
+        import ibis
+
+        return ibis.literal(value)
+
+    def parsed(self, text: Any, pattern: str, kind: Type) -> Any:
+        """Return a text that matches a pattern as a value of a type, else NULL."""
+        native = {Type.INTEGER: "int64", Type.FLOAT: "float64", Type.DATE: "date", Type.TIMESTAMP: "timestamp"}[kind]
+        return _pg("substring", "string", text, f"^({pattern})$").cast(native)
+
+    def spelled(self, value: Term) -> Any:
+        """Return an integer, truth value, date or time as text, whatever the session's own style of dates."""
+        import ibis
+
+        match value.type:
+            case Type.BOOLEAN:
+                return ibis.cases((value.expr, "true"), (~value.expr, "false"))
+            case Type.DATE:
+                return _pg("to_char", "string", value.expr.cast("timestamp"), "YYYY-MM-DD")
+            case Type.TIMESTAMP:
+                spelled = _pg("to_char", "string", value.expr, "YYYY-MM-DD HH24:MI:SS.US")
+                return _pg("rtrim", "string", _pg("rtrim", "string", spelled, "0"), ".")
+            case _:
+                return value.expr.cast("string")
+
+
+def ibis_key(key: int) -> Any:
+    """Return a hash key as a constant of 64 bits with sign."""
+    return whole(key - 2**64 if key >= 2**63 else key)
+
+
+def _hashed(value: Any, seed: Any) -> Any:
+    """Return PostgreSQL's 64-bit hash of a value with a seed: the one that goes with its equality."""
+    import ibis
+
+    kind = value.type()
+    if kind.is_integer():
+        return _pg("hashint8extended", "int64", value, seed)
+    if kind.is_string():
+        return _pg("hashtextextended", "int64", value, seed)
+    if kind.is_floating():
+        return _pg("hashfloat8extended", "int64", value, seed)
+    return _pg("hash_array_extended", "int64", ibis.array([value]), seed)
+
+
+def _decimal(column: Any) -> Any:
+    """Return a numeric as a double; what has too many digits for one is infinite or zero."""
+    import ibis
+
+    kind = column.type()
+    if kind.precision is not None and kind.precision <= 300:
+        return column.cast("float64")
+    size, digits = column.abs(), column.cast("string")
+    return ibis.cases(
+        (digits.isin(["NaN", "Infinity", "-Infinity"]), column.cast("float64")),
+        (size < ibis.literal("1e-300").cast("decimal"), real(0)),
+        (size <= ibis.literal("1e308").cast("decimal"), column.cast("float64")),
+        (column > 0, real(float("inf"))),
+        (column < 0, real(float("-inf"))),
+    )
+
+
+def _native(kind: Any) -> str:
+    """Return PostgreSQL's type of an Arrow type."""
+    import pyarrow.types as t
+
+    tests = (
+        (t.is_boolean, "boolean"),
+        (t.is_integer, "bigint"),
+        (t.is_floating, "double precision"),
+        (t.is_decimal, "numeric"),
+        (t.is_date, "date"),
+        (t.is_timestamp, "timestamp"),
+    )
+    return next((name for test, name in tests if test(kind)), "text")

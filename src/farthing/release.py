@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.accuracy.target import Target
+    from farthing.limits import Limit
     from farthing.privacy.loss import Booked
     from farthing.query.aftermath import Aftermath
 
@@ -45,6 +46,37 @@ class Cells:
     def keep(self, where: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
         """Return the cells of some groups only, or of all in another order."""
         return Cells(self.value[where], self.lower[where], self.upper[where], self.met[where])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupLoss:
+    """What an ask costs the members of each group: as it was promised, and as it was paid.
+
+    Attributes:
+        strict: float64[groups], promised before anything was drawn. With `mechanism=`, each group's own value of the
+            policy, at its released size; otherwise the worst price, the same for all.
+        ex_post: float64[groups], what each group's members paid, given what was drawn; zero for an answer that was
+            there already.
+        parameter: what both are: "mu", "rho" or "epsilon".
+        by_size: whether `strict` is a policy's.
+    """
+
+    strict: Float64
+    ex_post: Float64
+    parameter: str
+    by_size: bool
+
+    def __str__(self) -> str:
+        strict, paid = (_span(self.parameter, column) for column in (self.strict, self.ex_post))
+        if self.by_size:
+            return (
+                f"strict: {strict}, each group's own, by the policy at its released size (the true size is not told); "
+                f"ex post: {paid}, since nothing was decided by what was drawn"
+            )
+        return (
+            f"strict: {strict}, the worst price, promised to everybody before anything was drawn; "
+            f"ex post: {paid}, what each group's members paid for what was drawn"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -89,6 +121,9 @@ class Answer:
     about: str
     _doubling: Callable[[], Booked | None]
     _refine: Callable[..., Answer]
+    _strict: Float64
+    _by_size: bool
+    _optimality: Callable[[], Limit]
     _shown: tuple[str, ...] = ()
 
     @property
@@ -152,6 +187,37 @@ class Answer:
         """
         return self._doubling()
 
+    @property
+    def group_loss(self) -> GroupLoss:
+        """What this ask costs the members of each group, as promised (strict) and as paid (ex post).
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> rides = pa.table({"zone": ["a"] * 90_000 + ["b"] * 400})
+        >>> s = farthing.Session(rides, budget=farthing.Budget(rho=1))
+        >>> zones = {"by": "zone", "keys": {"zone": ["a", "b"]}}
+        >>> large, small = s.count(**zones, relative=0.1, absolute=50, mechanism="linear-log").group_loss.strict
+        >>> bool(large < small / 1_000)
+        True
+        """
+        return GroupLoss(self._strict, self.paid_by_group, self.paid.parameter, self._by_size)
+
+    def optimality(self) -> Limit:
+        """Return the least loss that any unbiased mechanism could have paid for this, beside what was paid for it.
+
+        From released values alone, over all groups and all asks that sharpened them; `str()` says it in words.
+
+        Raises:
+            UnsupportedQuery: no limit is known, as for means, variances, quantiles and several aggregates at once.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> bool(1 <= s.count(absolute=50).optimality().ratio < 1.1)
+        True
+        """
+        return self._optimality()
+
     def _shaped(self, column: NDArray[Any]) -> Any:
         """Return an array as it is, or its only entry where there are no groups."""
         return column if self.keys is not None else column[0].item()
@@ -161,7 +227,7 @@ class Answer:
 
         Args:
             **changes: any of relative, absolute, confidence, simultaneous, loss, max_epsilon, cap, on_miss, progress;
-                what is left out stays as it was asked.
+                what is left out stays as it was asked. With mechanism= a sharper answer is a release of its own.
 
         Raises:
             BudgetExceeded: the difference does not fit in what is left; nothing is charged.
@@ -192,6 +258,7 @@ class Answer:
             columns=tuple(cells.keep(places) for cells in self.columns),
             keys=self.keys.take(places),
             paid_by_group=self.paid_by_group[places],
+            _strict=self._strict[places],
             _shown=shown,
         )
 
@@ -315,3 +382,9 @@ def _cell(value: object) -> str:
             return "NULL"
         case _:
             return str(value)
+
+
+def _span(parameter: str, column: Float64) -> str:
+    """Return the least and the greatest of some losses."""
+    low, high = float(column.min(initial=np.inf)), float(column.max(initial=0.0))
+    return f"{parameter} {high:.4g}" if low >= high else f"{parameter} from {low:.4g} to {high:.4g}"

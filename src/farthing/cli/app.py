@@ -123,15 +123,20 @@ def init(
     data_version: Annotated[
         str,
         typer.Option(
-            metavar="TEXT", help="Your name for this state of the data; change it with them.", rich_help_panel=flags.DATA
+            metavar="TEXT",
+            help="Your name for this state of the data; change it with them.",
+            rich_help_panel=flags.DATA,
         ),
     ] = "1",
     ledger: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The books. Default: NAME.ledger here.", rich_help_panel=flags.OUTPUT)
+        str | None,
+        typer.Option(metavar="FILE", help="The books. Default: NAME.ledger here.", rich_help_panel=flags.OUTPUT),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace farthing.toml; a ledger is never replaced.", rich_help_panel=flags.OUTPUT),
+        typer.Option(
+            "--force", help="Replace farthing.toml; a ledger is never replaced.", rich_help_panel=flags.OUTPUT
+        ),
     ] = False,
 ) -> None:
     r"""Write farthing.toml: the table, whose privacy, how much, which books.

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.cli import config as settings
 from farthing.cli import options, show
-from farthing.cli.opening import opened, question_bounds, question_keys, require_bounds, schema_of
+from farthing.cli.opening import listed_bounds, opened, question_keys, require_bounds, schema_of
 from farthing.errors import InvalidBounds, InvalidOption
 from farthing.privacy.words import state
 
 if TYPE_CHECKING:
     from farthing.accuracy.contributions import Share
+    from farthing.cli.config import Config
     from farthing.cli.wanted import Wanted
     from farthing.query.bounding import Bounds
     from farthing.session import Session
@@ -49,7 +50,8 @@ class Looked:
 def bounds(looked: Looked, wanted: Wanted, config: str | None, *, as_json: bool) -> None:
     """Print what bounds cut, and what it cost to know."""
     chosen = settings.read(config)
-    looked_at = question_bounds(wanted, chosen)
+    _refuse_rows(looked, chosen)
+    looked_at = listed_bounds(wanted, chosen)
     by = looked.groupings
     require_bounds(looked_at, chosen, grouped=bool(by))
     price = None if looked.loss is None else options.loss("--loss", looked.loss)
@@ -73,6 +75,16 @@ def bounds(looked: Looked, wanted: Wanted, config: str | None, *, as_json: bool)
     out.print(str(cut.report), soft_wrap=True)
     out.print(f"paid {show.price(facts['paid'])}")
     out.print(f"left {show.price(facts['remaining'])}")
+
+
+def _refuse_rows(looked: Looked, chosen: Config) -> None:
+    """Refuse to pay for what is known: one row as unit is in one group, once."""
+    if chosen.unit == "row" and looked.value is None:
+        raise InvalidOption(
+            "where each row is a unit only clamps can cut",
+            rule="a row counts once, in one group",
+            next_step="name a column, as in: farthing bounds fare --lower 0 --upper 200",
+        )
 
 
 def _refuse_unclamped(looked: Looked, bounds: Bounds) -> None:

@@ -157,7 +157,7 @@ def _first(stage: Stage, session: Session) -> Answer:
     stage.head("2. The answer: within 10 % or 100, whichever is larger, 95 times in 100")
     looks: list[Progress] = []
     with progress() as tick:
-        answer = session.sql(
+        answer: Answer = session.sql(
             FLIGHTS, keys=stage.keys, relative=RELATIVE, absolute=ABSOLUTE, progress=_both(looks.append, tick)
         )
     _tell_looks(stage, looks)
@@ -228,7 +228,9 @@ def _refined(stage: Stage, session: Session, answer: Answer) -> Answer:
     """Ask twice as accurately, and pay the difference."""
     stage.head("4. Twice as accurate: within 5 % or 50")
     with progress() as tick:
-        refined = session.sql(FLIGHTS, keys=stage.keys, relative=RELATIVE / 2, absolute=ABSOLUTE / 2, progress=tick)
+        refined: Answer = session.sql(
+            FLIGHTS, keys=stage.keys, relative=RELATIVE / 2, absolute=ABSOLUTE / 2, progress=tick
+        )
     _tell_rows(stage, refined, 0, large=4)
     both = answer.paid + refined.paid
     stage.say(

@@ -90,7 +90,7 @@ Keys = Annotated[
     typer.Option(
         "--keys",
         metavar="COL=...",
-        help="Public groups of a column of GROUP BY, repeat it for each: dest=ATL,ORD, month=1..12, "
+        help="Public groups of a column of GROUP BY, repeat it for each: dest=ATL,ORD, month=1..12, decade=0..90..10, "
         "day=2013-01-01..2013-12-31, dest=@airports.csv:faa, or dest=airports.faa of a declared public table. NULL "
         "is the key of missing values. --keys private finds the groups, at a price.",
         rich_help_panel=DATA,
@@ -99,7 +99,9 @@ Keys = Annotated[
 FoundAbove = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="With --keys private: find groups of N units or more with the confidence.", rich_help_panel=DATA
+        metavar="N",
+        help="With --keys private: find groups of N units or more with the confidence.",
+        rich_help_panel=DATA,
     ),
 ]
 MaxGroups = Annotated[
@@ -146,7 +148,9 @@ Chart = Annotated[
 ]
 ChartColumn = Annotated[
     str | None,
-    typer.Option("--column", metavar="NAME", help="The answer column to draw. Default: the first.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--column", metavar="NAME", help="The answer column to draw. Default: the first.", rich_help_panel=OUTPUT
+    ),
 ]
 Rows = Annotated[
     str | None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HOW: Final = "--keys dest=ATL,ORD or --keys dest=@airports.csv:faa"
 """How keys are given, for error messages."""
 
-_RANGE: Final = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
+_RANGE: Final = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*(?:\.\.\s*0*([1-9]\d*)\s*)?")
 _SPAN: Final = re.compile(r"\s*([\dQTW:\- ]*\d)\s*\.\.\s*(\d[\dQTW:\- ]*?)\s*")
 _TABLE_COLUMN: Final = re.compile(r"[^\W\d]\w*\.\w+")
 
@@ -101,7 +101,7 @@ def of_table(column: str, values: str, public: Mapping[str, Mapping[str, str]]) 
             f"keys of {column!r} name an unknown table",
             rule="TABLE.COLUMN names a column of a declared public table",
             got=values,
-            next_step=f"{nearest(table, public)} or, if that is a value, write '{column}=\"{values.strip()}\",'",
+            next_step=f"{nearest(table, public)} or, if that is a value, write '{column}=\"{values.strip()}\"'",
         )
     return None
 
@@ -127,14 +127,14 @@ def calendar_of(column: str, values: str, kind: str) -> Any:
 def typed(column: str, values: str, kind: str) -> Any:
     """Return typed keys: values with commas between them, 1..12 or a calendar; NULL is the key of missing values.
 
-    >>> typed("month", "1..12", "integer")
-    range(1, 13)
+    >>> typed("month", "1..12", "integer"), typed("decade", "0..90..10", "integer")
+    (range(1, 13), range(0, 91, 10))
     >>> typed("dest", '"New York, NY",NULL', "string")
     ['New York, NY', None]
     """
     span = _RANGE.fullmatch(values)
-    if span and kind == "integer":
-        return range(int(span[1]), int(span[2]) + 1)
+    if span and kind in {"integer", "float", "decimal"}:
+        return range(int(span[1]), int(span[2]) + 1, int(span[3] or 1))
     moments = calendar_of(column, values, kind)
     if moments is not None:
         return moments
@@ -245,7 +245,8 @@ def _wrong(column: str, kind: str, got: str) -> InvalidKeys:
         "date": "2013-01-30,2013-01-31, 2013-01-01..2013-12-31 or, for months, 2013-01..2013-12",
         "timestamp": "2013-01-31T12:00:00, 2013-01-01..2013-12-31 or, for months, 2013-01..2013-12",
         "boolean": "true,false",
-        "integer": "1,2 or 1..12",
+        "integer": "1,2, 1..12 or, in steps of ten, 0..90..10",
+        "float": "0.5,1 or, in steps of ten, 0..90..10",
     }
     return InvalidKeys(
         f"keys of {column!r} have the wrong type",

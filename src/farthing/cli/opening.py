@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from farthing.cli import keys as typed_keys
 from farthing.cli import options
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from farthing.query.schema import Schema
     from farthing.session import Session
     from farthing.sql import Asked
+
+BOUNDS: Final = ("max_groups", "max_rows", "lower", "upper")
 
 Books = Literal["existing", "new", "memory"]
 
@@ -115,7 +117,7 @@ def question(sql: str, wanted: Wanted, config: Config, session: Session) -> Ques
         unit=None if config.unit == "row" else config.unit,
         bounds=bounds if isinstance(bounds, Bounds) else Bounds(lower=0, upper=1),  # stands in until they are chosen
     )
-    how = wanted.how(asked.outputs)
+    how = wanted.how(asked)
     if isinstance(bounds, Bounds):
         given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
         require_bounds(Bounds(**given), config, grouped=bool(asked.by))
@@ -151,7 +153,7 @@ def question_keys(wanted: Wanted, by: Mapping[str, str], config: Config, session
                 next_step="add GROUP BY, or drop it",
             )
         return PRIVATE
-    given = group_keys(wanted.keys or (), session.schema | by, sources(config, session, Path.cwd()))
+    given = group_keys(wanted.keys or (), session.schema | dict(by), sources(config, session, Path.cwd()))
     there = sources(config, session, config.folder)
     for column, kind in by.items():
         values = config.keys.get(column)
@@ -195,32 +197,38 @@ def group_keys(given: Sequence[str], known: Mapping[str, str], places: Sources) 
 
 
 def question_bounds(wanted: Wanted, config: Config) -> Bounds | AutoBounds:
-    """Return the bounds of a question: those of its options, and for what they leave out the config's."""
-    from farthing.query.bounding import Bounds
-
-    ends = {name: getattr(wanted, name) for name in ("lower", "upper")}
-    named: dict[str, Any] = {"max_groups": wanted.max_groups, "max_rows": wanted.max_rows}
-    named |= {name: options.clamp(f"--{name}", text) for name, text in ends.items() if text is not None}
-    named = {name: value for name, value in named.items() if value is not None}
+    """Return the bounds of a question: those of its options, and for what they leave out the config's; or auto."""
     if wanted.bounds is None:
-        whole = dict(config.bounds) | named
-        lone = [name for name in ends if name in whole]
-        if len(lone) == 1:
-            raise InvalidBounds(
-                f"--{lone[0]} alone",
-                rule="values are clamped into [lower, upper]: both are given, or neither",
-                got=f"--{lone[0]} {whole[lone[0]]:g}",
-                next_step="--lower 0 --upper 200",
-            )
-        return Bounds(**whole)
+        return listed_bounds(wanted, config)
+    named = [f"--{name.replace('_', '-')}" for name in BOUNDS if getattr(wanted, name) is not None]
     if named:
         raise InvalidOption(
             "--bounds auto and bounds were both given",
             rule="bounds are chosen, or they are named",
-            got=", ".join(f"--{name.replace('_', '-')}" for name in named),
+            got=", ".join(named),
             next_step="drop one of them",
         )
     return options.auto_bounds(wanted.bounds)
+
+
+def listed_bounds(wanted: Wanted, config: Config) -> Bounds:
+    """Return the bounds that the options name, and for what they leave out the config's."""
+    from farthing.query.bounding import Bounds
+
+    given: dict[str, Any] = {name: getattr(wanted, name) for name in BOUNDS if getattr(wanted, name) is not None}
+    for end in ("lower", "upper"):
+        if end in given:
+            given[end] = options.clamp(f"--{end}", given[end])
+    whole = dict(config.bounds) | given
+    lone = [name for name in ("lower", "upper") if name in whole]
+    if len(lone) == 1:
+        raise InvalidBounds(
+            f"--{lone[0]} alone",
+            rule="values are clamped into [lower, upper]: both are given, or neither",
+            got=f"--{lone[0]} {whole[lone[0]]:g}",
+            next_step="--lower 0 --upper 200",
+        )
+    return Bounds(**whole)
 
 
 def require_bounds(bounds: Bounds, config: Config, *, grouped: bool) -> None:

@@ -91,7 +91,7 @@ def plan(sql: Sql, *, wanted: Wanted, as_json: flags.Json = False, config: flags
 def bounds(
     value: Annotated[
         str | None,
-        typer.Argument(metavar="[COLUMN]", help="A numeric column or value, whose --lower and --upper are looked at."),
+        typer.Argument(metavar="COLUMN", help="A numeric column or value, whose --lower and --upper are looked at."),
     ] = None,
     *,
     loss: Annotated[

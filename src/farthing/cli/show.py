@@ -146,11 +146,14 @@ def _reached(answer: Answer, place: int) -> str:
 def show_answer(out: Console, answer: Answer, most: int | None, *, ordered: bool = False) -> None:
     """Print an answer: its table, its promise and its price."""
     rows = answer_rows(answer, most, ordered=ordered)
-    out.print(answer_table(answer, rows))
+    table = answer_table(answer, rows)
+    # A number that a narrow terminal cut short would be another number: lines that are too long go on below.
+    whole = out.measure(table, options=out.options.update(width=_PIPE_WIDTH)).maximum
+    out.print(table, width=max(whole, 1), crop=False, overflow="ignore", no_wrap=True)
     groups = len(answer.cells.value)
     if len(rows) < groups:
-        which = "first" if ordered else "largest"
-        out.print(f"the {len(rows):,} {which} of {groups:,} groups; --rows all shows every one", style="dim")
+        which = f"first {len(rows):,}" if ordered else f"{len(rows):,} largest"
+        out.print(f"the {which} of {groups:,} groups; --rows all shows every one", style="dim")
     out.print(answer.caption)
     out.print(f"paid {money(answer.paid, answer.delta)}")
     out.print(f"left {money(answer.remaining, answer.delta)}")

@@ -13,8 +13,8 @@ from farthing.errors import InvalidOption, InvalidTarget
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from farthing.query.aggregates import Output
     from farthing.session import How
+    from farthing.sql import Asked
 
 PRIVATE: Final = "private"
 """`--keys private`: the groups that exist are found privately."""
@@ -61,19 +61,13 @@ class Wanted:
             )
         return True
 
-    def how(self, outputs: Sequence[Output]) -> How:
-        """Return the target and the price of a question with these outputs."""
+    def how(self, asked: Asked) -> How:
+        """Return the target and the price of a question, over what its text says of them."""
         from farthing.query.aggregates import Quantile
 
-        names = [output.name for output in outputs]
-        ranked = [output.name for output in outputs if isinstance(output.aggregate, Quantile)]
-        if self.rank and not ranked:
-            raise InvalidTarget(
-                "--rank without a quantile",
-                rule="a rank error is of MEDIAN, MIN, MAX, QUANTILE or PERCENTILE_CONT",
-                got=", ".join(str(output.aggregate) for output in outputs),
-                next_step="use --relative or --absolute",
-            )
+        names = [output.name for output in asked.outputs]
+        ranked = [output.name for output in asked.outputs if isinstance(output.aggregate, Quantile)]
+        self._refuse_nothing(asked, ranked)
         found = {
             "relative": options.widths("--relative", self.relative, names),
             "absolute": options.widths("--absolute", self.absolute, names),
@@ -85,8 +79,28 @@ class Wanted:
             "on_miss": None if self.on_miss is None else options.on_miss(self.on_miss),
             "found_above": self.found_above,
         }
-        how: Any = {name: value for name, value in found.items() if value is not None}
-        return how | {"simultaneous": self.simultaneous, "nonnegative": self.nonnegative}
+        given: Any = {name: value for name, value in found.items() if value is not None}
+        how: How = given | {"simultaneous": self.simultaneous, "nonnegative": self.nonnegative}
+        return how
+
+    def _refuse_nothing(self, asked: Asked, ranked: Sequence[str]) -> None:
+        """Refuse a question without accuracy and price, and a rank error of what has no rank."""
+        text = asked.options
+        if not any((self.relative, self.absolute, self.rank, self.loss, text.epsilon)) and (
+            text.relative is None and text.absolute is None
+        ):
+            raise InvalidTarget(
+                "no accuracy was asked for",
+                rule="--relative, --absolute or both (or --loss, to name the price instead)",
+                next_step="--relative 5% --absolute 50 means within 5 % or 50, whichever is larger",
+            )
+        if self.rank and not ranked:
+            raise InvalidTarget(
+                "--rank without a quantile",
+                rule="a rank error is of MEDIAN, MIN, MAX, QUANTILE or PERCENTILE_CONT",
+                got=", ".join(str(output.aggregate) for output in asked.outputs),
+                next_step="use --relative or --absolute",
+            )
 
     @staticmethod
     def _read(reader: Callable[[str, str], Any], option: str, text: str | None) -> Any:
@@ -102,9 +116,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     ['sql', 'relative', 'absolute']
     """
     signature = inspect.signature(command, eval_str=True)
-    hints = get_type_hints(Wanted, include_extras=True)
+    hints, kind = get_type_hints(Wanted, include_extras=True), inspect.Parameter.KEYWORD_ONLY
     each = [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
         for field in fields(Wanted)
     ]
     parameters: list[inspect.Parameter] = []

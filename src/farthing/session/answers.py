@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from farthing.errors import TargetMissed
 from farthing.release import Answer, Cells
+from farthing.session import optimality
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,14 +31,16 @@ def answer(
     refine: Callable[..., Answer],
 ) -> Answer:
     """Return the answer of a question, dropping or raising where targets were missed."""
-    columns, paid = outcome.columns, outcome.paid
+    columns, paid, by_size = outcome.columns, outcome.paid, outcome.strict is not None
+    strict = np.full(len(paid), plan.worst_price.value) if outcome.strict is None else outcome.strict
     keys = None if query.keys is None else query.keys.table
     if query.keys is not None and query.keys.order is not None:
         back = np.argsort(query.keys.order, kind="stable")  # into the order that was asked
-        columns, paid = tuple(cells.keep(back) for cells in columns), paid[back]
+        columns, paid, strict = tuple(cells.keep(back) for cells in columns), paid[back], strict[back]
     reached = np.logical_and.reduce([cells.met for cells in columns])
     if request.on_miss == "drop" and keys is not None and not reached.all():
-        columns, paid, keys = tuple(cells.keep(reached) for cells in columns), paid[reached], keys.filter(reached)
+        columns, paid, strict = tuple(cells.keep(reached) for cells in columns), paid[reached], strict[reached]
+        keys = keys.filter(reached)
     if request.nonnegative:
         columns = tuple(_nonnegative(cells) for cells in columns)
     told = Answer(
@@ -53,6 +57,9 @@ def answer(
         about="; ".join([plan.about, *notes(query, request), context.where_kept]),
         _doubling=outcome.doubling,
         _refine=refine,
+        _strict=strict,
+        _by_size=by_size,
+        _optimality=outcome.optimality or partial(optimality.refuse, query),
     )
     if request.on_miss == "raise" and not reached.all():
         raise TargetMissed(

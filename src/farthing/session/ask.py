@@ -19,6 +19,7 @@ from farthing.session import free
 from farthing.session.direct import Direct, summed
 from farthing.session.jointly import Jointly
 from farthing.session.ranked import Ranked
+from farthing.session.relative import PREFIX, Relative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +101,10 @@ def _measured(context: Context, found: _Found, request: Request) -> Outcome:
     return outcome
 
 
-def _method(query: Query, blob: bytes | None) -> Method:
+def _method(query: Query, blob: bytes | None, mechanism: str | None) -> Method:
     """Return how a question is answered."""
+    if mechanism is not None:
+        return Relative.of(query, mechanism, blob)
     match query.outputs:
         case [one] if isinstance(one.aggregate, Count | CountUnits | Sum):
             return Direct.of(query, blob)
@@ -116,8 +119,10 @@ def _find(context: Context, query: Query, request: Request, parts: int) -> _Foun
     query = query.arranged()
     data = context.data(query)
     question = free.identity(data, query.family(), query.canonical())
+    if request.mechanism is not None:  # releases of their own, which other questions are not answered from
+        question = f"{PREFIX}{request.mechanism}.{question}"
     stored = context.ledger.load(question)
-    method = _method(query, None if stored is None else stored.blob)
+    method = _method(query, None if stored is None else stored.blob, request.mechanism)
     frame = frame_of(context, query, request, parts)
     own = _Found(question, query, 0 if stored is None else stored.version, method, method.plan(frame))
     if own.plan.free or not isinstance(method, Direct) or frame.target is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from farthing.privacy.words import state
+from farthing.rounding import DELTA_COIN
 
 if TYPE_CHECKING:
     from farthing.engines import Engine
@@ -56,6 +57,10 @@ class Context:
             "total": state(self.budget.total, delta),
             "spent": state(self.loss(spent), delta),
             "remaining": state(self.budget.total - self.loss(spent), delta),
+            "keys_delta": {
+                "total": self.ledger.terms.keys_delta * float(DELTA_COIN),
+                "left": self.ledger.keys_delta_left * float(DELTA_COIN),
+            },
             "open": [
                 {"label": entry.label, "reserved": state(self.loss(entry.reserved), delta), "pid": entry.pid,
                  "host": entry.host, "alive": entry.alive}

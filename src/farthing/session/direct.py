@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from farthing.mechanisms.geometric import GeometricRelease
 from farthing.planning.refinement import OneLook, Refinement, Standing, plan_one_look, plan_refinement
 from farthing.privacy.loss import Pure
 from farthing.release import Cells
+from farthing.session import optimality
 from farthing.session.method import Outcome
 from farthing.session.records import Record, keys_to_bytes
 from farthing.session.refine import refine
@@ -109,8 +111,14 @@ class Direct:
         """Return what released measurements tell."""
         report = _report(plan, after)
         cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report))
+        assert isinstance(plan.pricing, Refinement | OneLook)  # noqa: S101  # the two kinds of plan of this method
         return Outcome(
-            (cells,), _paid(plan, before, after, price), price, blob, lambda: _doubling(plan, self.query, after)
+            (cells,),
+            _paid(plan, before, after, price),
+            price,
+            blob,
+            lambda: _doubling(plan, self.query, after),
+            optimality=partial(optimality.of_measured, self.query, plan.pricing, after),
         )
 
 

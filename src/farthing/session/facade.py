@@ -126,7 +126,9 @@ class Session(Questions):
         """
         return partition(self._context, by, keys, self._reader)
 
-    def guarantee(self, group: int = 1, *, of: Of = "budget", delta: float | None = None) -> Guarantee:
+    def guarantee(
+        self, group: int = 1, *, size: int | None = None, of: Of | None = None, delta: float | None = None
+    ) -> Guarantee:
         """Return what the books promise to a group of privacy units together.
 
         A promise about rows says what a user with `group` rows is promised, one about days what a month is. That is
@@ -134,6 +136,8 @@ class Session(Questions):
 
         Args:
             group: how many units are to be hidden together, >= 1.
+            size: what is promised where every group that these units are counted in has at least that size: releases
+                with `mechanism=` cost them less than the ledger charges. It is about what was charged so far.
             of: "budget" for everything that may ever be released, "spent" for what was charged so far.
             delta: the delta at which epsilon is stated; by default the budget's own.
 
@@ -143,7 +147,7 @@ class Session(Questions):
         >>> s.guarantee(group=2).loss
         Gdp(mu=0.5)
         """
-        return guarantee(self._context.budget, self._unit, self.spent, group=group, of=of, delta=delta)
+        return guarantee(self._context, self._unit, group=group, size=size, of=of, delta=delta)
 
     @property
     def schema(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.ledger.entry import Receipt
+    from farthing.limits import Limit
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
     from farthing.release import Cells
@@ -33,6 +34,8 @@ class Outcome:
         price: the loss of this ask.
         blob: what the ledger keeps of the question from now on; None for nothing new.
         doubling: tells what the doubling baseline would have paid, or None where that says nothing.
+        strict: float64[groups], where a policy promised each group its own loss: its value at the released size.
+        optimality: tells the least loss that any unbiased mechanism could have paid, where that is known.
     """
 
     columns: tuple[Cells, ...]
@@ -40,6 +43,8 @@ class Outcome:
     price: Booked
     blob: bytes | None = None
     doubling: Callable[[], Booked | None] = _nothing
+    strict: NDArray[np.float64] | None = None
+    optimality: Callable[[], Limit] | None = None
 
 
 class Method(Protocol):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
+from farthing.errors import UnsupportedQuery
+from farthing.planning.relative import require
 from farthing.query import AutoBounds, Bounds
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
 from farthing.session import finding, several, spreading
@@ -42,6 +44,8 @@ class How(TypedDict, total=False):
         on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise".
         found_above: with keys="private", the size from which groups are found with the confidence.
         progress: called after every look with a `Progress`.
+        mechanism: release a count once, with noise that grows with it, instead of refining it: "asinh", "linear-log",
+            "log", "power", "two-stage" or "gaussian"; members of larger groups lose less. It goes with relative=.
     """
 
     relative: float | Mapping[str, float]
@@ -56,6 +60,7 @@ class How(TypedDict, total=False):
     on_miss: str
     found_above: int
     progress: Callable[[Progress], None] | None
+    mechanism: str | None
 
 
 class Where(TypedDict, total=False):
@@ -362,16 +367,31 @@ class Questions(Protocol):
         if not isinstance(given, AutoBounds):
             return read(bounds)
         tried = read(_FOR_NOW)
+        self._check_mechanism(tried, request)
         return read(spreading.chosen(self._context, tried, request, given.loss))
+
+    def _check_mechanism(self, question: Question, request: Request) -> None:
+        """Refuse a mechanism that cannot answer the question, before anything else of it is charged."""
+        require(request.mechanism, question.outputs, self._context.budget.currency)
+        if request.mechanism is not None and question.private:
+            raise UnsupportedQuery(
+                "a relative-noise mechanism on groups that are not known yet",
+                construct="mechanism",
+                rule="keys are listed: how often the release meets its target, and its price, depend on them",
+                got="keys='private'",
+                next_step="count with keys='private' first, then list the groups that were found",
+            )
 
     def _planned(self, question: Question, request: Request) -> Plan:
         """Return the plan of a question."""
+        self._check_mechanism(question, request)
         if question.private:
             return finding.plan(self._context, question, request)
         return several.plan(self._context, question.query, request)
 
     def _answered(self, question: Question, request: Request) -> Answer:
         """Answer a question."""
+        self._check_mechanism(question, request)
         if question.private:
             answer = finding.ask(self._context, question, request)
         else:

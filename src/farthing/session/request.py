@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
+from farthing.planning.relative import KINDS
 from farthing.privacy.loss import Booked, Loss
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Request:
         on_miss: "return", "drop" or "raise".
         found_above: the size from which groups are found, with keys="private"; None for twice the absolute target.
         progress: called after every look.
+        mechanism: the relative-noise mechanism that releases the count, or None to refine it.
         shares: among how many questions the price allowed is shared, this one included.
     """
 
@@ -54,6 +56,7 @@ class Request:
     on_miss: str = "return"
     found_above: int | None = None
     progress: Callable[[Progress], None] | None = None
+    mechanism: str | None = None
     shares: int = 1
 
     @classmethod
@@ -231,4 +234,23 @@ def _check_terms(asked: Request) -> None:
             rule="progress=f, called as f(Progress)",
             got=repr(progress),
             next_step="pass a function of one argument, or leave it out",
+        )
+    _check_mechanism(asked)
+
+
+def _check_mechanism(asked: Request) -> None:
+    """Refuse a mechanism that does not exist, or a target that it cannot have."""
+    if asked.mechanism is not None and (not isinstance(asked.mechanism, str) or asked.mechanism not in KINDS):
+        raise InvalidTarget(
+            "no such mechanism",
+            rule=", ".join(KINDS),
+            got=repr(asked.mechanism),
+            next_step="choose one of them; without mechanism= the answer is refined until it is within its target",
+        )
+    if asked.mechanism is not None and (asked.relative is None or asked.rank is not None):
+        raise InvalidTarget(
+            "a relative-noise mechanism without a relative error",
+            rule="mechanism= goes with relative=, and absolute= for the error that is fine at small sizes",
+            got=f"mechanism={asked.mechanism!r}",
+            next_step="relative=0.1, absolute=50; or drop mechanism=",
         )

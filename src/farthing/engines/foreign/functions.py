@@ -208,7 +208,8 @@ class Functions:
         if function is Function.NULLIF:
             first, second = self._bind(arguments[0]), arguments[1]
             left, right = alike((first, second))
-            expr = ibis.cases((left.expr == right.expr, null(first.expr.type())), else_=first.expr)
+            differ = ~ibis.coalesce(left.expr == right.expr, ibis.literal(value=False))
+            expr = ibis.cases((differ, first.expr))
             return Term(expr, first.type, tame=first.tame)
         same = alike(arguments)
         values, tame = [value.expr for value in same], all(value.tame for value in same)

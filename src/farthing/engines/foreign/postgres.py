@@ -30,7 +30,7 @@ _NAMES: Final = {"trim": "btrim", "length": "char_length", "contains": "strpos"}
 
 def _pg(name: str, output: Any, *arguments: Any) -> Any:
     """Return a call of a function of PostgreSQL's own."""
-    return call(f"pg_catalog.{name}", output, *arguments)
+    return call(name, output, *arguments, database="pg_catalog")
 
 
 class Postgres:

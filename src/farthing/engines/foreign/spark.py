@@ -158,7 +158,7 @@ class Spark:
 
     def logarithm(self, value: Any) -> Any:
         """Return the logarithm to base ten."""
-        return call("builtin.log10", "float64", value)
+        return call("log10", "float64", value, database="builtin")
 
     def truncated(self, unit: str, moment: Term) -> Any:
         """Return the first moment of a unit."""

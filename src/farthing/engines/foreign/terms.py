@@ -64,20 +64,22 @@ class Term:
         return replace(self, expr=self.expr.cast("int64"))
 
 
-def call(name: str, output: Any, *arguments: Any) -> Any:
-    """Return a call of a function of the backend's own, which ibis need not know."""
+def call(name: str, output: Any, *arguments: Any, database: str | None = None) -> Any:
+    """Return a call of a function of the backend's own, which ibis need not know; with a database, as it is spelled."""
     import ibis
 
     values = [value if hasattr(value, "type") else ibis.literal(value) for value in arguments]
-    return _builtin(name, tuple(value.type() for value in values), ibis.dtype(output))(*values)
+    return _builtin(name, database, tuple(value.type() for value in values), ibis.dtype(output))(*values)
 
 
 @cache
-def _builtin(name: str, inputs: tuple[Any, ...], output: Any) -> Any:
+def _builtin(name: str, database: str | None, inputs: tuple[Any, ...], output: Any) -> Any:
     """Return a function of a backend by its name."""
     import ibis
 
-    return ibis.udf.scalar.builtin(_ARITIES[len(inputs)], name=name, signature=(inputs, output))
+    return ibis.udf.scalar.builtin(
+        _ARITIES[len(inputs)], name=name, database=database, signature=(inputs, output)
+    )
 
 
 @cache

@@ -1,0 +1,90 @@
+"""What bounds cut, told privately; bounds chosen from that; the warning in answers."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from farthing import Bounds, Budget, BudgetExceeded, Gdp, InvalidBounds, InvalidTarget, Session, UnsupportedQuery
+
+UNITS = 4_000
+ROWS = np.where(np.arange(UNITS) % 10 == 0, 64, 4)  # a tenth of the units has most of the rows
+TABLE = pa.table({
+    "who": np.repeat(np.arange(UNITS), ROWS),
+    "day": np.arange(ROWS.sum()) % 3,
+    "fare": np.where(np.arange(ROWS.sum()) % 50 == 0, 500.0, 12.0),
+})  # fmt: skip
+BUDGET = Budget(mu=2)
+DAYS = {"by": "day", "keys": {"day": [0, 1, 2]}}
+
+
+def opened(**options):
+    """Open the table."""
+    return Session(TABLE, **({"unit": "who", "budget": BUDGET, "bounds": Bounds(max_groups=3, max_rows=2)} | options))
+
+
+def test_the_report_knows_what_is_cut():
+    """Its intervals hold the true shares, to a factor of two as it says; it names its price."""
+    with opened() as session:
+        cut = session.bounds_report("fare", **DAYS, loss=Gdp(0.5), bounds=Bounds(3, 2, 0, 100))
+
+        assert 0 == pytest.approx(cut.report.groups.value, abs=0.05)
+        fullest = np.ceil(ROWS / 3)
+        share = 1 - np.minimum(fullest, 2).sum() / fullest.sum()
+        assert cut.report.rows.lower <= share <= cut.report.rows.upper
+        assert 0.2 < cut.report.units_value.upper
+        assert "max_rows cuts" in str(cut)
+        assert Gdp(0.5) >= cut.paid == session.spent
+
+
+def test_it_is_measured_once():
+    """Reports on other bounds of the same question are free; a finer one is paid for."""
+    with opened() as session:
+        session.bounds_report(**DAYS, loss=Gdp(0.2))
+        assert not session.bounds_report(**DAYS, loss=Gdp(0.2), bounds=Bounds(1, 50)).paid
+        assert not session.bounds_report(**DAYS, loss=Gdp(0.1)).paid
+        assert session.bounds_report(**DAYS, loss=Gdp(0.3)).paid
+
+
+def test_answers_warn_where_the_cut_is_larger_than_the_target():
+    """Once the cut is known, answers whose target it exceeds say so."""
+    with opened() as session:
+        before = session.count(**DAYS, relative=0.05, absolute=100)
+        session.bounds_report(**DAYS, loss=Gdp(0.5))
+        after = session.count(**DAYS, relative=0.06, absolute=100)
+        wide = session.count(**DAYS, relative=0.06, absolute=100, bounds=Bounds(3, 64))
+
+    assert "note: the bounds cut" not in before.about
+    assert "note: the bounds cut about" in after.about
+    assert "note: the bounds cut" not in wide.about
+
+
+def test_bounds_are_chosen_privately():
+    """Bounds.auto takes bounds with little cut for the target; the answer names them, and choosing is booked."""
+    with opened(bounds=Bounds.auto(loss=Gdp(0.3))) as session:
+        answer = session.count(**DAYS, absolute=1_500, cap="all")
+        total = session.sum("fare", **DAYS, absolute=60_000, cap="all")
+
+        assert answer.paid < session.spent
+        assert "at most 4 groups" in answer.about or "at most 3 groups" in answer.about
+        truth = np.bincount(TABLE["day"].to_numpy())
+        assert np.abs(answer.value - truth).max() < 0.5 * truth.max()
+        assert "fare clamped into" in total.about
+
+
+@pytest.mark.parametrize(("ask", "error"), [
+    (lambda s: s.bounds_report(loss=Gdp(9)), BudgetExceeded),
+    (lambda s: s.bounds_report("fair"), UnsupportedQuery),
+    (lambda s: s.count(by="day", keys="private", found_above=50, absolute=100, bounds=Bounds.auto()), InvalidBounds),
+])  # fmt: skip
+def test_refusals(ask, error):
+    """Refused before anything is charged."""
+    with opened(budget=Budget(epsilon=1, delta=1e-6, keys_delta=1e-7)) as session:
+        with pytest.raises(error):
+            ask(session)
+        assert not session.spent
+
+
+def test_a_pure_ledger_has_no_report():
+    """The report needs Gaussian noise."""
+    with opened(budget=Budget(epsilon=1)) as session, pytest.raises(InvalidTarget, match="delta"):
+        session.bounds_report()

@@ -207,33 +207,35 @@ def noise_reused(plant):
 
 
 def refund_on_error(plant):
-    from farthing.session import ask, facade
+    from farthing.session import ask, several
+
+    honest, receipts = several.ask, []
+
+    def unsettled(context, found, request):
+        receipts.append(ask._reserve(context, found))
+        return found.method.measured(context, found.plan, receipts[-1], request)
 
     def refunding(context, query, request):
-        found = ask._find(context, query, request)
-        receipt = ask._reserve(context, found, request)
         try:
-            outcome = ask._measure(context, query, request, found, receipt)
-            answer = ask._answer(context, query, request, found.plan, outcome)  # may raise
-            ask._settle(context, query, found, receipt, outcome)
+            return honest(context, query, request)  # may raise
         except BaseException:
-            context.ledger.settle(receipt, 0, None)
+            context.ledger.settle(receipts.pop(), 0, None)
             raise
-        return answer
 
-    plant.setattr(facade, "ask", refunding)
+    plant.setattr(ask, "_measured", unsettled)
+    plant.setattr(several, "ask", refunding)
 
 
 def refine_for_nothing(plant):
-    from farthing.session import ask
+    from farthing.session.direct import Direct
 
-    honest = ask._measure
+    honest = Direct.measured
 
-    def forgetting(context, query, request, found, receipt):
-        outcome = honest(context, query, request, found, receipt)
-        return outcome if found.record is None else replace(outcome, price=context.loss(0))
+    def forgetting(self, context, plan, receipt, request):
+        outcome = honest(self, context, plan, receipt, request)
+        return outcome if self.record is None else replace(outcome, price=context.loss(0))
 
-    plant.setattr(ask, "_measure", forgetting)
+    plant.setattr(Direct, "measured", forgetting)
 
 
 ATTACKS = (

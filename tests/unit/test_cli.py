@@ -23,7 +23,20 @@ from farthing.cli.app import app
 
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
-COMMANDS = {"demo", "init", "ask", "plan", "status", "history", "export", "verify", "allot", "version"}
+COMMANDS = {
+    "demo",
+    "init",
+    "ask",
+    "plan",
+    "bounds",
+    "status",
+    "history",
+    "export",
+    "verify",
+    "allot",
+    "groups",
+    "version",
+}
 SOURCE = str(Path(__file__).parents[2] / "src")
 RUN = "import sys; sys.argv[0] = 'farthing'; from farthing.cli import main; main()"
 
@@ -239,7 +252,7 @@ def test_plan_is_free_and_takes_the_same_options():
     """A plan prices with the options of ask, says so as text and as JSON, and charges nothing."""
     asks = {flag for option in commands()["ask"].params for flag in option.opts}
     plans = {flag for option in commands()["plan"].params for flag in option.opts}
-    assert asks - plans == {"--csv", "--chart", "--rows"}
+    assert asks - plans == {"--csv", "--chart", "--column", "--rows"}
     assert "worst price" in run("plan", ZONES, "--relative", "10%", "--absolute", "100").stdout
     plan = json.loads(run("plan", ZONES, "--absolute", "1", "--cap", "all", "--json").stdout)
     assert not plan["reachable"]

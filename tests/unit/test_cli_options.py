@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,9 +12,6 @@ import pytest
 from farthing.cli import keys, options
 from farthing.errors import DataError, FarthingError, InvalidBudget, InvalidKeys, InvalidOption, InvalidTarget
 from farthing.privacy.loss import Gdp, Pure, Zcdp
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -95,10 +92,18 @@ def test_other_rows_are_refused(text):
         ("integer", "1, 2,NULL", [1, 2, None]),
         ("integer", "1..3", range(1, 4)),
         ("integer", "-2..0", range(-2, 1)),
+        ("integer", "0..90..10", range(0, 91, 10)),
+        ("float", "0..2", range(3)),
         ("float", "0.5,1", [0.5, 1.0]),
         ("boolean", "true,FALSE", [True, False]),
         ("date", "2013-01-31", [date(2013, 1, 31)]),
+        ("date", "2013-01-31..2013-02-01", [date(2013, 1, 31), date(2013, 2, 1)]),
+        ("date", "2013-12..2014-01", [date(2013, 12, 1), date(2014, 1, 1)]),
+        ("date", "2013-Q4..2014-Q1", [date(2013, 10, 1), date(2014, 1, 1)]),
+        ("date", "2013..2014", [date(2013, 1, 1), date(2014, 1, 1)]),
+        ("timestamp", "2013-W01..2013-W02", [date(2012, 12, 31), date(2013, 1, 7)]),
         ("timestamp", "2013-01-31T12:00", [datetime(2013, 1, 31, 12)]),  # noqa: DTZ001  a column without a zone
+        ("timestamp", "2013-01-31T23..2013-02-01T00", [datetime(2013, 1, 31, 23), datetime(2013, 2, 1)]),  # noqa: DTZ001
     ],
 )
 def test_keys_take_the_type_of_their_column(kind, text, value):
@@ -107,7 +112,16 @@ def test_keys_take_the_type_of_their_column(kind, text, value):
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [("integer", "a"), ("integer", "1.5"), ("float", "x"), ("boolean", "yes"), ("date", "31.1.2013")]
+    ("kind", "text"),
+    [
+        ("integer", "a"),
+        ("integer", "1.5"),
+        ("float", "x"),
+        ("boolean", "yes"),
+        ("date", "31.1.2013"),
+        ("date", "2013-01-01..2013-02"),
+        ("integer", "0..9..0"),
+    ],
 )
 def test_keys_of_another_type_are_refused(kind, text):
     """A word that is no value of the column's type is an error that names the type."""
@@ -133,7 +147,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(folder: Path, source: str, kind: str = "string") -> list[object]:
     """Return the keys of a file as Python values."""
-    found = keys.from_file("zone", source, kind, folder=folder, table=str(folder / "data.csv"))
+    found = keys.from_file("zone", source, kind, keys.Sources(folder, (str(folder / "data.csv"),)))
     return found.to_pylist()
 
 
@@ -170,4 +184,67 @@ def test_files_that_give_no_keys_are_refused(folder, source, kind, error, says):
 def test_the_protected_table_is_no_source_of_keys_by_a_pattern_either(folder):
     """A table named by a pattern is recognised too."""
     with pytest.raises(InvalidKeys, match="protected table"):
-        keys.from_file("zone", "data.csv:zone", "string", folder=folder, table=str(folder / "dat*.csv"))
+        keys.from_file("zone", "data.csv:zone", "string", keys.Sources(folder, (str(folder / "dat*.csv"),)))
+
+
+PUBLIC = {"airports": {"faa": "string", "tz": "integer"}}
+
+
+@pytest.mark.parametrize(("text", "value"), [("airports.faa", "airports.faa"), ("a.b,c", None), ("ATL", None)])
+def test_keys_may_name_a_column_of_a_public_table(text, value):
+    """TABLE.COLUMN of a declared table is left to the session; lists are lists."""
+    assert value == keys.of_table("dest", text, PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"), [("airports.fa", "'faa'"), ("airport.faa", "'airports'"), ("elsewhere.x", "quote a value")]
+)
+def test_a_misspelt_table_is_no_key(text, advice):
+    """What reads like a column of a table is never taken for a value unasked: it would be paid for."""
+    with pytest.raises(InvalidKeys, match="unknown") as refused:
+        keys.of_table("dest", text, PUBLIC)
+    assert advice in refused.value.next_step
+
+
+def test_a_quoted_key_is_a_value_whatever_it_reads_like():
+    """Quotes make a value of what reads like a column of a public table."""
+    sources = keys.Sources(Path(), (), PUBLIC)
+    assert ["airports.faa"] == keys.read("dest", '"airports.faa"', "string", sources)
+
+
+@pytest.mark.parametrize(
+    ("texts", "value"),
+    [
+        (None, None),
+        (["50"], 50.0),
+        (["n=50"], {"n": 50.0}),
+        (["50", "mean=2"], {"n": 50.0, "mean": 2.0}),
+        (["mean=2", "n=50"], {"n": 50.0, "mean": 2.0}),
+    ],
+)
+def test_errors_are_for_all_columns_or_by_name(texts, value):
+    """A plain number is for the columns that have none of their own."""
+    assert value == options.widths("--absolute", texts, ["n", "mean"])
+
+
+def test_a_plain_rank_is_for_quantiles_only():
+    """Counts have no rank, so a plain rank is spread by name."""
+    assert {"m": 0.01} == options.widths("--rank", ["1%"], ["m"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [(["50", "60"], "twice"), (["n=5", "n=6"], "twice for 'n'"), (["nn=5"], "names 'nn'"), (["n="], "not a number")],
+)
+def test_errors_for_nothing_or_twice_are_refused(texts, says):
+    """Each column has one error, and only columns of the answer have any."""
+    with pytest.raises(InvalidTarget, match=says):
+        options.widths("--absolute", texts, ["n", "mean"])
+
+
+def test_bounds_are_chosen_at_a_price_or_the_usual_one():
+    """auto, or auto with its loss; anything else is refused."""
+    assert (None, Gdp(0.02)) == (options.auto_bounds("auto").loss, options.auto_bounds("auto:mu=0.02").loss)
+    for text in ("manual", "auto:0.02", ""):
+        with pytest.raises(FarthingError):
+            options.auto_bounds(text)

@@ -34,8 +34,10 @@ def full(folder: Path) -> Config:
         budget={"epsilon": 1.0, "delta": 1e-6, "keys_delta": 1e-7},
         ledger="rides.ledger",
         version="2013-Q1",
-        bounds={"max_groups": 5, "max_rows": 20},
+        bounds={"max_groups": 5, "max_rows": 20, "lower": 0, "upper": 99.5},
         keys={"zone": "@zones.csv:id", "day of week": "1..7"},
+        public={"zones": "zones.csv"},
+        protected={"visits": "data/visits*.csv"},
     )
 
 

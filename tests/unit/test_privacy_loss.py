@@ -97,7 +97,7 @@ def test_epsilon_wants_a_delta_between_zero_and_one() -> None:
         {"rho": 0},
         {"mu": -0.5},
         {"mu": 1e-12},
-        {"epsilon": 1, "delta": 1e-6, "keys_delta": 1e-6},
+        {"mu": 1, "delta": 1e-6, "keys_delta": 1e-6},
         {"epsilon": 1, "keys_delta": 1e-7},
         {"epsilon": True},
         {"epsilon": "1"},

@@ -1,4 +1,4 @@
-"""The command line: `farthing demo`, `init`, `ask`, `plan`, `status`, `version`.
+"""The command line: `farthing demo`, `init`, `ask`, `plan`, `bounds`, the books, `groups`, `version`.
 
 Everything heavy is imported inside the command that needs it, so that `farthing --help` answers at once.
 """

@@ -51,6 +51,7 @@ def bounds(looked: Looked, wanted: Wanted, config: str | None, *, as_json: bool)
     """Print what bounds cut, and what it cost to know."""
     chosen = settings.read(config)
     _refuse_rows(looked, chosen)
+    _refuse_private(wanted)
     looked_at = listed_bounds(wanted, chosen)
     by = looked.groupings
     require_bounds(looked_at, chosen, grouped=bool(by))
@@ -84,6 +85,17 @@ def _refuse_rows(looked: Looked, chosen: Config) -> None:
             "where each row is a unit only clamps can cut",
             rule="a row counts once, in one group",
             next_step="name a column, as in: farthing bounds fare --lower 0 --upper 200",
+        )
+
+
+def _refuse_private(wanted: Wanted) -> None:
+    """Refuse groups that are not known yet."""
+    if wanted.private:
+        raise InvalidOption(
+            "bounds of groups that are not known yet",
+            rule="a report on groups needs their keys",
+            got="--keys private",
+            next_step="list the keys, or look at the bounds without --by",
         )
 
 

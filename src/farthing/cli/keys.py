@@ -7,7 +7,6 @@ import glob
 import re
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +82,7 @@ def of_table(column: str, values: str, public: Mapping[str, Mapping[str, str]]) 
     """Return keys that name a column of a declared public table, as in airports.faa; None where they name none.
 
     Raises:
-        InvalidKeys: the table has no such column, or is nearly called that: a typing error would be a key of its own.
+        InvalidKeys: there is no such column, or no such table: a typing error would be a key of its own, and paid for.
     """
     table, dot, name = values.strip().partition(".")
     if table in public and dot:
@@ -95,13 +94,13 @@ def of_table(column: str, values: str, public: Mapping[str, Mapping[str, str]]) 
                 next_step=nearest(name, public[table]),
             )
         return f"{table}.{name}"
-    near = get_close_matches(table.lower(), [known.lower() for known in public], n=1, cutoff=0.8)
-    if near and _TABLE_COLUMN.fullmatch(values.strip()):
+    if _TABLE_COLUMN.fullmatch(values.strip()):
+        known = nearest(table, public) if public else "declare it in [public] of farthing.toml"
         raise InvalidKeys(
             f"keys of {column!r} name an unknown table",
             rule="TABLE.COLUMN names a column of a declared public table",
             got=values,
-            next_step=f"{nearest(table, public)} or, if that is a value, write '{column}=\"{values.strip()}\"'",
+            next_step=f"{known}, or quote a value: --keys '{column}=\"{values.strip()}\"'",
         )
     return None
 
@@ -134,7 +133,7 @@ def typed(column: str, values: str, kind: str) -> Any:
     """
     span = _RANGE.fullmatch(values)
     if span and kind in {"integer", "float", "decimal"}:
-        return range(int(span[1]), int(span[2]) + 1, int(span[3] or 1))
+        return _span(column, int(span[1]), int(span[2]), int(span[3] or 1))
     moments = calendar_of(column, values, kind)
     if moments is not None:
         return moments
@@ -144,6 +143,20 @@ def typed(column: str, values: str, kind: str) -> Any:
         return [None if word == "NULL" else read(word if kind == "string" else word.strip()) for word in words]
     except ValueError:
         raise _wrong(column, kind, values) from None
+
+
+def _span(column: str, first: int, last: int, step: int) -> range:
+    """Return a range of whole numbers, both ends included; refuse one without end before it fills the memory."""
+    from farthing.query.keys import MOST_GROUPS
+
+    if (last - first) // step >= MOST_GROUPS or max(abs(first), abs(last)) >= 2**63:
+        raise InvalidKeys(
+            f"too many keys of {column!r}",
+            rule=f"at most {MOST_GROUPS:,} groups an answer, of 64-bit whole numbers",
+            got=f"{first}..{last}",
+            next_step="list fewer, or in steps, as in 0..90..10",
+        )
+    return range(first, last + 1, step)
 
 
 def from_file(column: str, source: str, kind: str, sources: Sources) -> Any:

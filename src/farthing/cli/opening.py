@@ -58,6 +58,7 @@ def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
         public={name: config.path_of(path) for name, path in config.public.items()},
         protected={name: config.path_of(path) for name, path in config.protected.items()},
     ) as session:
+        _refuse_unitless(config, session)
         yield session
 
 
@@ -70,6 +71,21 @@ def _refuse_exposed(config: Config) -> None:
                 rule="a public table holds facts that anyone may know",
                 got=path,
                 next_step="declare it under [protected], or drop it from [public]",
+            )
+
+
+def _refuse_unitless(config: Config, session: Session) -> None:
+    """Refuse protected tables in which nothing tells whose the rows are."""
+    for name in config.protected:
+        columns = session.tables[name]
+        if config.unit not in columns:
+            raise InvalidOption(
+                f"the protected table {name!r} has no column {config.unit!r}"
+                if config.unit != "row"
+                else f"a protected table {name!r} beside one whose rows are the units",
+                rule="protected tables are joined by the unit column, which all of them have",
+                got=", ".join(columns),
+                next_step="declare it as public if its facts are, or drop it",
             )
 
 

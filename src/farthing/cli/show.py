@@ -147,9 +147,7 @@ def show_answer(out: Console, answer: Answer, most: int | None, *, ordered: bool
     """Print an answer: its table, its promise and its price."""
     rows = answer_rows(answer, most, ordered=ordered)
     table = answer_table(answer, rows)
-    # A number that a narrow terminal cut short would be another number: lines that are too long go on below.
-    whole = out.measure(table, options=out.options.update(width=_PIPE_WIDTH)).maximum
-    out.print(table, width=max(whole, 1), crop=False, overflow="ignore", no_wrap=True)
+    _print_whole(out, table)
     groups = len(answer.cells.value)
     if len(rows) < groups:
         which = f"first {len(rows):,}" if ordered else f"{len(rows):,} largest"
@@ -158,6 +156,14 @@ def show_answer(out: Console, answer: Answer, most: int | None, *, ordered: bool
     out.print(f"paid {money(answer.paid, answer.delta)}")
     out.print(f"left {money(answer.remaining, answer.delta)}")
     out.print(answer.about, style="dim")
+
+
+def _print_whole(out: Console, table: Table) -> None:
+    """Print a table at its own width: on a narrow terminal lines go on below, rather than lose digits."""
+    narrow = out.width
+    out.width = max(narrow, out.measure(table, options=out.options.update(max_width=_PIPE_WIDTH)).maximum)
+    out.print(table, crop=False)
+    out.width = narrow
 
 
 def facts_table(facts: Sequence[tuple[str, str]]) -> Table:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.duck import DuckDBEngine
+from farthing.engines.foreign.frames import from_ibis
 from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+
+    import pyarrow as pa
 
     from farthing.engines.engine import Engine
     from farthing.engines.sources import Source
@@ -26,7 +29,7 @@ def open_table(
 
     Args:
         source: a Parquet or CSV path or glob, a pandas frame, a Polars frame or lazy frame, an Arrow table, a DuckDB
-            relation, or any ibis table (which runs on its own backend).
+            relation, a Spark frame, or any ibis table (Spark and ibis tables stay on their own backend).
         name: the table's name in SQL; by default the file's stem, else "data".
         public: tables that questions may join, by name, of the same kinds: facts that anyone may know.
         protected: tables that questions may join, by name, which carry the same unit column.
@@ -39,18 +42,8 @@ def open_table(
     >>> engine.name, engine.schema.names
     ('flights', ('dest',))
     """
-    beside = {**(public or {}), **(protected or {})}
-    if _library(source, "ibis"):
-        if beside:
-            raise DataError(
-                "joined tables beside an ibis table",
-                rule="an ibis table is joined by its own engine, before it is opened",
-                got=", ".join(beside),
-                next_step="pass a view that has the joined columns, or open files or frames",
-            )
-        from farthing.engines.foreign import IbisEngine
-
-        return IbisEngine(source, name or "data")
+    if is_foreign(source):
+        return _foreign(source, name or "data", public or {}, protected or {})
     engine = DuckDBEngine(
         source_of(source),
         name or default_name(source),
@@ -59,6 +52,43 @@ def open_table(
     )
     check_names(engine.name, engine.schema.names, public or {}, protected or {})
     return engine
+
+
+def is_foreign(table: Any) -> bool:
+    """Return whether a table's questions run elsewhere; ibis tables of DuckDB and Polars are handed over as Arrow."""
+    return _library(table, "pyspark") or (_library(table, "ibis") and table.get_backend().name not in EMBEDDED)
+
+
+def _foreign(source: Any, name: str, public: Mapping[str, Any], protected: Mapping[str, Any]) -> Engine:
+    """Return the engine of a table on another backend."""
+    from farthing.engines.foreign.base import IbisEngine
+
+    beside = {other: table if is_foreign(table) else arrow_of(source_of(table)) for other, table in public.items()}
+    here = next((other for other, table in protected.items() if not is_foreign(table)), None)
+    if here is not None:
+        raise DataError(
+            f"the protected table {here!r} is not on the backend of the first one",
+            rule="protected tables that are joined live on one backend: rows of units are not moved",
+            got=type(protected[here]).__name__,
+            next_step="copy it there first",
+        )
+    engine = IbisEngine(source, name, beside, protected)
+    check_names(engine.name, engine.schema.names, public, protected)
+    return engine
+
+
+def arrow_of(source: Source) -> pa.Table:
+    """Return all rows of a source."""
+    import duckdb
+    import pyarrow as pa
+
+    scan = source.scan()
+    if scan is not None:
+        with duckdb.connect() as connection:
+            return connection.sql(f"SELECT * FROM {scan}").to_arrow_table()
+    names = source.load(None).schema.names
+    rows = source.load(tuple(names))
+    return rows if isinstance(rows, pa.Table) else rows.read_all()
 
 
 def source_of(table: Any) -> Source:
@@ -106,12 +136,16 @@ def check_names(name: str, columns: Collection[str], public: Collection[str], pr
         )
 
 
+EMBEDDED: Final = ("duckdb", "polars")
+"""Backends of ibis whose tables run in the embedded engine."""
+
 _KINDS: tuple[tuple[str, tuple[str, ...], Callable[[Any], Source]], ...] = (
     ("pyarrow", ("Table",), from_arrow),
     ("pandas", ("DataFrame",), from_pandas),
     ("polars", ("DataFrame", "LazyFrame"), from_polars),
     ("duckdb", ("DuckDBPyRelation",), from_relation),
     ("_duckdb", ("DuckDBPyRelation",), from_relation),
+    ("ibis", ("Table", "CachedTable"), from_ibis),
 )
 
 

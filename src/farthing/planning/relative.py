@@ -92,8 +92,11 @@ class Noise:
         return self.mechanism.policy.for_group(self.sensitivity)
 
     def worst(self, currency: type[Gdp | Zcdp]) -> Gdp | Zcdp:
-        """Return the most that a release costs any unit: the policy at its dearest size, in all of its groups."""
-        return self.policy.worst(currency) * self.max_groups
+        """Return the most that a release costs any unit: the policy at its dearest size, in all of its groups.
+
+        In whole farthings, as it is booked.
+        """
+        return currency.of_farthings((self.policy.worst(currency) * self.max_groups).farthings)
 
     def covers(self, relative: float, absolute: float, beta: float) -> bool:
         """Tell whether a release with this noise meets another target."""
@@ -206,7 +209,7 @@ def plan_relative(frame: Frame, name: str, standing: Iterable[Noise]) -> Plan:
     else:
         noise = _noise(name, target.relative, absolute, frame)
     worst = noise.worst(currency)
-    price = currency.of_farthings(0 if free else worst.farthings)
+    price = currency.of_farthings(0) if free else worst
     made = frame.plan(
         cap=frame.cap or frame.remaining,
         target_price=worst,

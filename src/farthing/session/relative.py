@@ -69,7 +69,7 @@ class Released:
         """float64[groups], the estimates of the counts."""
         made: Any = self.noise.mechanism
         if self.noise.name == "two-stage":
-            return self.steps.astype(np.float64) * made.step
+            return np.asarray(self.steps.astype(np.float64) * made.step)
         return np.asarray(made.value(np.ldexp(self.steps.astype(np.float64), made.grid_log2)))
 
     @property
@@ -143,7 +143,7 @@ class Relative:
         made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))
         if request.progress is not None:
             cells = made.columns[0]
-            widest = float((cells.upper - cells.lower).max()) / 2
+            widest = float((cells.upper - cells.lower).max(initial=0.0)) / 2
             request.progress(Progress(1, len(counts), len(counts), widest))
         return made
 

@@ -1,5 +1,1 @@
-"""Engines beyond the embedded DuckDB: ibis tables, each on its own backend."""
-
-from farthing.engines.foreign.base import IbisEngine
-
-__all__ = ["IbisEngine"]
+"""Engines beyond the embedded DuckDB: `base.IbisEngine`, an ibis table on its own backend."""

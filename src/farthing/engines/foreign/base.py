@@ -38,9 +38,9 @@ class IbisEngine:
     """Exact bounded measures of an ibis table, by its own backend.
 
     Args:
-        table: the protected table.
+        table: the protected table, of ibis or a Spark frame.
         name: its name in SQL.
-        public: tables that are no unit's and may be joined, by name: of the same backend, or Arrow tables.
+        public: tables that are no unit's and may be joined, by name: of the same connection, or Arrow tables.
         protected: tables of the same backend that carry the unit column and may be joined, by name.
     """
 
@@ -52,6 +52,7 @@ class IbisEngine:
         protected: Mapping[str, Any] | None = None,
     ) -> None:
         self._name = name
+        table = _table(table)
         self._connection = table.get_backend()
         self._backend = _backend_of(self._connection)
         self._shipped: dict[str, pa.Table] = {}
@@ -191,6 +192,7 @@ class IbisEngine:
             self._shipped[shipped] = portable(table)
             beside = self._backend.beside(self._shipped[shipped], shipped)
             return Relation(beside, _schema(beside.schema()), public)
+        table = _table(table)
         if table.get_backend() is not self._connection:
             raise DataError(
                 f"the table {name!r} is on another connection",
@@ -220,6 +222,15 @@ class IbisEngine:
             hashed = self._backend.hash(ibis.literal("N14228"), places, 5)
             self._probe = str(self._run(hashed.name("h").as_table()).to_pylist())
         return hashlib.sha256(f"{self._backend.version} {unit} {self._probe}".encode()).hexdigest()[:16]
+
+
+def _table(table: Any) -> Any:
+    """Return an ibis table; a Spark frame becomes one."""
+    if any(kind.__module__.partition(".")[0] == "pyspark" for kind in type(table).__mro__):
+        from farthing.engines.foreign.frames import from_frame
+
+        return from_frame(table)
+    return table
 
 
 def _backend_of(connection: Any) -> Backend:

@@ -17,7 +17,7 @@ KEYS: Final = "farthing_keys"
 
 
 def listed(query: Query) -> dict[str, pa.Table]:
-    """Return the table of (i, k0, k1, ...) by its name; where NULL is listed, m0, m1, ... tell NULLs.
+    """Return the table of (i, k0, k1, ...) by its name; where NULL is listed, f0, f1, ... tell NULLs.
 
     Joins compare NULLs in ways that differ between backends, so a stand-in beside a flag is compared instead. Keys
     beyond int64 match no row here and are left out.
@@ -39,7 +39,7 @@ def listed(query: Query) -> dict[str, pa.Table]:
         if pa.types.is_large_string(values.type):
             values = values.cast(pa.string())
         if values.null_count:
-            columns[f"m{place}"] = values.is_null()
+            columns[f"f{place}"] = values.is_null()
             values = pc.fill_null(values, pa.scalar(_stand_in(values.type), values.type))
         columns[f"k{place}"] = values
     table = pa.table(columns)
@@ -58,15 +58,15 @@ def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str], 
     flagged = {}
     for place, name in enumerate(keys):
         value = rows[name]
-        if f"m{place}" in table.columns:
-            flagged[f"m{place}"] = backend.is_null(value)
+        if f"f{place}" in table.columns:
+            flagged[f"f{place}"] = backend.is_null(value)
             stand_in = backend.moment(_stand_in(value.type())) if value.type().is_temporal() else _stand_in(value.type())
             flagged[name] = ibis.ifelse(backend.is_null(value), stand_in, value)
     rows = rows.mutate(**flagged) if flagged else rows
     for place, name in enumerate(keys):
         tests.append(rows[name] == table[f"k{place}"])
-        if f"m{place}" in flagged:
-            tests.append(rows[f"m{place}"] == table[f"m{place}"])
+        if f"f{place}" in flagged:
+            tests.append(rows[f"f{place}"] == table[f"f{place}"])
     return rows.join(table, tests, how=how).select(*(rows[name] for name in rest), table["i"])
 
 

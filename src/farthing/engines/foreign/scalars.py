@@ -166,6 +166,8 @@ class Scalars:
 
     def _membership(self, value: Term, choices: tuple[Literal, ...]) -> Any:
         """Return a membership test; as in comparisons, integers meet integers exactly."""
+        if value.type is Type.BOOLEAN:  # no IN: ibis leaves out parentheses around what is tested
+            return balanced(or_, [value.expr == self.scalar(choice).expr for choice in choices])
         real_ones = [choice for choice in choices if value.real or choice.type is Type.FLOAT]
         others = [choice for choice in choices if not (value.real or choice.type is Type.FLOAT)]
         operand = self.bind(value) if real_ones and others else value

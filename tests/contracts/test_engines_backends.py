@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
 import uuid
 from functools import cache
 
@@ -53,7 +54,7 @@ VALUES = {
 ROWS = st.lists(
     st.fixed_dictionaries({name: st.sampled_from([None, *values]) for name, values in VALUES.items()}), max_size=30
 )
-CONFIG = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+CONFIG = settings(max_examples=int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6")), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def arrow(rows, kinds):
@@ -125,8 +126,8 @@ class Hashes:
     def fetch(self):
         """Ask the engine for all that is missing."""
         backend = self.engine._backend
-        for key in {key for _, _, key in self.missing}:
-            asked = sorted({(u, p) for u, p, k in self.missing if k == key}, key=repr)
+        for key, many in {(key, len(places)) for _, places, key in self.missing}:
+            asked = sorted({(u, p) for u, p, k in self.missing if k == key and len(p) == many}, key=repr)
             columns = {"n": pa.array(range(len(asked)), pa.int64()), "u": pa.array([u for u, _ in asked])}
             for at in range(len(asked[0][1])):
                 columns[f"p{at}"] = pa.array([p[at] for _, p in asked], pa.int64())

@@ -388,3 +388,25 @@ def test_noise_survives_the_books_to_the_last_bit():
             assert (noise, one.steps.tolist()) == (back.noise, back.steps.tolist())
     with pytest.raises(LedgerError):
         relative.releases(b"something else")
+
+
+def test_the_history_names_the_mechanism():
+    """Whoever reads the books sees what was released with relative noise."""
+    with opened() as session:
+        session.count(**BY, **HOW, mechanism="asinh")
+        session.count(**BY, **HOW)
+
+        assert ["within 10 % or 20, 0.95", "within 10 % or 20, 0.95, asinh noise"] == [
+            entry.target for entry in session.history()
+        ]
+
+
+def test_all_groups_at_once_cost_more():
+    """With simultaneous=True each of four groups may miss a quarter as often, and that is what the noise is set to."""
+    with opened() as session:
+        each, all_four = (noise_of(session, "asinh", simultaneous=both) for both in (False, True))
+
+    assert (0.05, 0.0125) == (each.beta, all_four.beta)
+    assert each.worst(Gdp) < all_four.worst(Gdp)
+    assert all_four.covers(0.1, 20, 0.05)
+    assert not each.covers(0.1, 20, 0.0125)

@@ -107,7 +107,13 @@ class Share(NamedTuple):
     upper: float
 
     def __str__(self) -> str:
-        return f"{100 * self.value:.2g} % ({100 * self.lower:.2g} % to {100 * self.upper:.2g} %)"
+        return f"{_percent(self.value)} ({_percent(self.lower)} to {_percent(self.upper)})"
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, of two figures and at least a hundredth."""
+    shown = 100 * share
+    return f"{shown:.0f} %" if shown >= 10 or shown < 0.005 else f"{float(f'{shown:.2g}'):g} %"
 
 
 @dataclass(frozen=True, slots=True)

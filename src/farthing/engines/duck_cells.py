@@ -11,7 +11,7 @@ from farthing.engines.duck_sql import KEYS, double
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from farthing.engines.duck_rows import Rows
     from farthing.query.aggregates import Quantile, Total
@@ -100,7 +100,7 @@ def same_key(query: Query, values: Sequence[str]) -> str:
     parts = []
     for place, (column, value) in enumerate(zip(query.by, values, strict=True)):
         equal = "IS NOT DISTINCT FROM" if query.keys.column(column).null_count else "="
-        parts.append(f"{value} {equal} k.k{place}")
+        parts.append(f"{value} {equal} k.key{place}")
     return " AND ".join(parts)
 
 
@@ -114,43 +114,58 @@ def present(rows: Rows, value: Scalar) -> Text:
 
 
 def on_grid(rows: Rows, total: Total) -> Text:
-    """Return the whole number that a row gives to a total, NULL without a value.
+    """Return the whole number that a row gives to a total, as a double, NULL without a value.
 
-    Guarantee: at most `total.sensitivity(1)` in magnitude, so that it fits 32 bits.
+    Guarantee: at most `total.sensitivity(1)` in magnitude, and so at most 2^20.
     Proof: docs/proofs/engines.measures.md.
     Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
     Rounds: each row's value to the grid, halves up, before anything is added.
     """
-    x = _double(rows, total.value)
-    moved = f"({x.sql} - {double(total.centre)})" if total.centre else x.sql
-    power = f"({moved} * {moved})" if total.power == 2 else moved
-    grid = f"CAST(floor({scaled(power, -total.step_log2)} + 0.5::DOUBLE) AS INTEGER)"
-    return _clamped(x, (total.lower, total.upper), grid, (_steps(total, total.lower), _steps(total, total.upper)))
+    x, ends = _number(rows, total.value), (double(total.lower), double(total.upper))
+
+    def inside(v: Text) -> str:
+        return _clamped(v, total.lower, total.upper, v.double, ends)
+
+    def placed(v: Text) -> str:
+        moved = f"({v.sql} - {double(total.centre)})" if total.centre else v.sql
+        power = f"({moved} * {moved})" if total.power == 2 else moved
+        return f"floor({scaled(power, -total.step_log2)} + 0.5::DOUBLE)"
+
+    if x.sql in rows.packed and not rows.shares(total):  # one pass over the entries of a dictionary, not two
+        return _each(rows, x, lambda v: placed(Text(f"({inside(v)})", Type.FLOAT)))
+    return _each(rows, rows.bind(_each(rows, x, inside)), placed)
 
 
-def _steps(total: Total, end: float) -> int:
-    """Return the whole number that a row at one of the clamps gives to a total."""
-    moved = end - total.centre
-    return math.floor(math.ldexp(moved * moved if total.power == 2 else moved, -total.step_log2) + 0.5)
-
-
-def _double(rows: Rows, value: Scalar) -> Text:
-    """Return a numeric scalar as a double that may be repeated."""
+def _number(rows: Rows, value: Scalar) -> Text:
+    """Return a numeric scalar that may be repeated: a double, or a column that is stored as a dictionary."""
     text = rows.measured(value)
+    if text.sql in rows.packed:
+        return text
     return rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
 
 
-def _clamped(x: Text, ends: tuple[float, float], inside: str, beyond: tuple[int, int]) -> Text:
+def _each(rows: Rows, x: Text, of: Callable[[Text], str], kind: Type = Type.FLOAT) -> Text:
+    """Return what a formula makes of a value: once for each entry of a dictionary, where it is stored as one.
+
+    DuckDB does so by itself for functions of one column that cannot fail, but takes + and * for ones that can, on
+    doubles too. A formula inside of list_transform is computed as part of that function, which it takes for safe.
+    """
+    if x.sql not in rows.packed:
+        return Text(of(x), kind, x.level)
+    sql = f"list_transform([{x.sql}], lambda v: {of(Text('v', x.type, plain=True))})[1]"
+    rows.packed.add(sql)
+    return Text(sql, kind, x.level)
+
+
+def _clamped(x: Text, lower: float, upper: float, inside: str, beyond: tuple[str, str]) -> str:
     """Return what a row gives: between the clamps, below and above them; NULL for NULL and NaN.
 
     Clamping by CASE leaves little to do on most rows: it takes half the time of DuckDB's LEAST and GREATEST.
     """
-    lower, upper = map(double, ends)
-    sql = (
-        f"CASE WHEN {x.sql} BETWEEN {lower} AND {upper} THEN {inside} WHEN {x.sql} < {lower} THEN {beyond[0]} "
-        f"WHEN {x.sql} <= {INFINITY} THEN {beyond[1]} END"
+    return (
+        f"CASE WHEN {x.double} BETWEEN {double(lower)} AND {double(upper)} THEN {inside} "
+        f"WHEN {x.double} < {double(lower)} THEN {beyond[0]} WHEN {x.double} <= {INFINITY} THEN {beyond[1]} END"
     )
-    return Text(sql, Type.INTEGER, x.level)
 
 
 def scaled(sql: str, exponent: int) -> str:
@@ -163,11 +178,14 @@ def scaled(sql: str, exponent: int) -> str:
 
 def leaf(rows: Rows, quantile: Quantile) -> Text:
     """Return which of the equal steps from lower to upper a row's clamped value is in; NULL without a value."""
-    x = _double(rows, quantile.value)
-    share = f"({x.sql} - {double(quantile.lower)}) / {double(quantile.upper - quantile.lower)}"
     last = 2**quantile.leaves_log2 - 1
-    place = f"CAST(least(floor({share} * {double(float(last + 1))}), {double(float(last))}) AS INTEGER)"
-    return _clamped(x, (quantile.lower, quantile.upper), place, (0, last))
+
+    def placed(v: Text) -> str:
+        share = f"({v.double} - {double(quantile.lower)}) / {double(quantile.upper - quantile.lower)}"
+        place = f"CAST(least(floor({share} * {double(float(last + 1))}), {double(float(last))}) AS INTEGER)"
+        return _clamped(v, quantile.lower, quantile.upper, place, ("0", str(last)))
+
+    return _each(rows, _number(rows, quantile.value), placed, Type.INTEGER)
 
 
 def log2(count: str) -> str:

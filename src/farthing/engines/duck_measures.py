@@ -8,7 +8,7 @@ added at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from farthing.engines.duck_cells import INFINITY, Cells, bucket, leaf, log2, on_grid, present, same_key
 from farthing.engines.duck_functions import Text
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from farthing.query.query import Query
 
 
+MOST_ROWS: Final = 2**33
+"""Rows whose numbers, each at most 2^20, have an exact sum in doubles."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """SQL, and the columns that it reads of each view."""
@@ -34,19 +38,34 @@ class Question:
     columns: dict[str, set[str]]
 
 
-def measuring(query: Query, catalog: Catalog, hash_key: int) -> Question:
-    """Return the SELECT of (i, m0, m1, ...): the group's place in the key list and its bounded measures."""
+def measuring(query: Query, catalog: Catalog, hash_key: int, *, whole: bool = False) -> Question:
+    """Return the SELECT of (i, m0, m1, ...): the group's place in the key list and its bounded measures.
+
+    Totals are sums of whole numbers in doubles, half as dear as in integers, and exact up to MOST_ROWS rows. With
+    totals a column `most` tells the rows of the longest sum.
+
+    Args:
+        query: the question.
+        catalog: the tables.
+        hash_key: chooses the groups that a unit keeps.
+        whole: add in integers instead, for longer sums.
+    """
     rows = Rows(query, catalog, hash_key)
     keys = [rows.group(name) for name in query.by]
+    valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     if query.unit.is_row:
-        sums = [_of_rows(query, rows, measure) for measure in query.measures]
+        sums = [_of_rows(query, rows, measure, whole=whole) for measure in query.measures]
+        counts = [f"count({rows.show(_there(query, rows, value), 'v')})" for value in valued]
+        sums += [f"greatest({', '.join(counts)}) AS most"] if counts else []
         return Question(_listed(query, rows, keys, sums), rows.columns)
     cells = Cells(query, rows)
-    cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
+    cuts = [_cut(query, rows, cells, measure, whole=whole) for measure in query.measures]
+    counts = [_count(query, rows, cells, value) for value in valued]
     kept = cells.sql(keys, hash_key, listed=True)
     if query.cuts_groups:
         kept = f"SELECT * FROM ({kept}) QUALIFY {_chosen(query, hash_key, 'row_number')}"
     sums = [f"coalesce(sum({cut}), 0)::BIGINT AS m{place}" for place, cut in enumerate(cuts)]
+    sums += [f"max(greatest({', '.join(counts)})) AS most"] if counts else []
     return Question(f"SELECT {', '.join(['i', *sums])} FROM ({kept}) GROUP BY i", rows.columns)
 
 
@@ -133,12 +152,12 @@ def _listed(query: Query, rows: Rows, keys: Sequence[str], sums: Sequence[str], 
     return f"SELECT k.i, g.* EXCLUDE ({', '.join(keys)}) FROM ({found} GROUP BY ALL) AS g JOIN {KEYS} AS k ON {same}"
 
 
-def _of_rows(query: Query, rows: Rows, measure: Measure) -> str:
+def _of_rows(query: Query, rows: Rows, measure: Measure, *, whole: bool) -> str:
     """Return a measure where each row is a unit: nothing is cut."""
     name = f"m{query.measures.index(measure)}"
     match measure:
         case Total():
-            return f"coalesce(sum({rows.show(on_grid(rows, measure), 'v')}), 0)::BIGINT AS {name}"
+            return f"coalesce({_sum(rows.show(on_grid(rows, measure), 'v'), whole=whole)}, 0) AS {name}"
         case Units(value) if query.joins:  # one row may be several by now
             there = "" if value is None else f" FILTER (WHERE {rows.show(present(rows, value), 'v')} IS NOT NULL)"
             return f"count(DISTINCT {rows.number()}){there} AS {name}"
@@ -148,7 +167,7 @@ def _of_rows(query: Query, rows: Rows, measure: Measure) -> str:
             assert_never(measure)
 
 
-def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure) -> str:
+def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure, *, whole: bool) -> str:
     """Return what one cell adds to a measure, within its sensitivity.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
@@ -165,11 +184,16 @@ def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure) -> str:
         case Counted(value):
             return f"least({_count(query, rows, cells, value)}, {most})"
         case Total():
-            grid = cells.value(on_grid(rows, measure))
-            n, s = cells.column(f"count({grid})"), cells.column(f"sum({grid})::BIGINT")
+            n = _count(query, rows, cells, measure.value)
+            s = cells.column(_sum(cells.value(on_grid(rows, measure)), whole=whole))
             return f"CASE WHEN {n} <= {most} THEN {s} ELSE CAST({s}::HUGEINT * {most} // {n} AS BIGINT) END"
         case _:
             assert_never(measure)
+
+
+def _sum(name: str, *, whole: bool) -> str:
+    """Return the exact sum of whole numbers that are doubles."""
+    return f"sum({name}::BIGINT)::BIGINT" if whole else f"sum({name})::BIGINT"
 
 
 def _count(query: Query, rows: Rows, cells: Cells, value: Scalar | None) -> str:

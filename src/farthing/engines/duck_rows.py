@@ -10,6 +10,7 @@ from farthing.engines.duck_scalars import UNFOLDED, Scalars
 from farthing.engines.duck_sql import TABLE, constant, keyed_hash, reader, row
 from farthing.engines.engine import PARTS_SALT
 from farthing.errors import UnsupportedQuery
+from farthing.query.aggregates import Total
 from farthing.query.expressions import Column, Compare, Expression, Literal, Operator
 from farthing.query.normal import conjuncts, normal
 from farthing.query.schema import REAL_TYPES, Schema, Type
@@ -34,12 +35,15 @@ class Relation:
         native: DuckDB's type of every column.
         schema: our types.
         public: whether it is no unit's; the protected table itself is not.
+        packed: the columns that are stored as dictionaries much shorter than the column. What an engine computes does
+            not depend on it, only how fast.
     """
 
     view: str
     native: Mapping[str, str]
     schema: Schema
     public: bool = False
+    packed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,8 @@ class Rows:
     """The rows of one question.
 
     Columns are read once each, in their total form, under short names of ours; conditions and values are built on
-    these. `columns` tells afterwards which columns of which view are needed.
+    these. `columns` tells afterwards which columns of which view are needed, `packed` which texts DuckDB holds as
+    dictionaries.
     """
 
     def __init__(self, query: Query, catalog: Catalog, hash_key: int = 0) -> None:
@@ -64,6 +69,7 @@ class Rows:
         self._names: dict[tuple[str, str], str] = {}
         self._stored: dict[tuple[str, str], str] = {}
         self.scalars = Scalars(self.read)
+        self.packed: set[str] = set()
         self._shown: dict[str, Text] = {}
         self._numbered = False
 
@@ -83,6 +89,19 @@ class Rows:
             if not join.public and self._query.unit.column is not None:
                 found[relation.view].add(self._query.unit.column)
         return found
+
+    def bind(self, text: Text) -> Text:
+        """Return a name for a text that is repeated."""
+        named = self.scalars.bind(text)
+        if text.sql in self.packed:
+            self.packed.add(named.sql)
+        return named
+
+    def shares(self, total: Total) -> bool:
+        """Tell whether another total of the question is of the same clamped value."""
+        ends = (total.value, total.lower, total.upper)
+        totals = [measure for measure in self._query.measures if isinstance(measure, Total)]
+        return sum((other.value, other.lower, other.upper) == ends for other in totals) > 1
 
     def show(self, text: Text, name: str) -> str:
         """Add a value to the columns of the relation, once; return its name."""
@@ -139,6 +158,8 @@ class Rows:
         relation, column = self.find(name)
         kind = relation.schema.require(column)
         short = self._names.setdefault((relation.view, column), f"c{len(self._names)}")
+        if kind is Type.INTEGER and self._is_packed(relation, column):
+            self.packed.add(short)
         return Text(short, kind, plain=True, wide=relation.native[column] == "UBIGINT")
 
     def measured(self, scalar: Scalar) -> Text:
@@ -150,8 +171,14 @@ class Rows:
             relation, column = self.find(scalar.name)
             if relation.native.get(column) == "DOUBLE":
                 short = self._stored.setdefault((relation.view, column), f"d{len(self._stored)}")
+                if self._is_packed(relation, column):
+                    self.packed.add(short)
                 return Text(short, Type.FLOAT, plain=True)
         return self.scalars.scalar(scalar)
+
+    def _is_packed(self, relation: Relation, column: str) -> bool:
+        """Return whether DuckDB holds a column as a dictionary where values are computed: joins may unpack it."""
+        return column in relation.packed and not self._query.joins
 
     def _base(self, where: Expression | None) -> str:
         """Return the joined tables with the columns that are read."""

@@ -173,10 +173,25 @@ class OneRelease:
         return float(start * 2.0**high)
 
 
-def require(name: str | None, outputs: Sequence[Output], currency: type[Booked]) -> None:
-    """Refuse a mechanism for what it cannot release, before anything is charged."""
+def require(name: str | None, outputs: Sequence[Output], currency: type[Booked], *, private: bool = False) -> None:
+    """Refuse a mechanism for what it cannot release, before anything is charged.
+
+    Args:
+        name: the mechanism, or None.
+        outputs: what is asked of every group.
+        currency: of the ledger.
+        private: whether the groups are to be found privately.
+    """
     if name is None:
         return
+    if private:
+        raise UnsupportedQuery(
+            "a relative-noise mechanism on groups that are not known yet",
+            construct="mechanism",
+            rule="keys are listed: a release that is too dear for them is refused, after the search was paid",
+            got="keys='private'",
+            next_step="count with keys='private' first, then list the groups that were found",
+        )
     if currency is Pure:
         raise InvalidTarget(
             "relative noise cannot be booked under a pure budget",

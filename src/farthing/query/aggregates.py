@@ -26,7 +26,7 @@ STEP_BITS: Final = 20
 class Rows:
     """Rows, or rows where a value is there: of n of one unit in a group, min(n, max_rows) count.
 
-    A value is there where it is neither NULL nor NaN, so that the count and the total of a value speak of the same rows.
+    A value is there where it is neither NULL nor NaN: the count and the total of a value speak of the same rows.
     """
 
     value: Scalar | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from farthing.errors import InvalidKeys
@@ -20,6 +20,7 @@ _FIXED: Final = {
     "day": timedelta(days=1),
     "week": timedelta(days=7),
 }
+_WITHIN_DAYS: Final = ("hour", "minute", "second")
 _MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
 
 
@@ -73,9 +74,9 @@ def _read(moment: Moment | str) -> Moment:
 def _truncated(moment: Moment, unit: str) -> Moment:
     """Return the beginning of the unit that holds a moment."""
     if isinstance(moment, datetime):
-        order = ("hour", "minute", "second", "microsecond")
-        keep = order.index(unit) + 1 if unit in order else 0
-        moment = moment.replace(**dict.fromkeys(order[keep:], 0))
+        keep = ("day", "hour", "minute", "second").index(unit) if unit in _WITHIN_DAYS else 0
+        kept = (moment.hour, moment.minute, moment.second)[:keep]
+        moment = datetime.combine(moment.date(), time(*kept))
     if unit == "week":
         return moment - timedelta(days=moment.weekday())
     if unit in _MONTHS:

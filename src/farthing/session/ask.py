@@ -181,6 +181,7 @@ def _reserve(context: Context, found: _Found) -> Receipt:
     """Reserve the worst price; say what would fit when it does not."""
     made = found.plan
     increase, fresh = made.worst_price.farthings, made.fresh_price.farthings
+    by = f", {found.method.mechanism} noise" if isinstance(found.method, Relative) else ""
     try:
         return context.ledger.reserve(
             increase=increase,
@@ -188,7 +189,7 @@ def _reserve(context: Context, found: _Found) -> Receipt:
             question=found.question,
             version=found.version,
             label=made.question,
-            target=f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}",
+            target=f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}{by}",
         )
     except BudgetExceeded:
         raise too_dear(made) from None

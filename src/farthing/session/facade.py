@@ -93,6 +93,8 @@ class Session(Questions):
         self._unit = PrivacyUnit(None if unit in {None, ROW} else unit)
         if self._unit.column is not None:
             self._engine.schema.require(self._unit.column)
+            for beside in protected or {}:
+                self._engine.tables[beside].require(self._unit.column)
         self._ledger = Ledger.open(ledger, _terms(budget, self._unit), allotment=allotment, who=analyst)
         self._context = Context(self._engine, self._ledger, budget, self._data_set(version))
         self._reader = Reader(self._engine, self._unit, bounds or Bounds())

@@ -19,6 +19,7 @@ from farthing.planning.searching import plan_search
 from farthing.privacy.loss import Pure, Zcdp
 from farthing.query import Keys, Schema
 from farthing.query.aggregates import Count, CountUnits
+from farthing.query.words import about, describe
 from farthing.rounding import DELTA_COIN, coins_up
 from farthing.session import free, several
 from farthing.session.ask import frame_of
@@ -82,7 +83,9 @@ def plan(context: Context, question: Question, request: Request) -> Plan:
         return several.plan(context, _on(context, question, search.stored), request)
     asked = replace(question.query, outputs=question.outputs, by=(), groupings=())
     frame = frame_of(context, asked, request, HALF)
-    return plan_search(frame, search.price, search.about, question.query.by)
+    made = plan_search(frame, search.price, search.about, question.query.by)
+    words = describe(asked) + f" BY {', '.join(question.query.by)} [groups to be found]"
+    return replace(made, question=words, about=f"{about(question.query)}; {search.about}")
 
 
 def ask(context: Context, question: Question, request: Request) -> Answer:

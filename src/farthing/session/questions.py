@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from farthing.errors import UnsupportedQuery
+from farthing.errors import TargetMissed
 from farthing.planning.relative import require
 from farthing.query import AutoBounds, Bounds
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
@@ -89,6 +90,7 @@ _FOR_NOW = Bounds(max_groups=1, max_rows=1, lower=0, upper=1)
 """Bounds under which a question is read before its own are known."""
 
 _WHERE = ("keys", "where", "name", "bounds")
+Read: TypeAlias = "Callable[[Bounds | None], Question]"
 By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
@@ -265,7 +267,7 @@ class Questions(Protocol):
             """Return the question under given bounds."""
             return self._reader.histogram(value, edges, by=by, **(about | {"bounds": bounds}))
 
-        return self._answered(self._bounded(read, asking.get("bounds"), request), request)
+        return self._answered(read, asking.get("bounds"), request)
 
     def sql(self, text: str, *, keys: Any = None, bounds: Bounds | None = None, **how: Unpack[How]) -> Any:
         """Answer one SELECT of aggregates over the protected table; see the SQL reference for what is in.
@@ -288,10 +290,10 @@ class Questions(Protocol):
         >>> s.sql("SELECT COUNT(*) AS n FROM data", absolute=40).name
         'n'
         """
-        question, request = self._read(text, keys, bounds, how)
-        if question.asked is not None and question.asked.explain:
-            return self._planned(question, request)
-        return self._answered(question, request)
+        read, request, explain = self._read(text, keys, how)
+        if explain:
+            return self._planned(read, bounds, request)
+        return self._answered(read, bounds, request)
 
     def plan(self, text: str | None = None, *, by: By = None, **asking: Unpack[Asking]) -> Plan:
         """Price a question, as SQL text or as in `count`, before anything is paid. Touches no data and is free.
@@ -303,9 +305,10 @@ class Questions(Protocol):
         Gdp(mu=0.0195996)
         """
         if text is None:
-            question = self._reader.call(Count(), "count", by=by, **_about(asking))
-            return self._planned(question, Request.of(**_how(asking)))
-        return self._planned(*self._read(text, asking.get("keys"), asking.get("bounds"), _how(asking)))
+            read, request = self._counting(by, asking), Request.of(**_how(asking))
+        else:
+            read, request, _ = self._read(text, asking.get("keys"), _how(asking))
+        return self._planned(read, asking.get("bounds"), request)
 
     def bounds_report(
         self,
@@ -342,63 +345,66 @@ class Questions(Protocol):
         """
         scalar = None if value is None else self._reader.value(value)
         question = self._reader.call(Count(scalar), "count", by=by, keys=keys, where=where, bounds=bounds)
-        return spreading.cut(self._context, question.query, scalar, loss=loss, confidence=confidence)
+        return spreading.cut(self._context, question, scalar, loss=loss, confidence=confidence)
 
-    def _read(self, text: str, keys: Any, bounds: Any, how: Mapping[str, Any]) -> tuple[Question, Request]:
-        """Return the question of a SQL text and what is wanted of it."""
-        options = self._reader.sql(text, keys, _FOR_NOW).asked
-        assert options is not None  # noqa: S101  # it was read from SQL
-        request = Request.of(**said(options.options, self._context.budget, how))
-        return self._bounded(lambda found: self._reader.sql(text, keys, found), bounds, request), request
+    def _read(self, text: str, keys: Any, how: Mapping[str, Any]) -> tuple[Read, Request, bool]:
+        """Return how a SQL text is read under given bounds, what is wanted of it, and whether only its plan is."""
+        asked = self._reader.sql(text, keys, _FOR_NOW).asked
+        assert asked is not None  # noqa: S101  # it was read from SQL
+        request = Request.of(**said(asked.options, self._context.budget, how))
+        return lambda bounds: self._reader.sql(text, keys, bounds), request, asked.explain
+
+    def _counting(self, by: By, asking: Any) -> Read:
+        """Return how a count is read under given bounds."""
+        about = _about(asking)
+        return lambda bounds: self._reader.call(Count(), "count", by=by, **(about | {"bounds": bounds}))
 
     def _ask(self, made: Callable[[Bounds | None], Aggregate], name: str, by: By, asking: Any) -> Answer:
         """Answer one aggregate, which may depend on the bounds."""
-        request, about = Request.of(**_how(asking)), _about(asking)
+        about = _about(asking)
 
         def read(bounds: Bounds | None) -> Question:
             """Return the question under given bounds."""
             return self._reader.call(made(bounds), name, by=by, **(about | {"bounds": bounds}))
 
-        return self._answered(self._bounded(read, asking.get("bounds"), request), request)
+        return self._answered(read, asking.get("bounds"), Request.of(**_how(asking)))
 
-    def _bounded(self, read: Callable[[Bounds | None], Question], bounds: Any, request: Request) -> Question:
-        """Return a question under the bounds that were given, or that are chosen privately for it."""
+    def _bounded(
+        self, read: Read, bounds: Bounds | AutoBounds | None, request: Request, *, free: bool = False
+    ) -> tuple[Question, Booked]:
+        """Return a question under the bounds that were given, or that are chosen privately, and what choosing cost."""
         given = self._reader.bounds if bounds is None else bounds
+        tried = read(_FOR_NOW if isinstance(given, AutoBounds) else given)
+        require(request.mechanism, tried.outputs, self._context.budget.currency, private=tried.private)
         if not isinstance(given, AutoBounds):
-            return read(bounds)
-        tried = read(_FOR_NOW)
-        self._check_mechanism(tried, request)
-        return read(spreading.chosen(self._context, tried, request, given.loss))
+            return tried, self._context.loss(0)
+        found, paid = spreading.chosen(self._context, tried, request, given.loss, free=free)
+        return read(found), paid
 
-    def _check_mechanism(self, question: Question, request: Request) -> None:
-        """Refuse a mechanism that cannot answer the question, before anything else of it is charged."""
-        require(request.mechanism, question.outputs, self._context.budget.currency)
-        if request.mechanism is not None and question.private:
-            raise UnsupportedQuery(
-                "a relative-noise mechanism on groups that are not known yet",
-                construct="mechanism",
-                rule="keys are listed: how often the release meets its target, and its price, depend on them",
-                got="keys='private'",
-                next_step="count with keys='private' first, then list the groups that were found",
-            )
-
-    def _planned(self, question: Question, request: Request) -> Plan:
+    def _planned(self, read: Read, bounds: Bounds | AutoBounds | None, request: Request) -> Plan:
         """Return the plan of a question."""
-        self._check_mechanism(question, request)
+        question, _ = self._bounded(read, bounds, request, free=True)
         if question.private:
             return finding.plan(self._context, question, request)
         return several.plan(self._context, question.query, request)
 
-    def _answered(self, question: Question, request: Request) -> Answer:
+    def _answered(self, read: Read, bounds: Bounds | AutoBounds | None, request: Request) -> Answer:
         """Answer a question."""
-        self._check_mechanism(question, request)
-        if question.private:
-            answer = finding.ask(self._context, question, request)
-        else:
-            answer = several.ask(self._context, question.query, request)
-        if question.asked is None:
-            return answer
-        return answer.arranged(question.asked.aftermath, question.asked.columns)
+        question, paid = self._bounded(read, bounds, request)
+        asked = question.asked
+
+        def told(answer: Answer) -> Answer:
+            """Return the answer with the price of its bounds, as HAVING, ORDER BY and LIMIT leave it."""
+            whole = replace(answer, paid=answer.paid + paid) if paid else answer
+            return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
+
+        try:
+            if question.private:
+                return told(finding.ask(self._context, question, request))
+            return told(several.ask(self._context, question.query, request))
+        except TargetMissed as missed:
+            missed.answer = told(missed.answer)
+            raise
 
 
 def _about(asking: Any) -> dict[str, Any]:

@@ -42,17 +42,21 @@ class Cut:
     Attributes:
         report: the shares of units, rows and value that are cut, with intervals; `str()` says it in words.
         paid: the loss of this ask; zero when asking again.
+        rows_cut: whether rows of a unit can be cut at all; not where each row is one.
     """
 
     report: Report
     paid: Booked
+    rows_cut: bool = True
 
     def __str__(self) -> str:
-        return f"{self.report}\npaid {self.paid!r}"
+        lines = str(self.report).splitlines()
+        return "\n".join([*(lines if self.rows_cut else lines[2:]), f"paid {self.paid!r}"])
 
 
-def cut(context: Context, query: Query, value: Scalar | None, *, loss: Booked | None, confidence: float) -> Cut:
+def cut(context: Context, question: Question, value: Scalar | None, *, loss: Booked | None, confidence: float) -> Cut:
     """Return what the bounds of a question cut."""
+    query = _known(question)
     spread, paid = _spread(context, query, value, loss)
     bounds = query.bounds
     shares = report(
@@ -63,21 +67,31 @@ def cut(context: Context, query: Query, value: Scalar | None, *, loss: Booked | 
         upper=None if value is None else bounds.upper,
         confidence=confidence,
     )
-    return Cut(shares, paid)
+    return Cut(shares, paid, rows_cut=not query.unit.is_row)
 
 
-def chosen(context: Context, question: Question, request: Request, loss: Booked | None) -> Bounds:
-    """Return the bounds with the least total error for what is asked, cut and noise together."""
-    query = question.query
-    if question.private:
-        raise InvalidBounds(
-            "bounds cannot be chosen for groups that are not known yet",
-            rule="Bounds.auto needs the keys",
-            got='keys="private"',
-            next_step="list the keys, or pass bounds=Bounds(max_groups=, max_rows=)",
-        )
+def chosen(
+    context: Context, question: Question, request: Request, loss: Booked | None, *, free: bool
+) -> tuple[Bounds, Booked]:
+    """Return the bounds with the least total error for what is asked, cut and noise together, and what that cost.
+
+    Args:
+        context: the data and the books.
+        question: under any bounds.
+        request: what is wanted of it.
+        loss: what may be paid for a spread.
+        free: whether nothing may be paid now: a plan spends nothing.
+    """
+    query = _known(question)
     value = getattr(query.aggregate, "value", None)
-    spread, _ = _spread(context, query, value, loss)
+    if free and context.ledger.load(_identity(context, query, value)) is None:
+        raise InvalidBounds(
+            "the bounds are not chosen yet, and choosing them costs",
+            rule="a plan spends nothing",
+            got="Bounds.auto",
+            next_step="ask session.bounds_report first, or plan with bounds=Bounds(max_groups=, max_rows=)",
+        )
+    spread, paid = _spread(context, query, value, loss)
     cap = frame_of(context, query, request, 1).cap or context.loss(context.ledger.remaining)
     mu = math.sqrt(float(cap.amount) * (1 if cap.parameter == "mu" else 2))
     target = request.target(query.outputs[0].name)
@@ -91,7 +105,19 @@ def chosen(context: Context, question: Question, request: Request, loss: Booked 
         return max(z * math.sqrt(groups) * bounds.max_rows * most / mu, least)
 
     best = auto_bounds(spread, noise, groups=query.groups, of_values=value is not None)
-    return Bounds(max_groups=best.max_groups, max_rows=best.max_rows, lower=best.lower, upper=best.upper)
+    return Bounds(max_groups=best.max_groups, max_rows=best.max_rows, lower=best.lower, upper=best.upper), paid
+
+
+def _known(question: Question) -> Query:
+    """Return the query of a question; refuse one whose groups are not known yet."""
+    if question.private:
+        raise InvalidBounds(
+            "what bounds cut cannot be told for groups that are not known yet",
+            rule="the report and Bounds.auto need the keys",
+            got='keys="private"',
+            next_step="list the keys, or pass bounds=Bounds(max_groups=, max_rows=)",
+        )
+    return question.query
 
 
 def warning(context: Context, query: Query, request: Request) -> str:

@@ -1,0 +1,171 @@
+"""PostgreSQL and Spark compute every expression, on every hostile value, as the evaluator does, and never raise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from functools import cache
+
+import pytest
+from hostile import HOSTILE, PATTERNS, oracle, predicates, same, scalars
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_engines_backends import ARROW, FOREIGN, table_on
+
+from farthing.engines import open_table
+from farthing.engines.foreign.rows import Rows
+from farthing.privacy.unit import PrivacyUnit
+from farthing.query import Bounds, Query, Schema, Type, counting
+from farthing.query.expressions import Call, Case, Cast, Column, Function, Literal
+from farthing.query.expressions.signatures import CASTS, CLOCK_UNITS, DAY_PARTS, DAY_UNITS, SIGNATURES
+from farthing.query.expressions.typing import type_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
+INEXACT = {Function.EXP, Function.LN, Function.LOG10, Function.POWER}
+KINDS = {f"{kind.value}{place}": kind for kind in ARROW for place in (0, 1)}
+SCHEMA = Schema.of(KINDS)
+ULPS = 4
+BATCH = 40
+CONFIG = settings(max_examples=int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6")) * 4, deadline=None,
+                  derandomize=True, suppress_health_check=list(HealthCheck))  # fmt: skip
+
+
+def unary():
+    """Return every function of one column, every cast, and every constant argument."""
+    for function, signature in SIGNATURES.items():
+        if signature.constant is None and len(signature.takes) - signature.optional == 1:
+            yield from (Call(function, (Column(f"{kind.value}0"),)) for kind in sorted(signature.takes[0]))
+    for kind, sources in CASTS.items():
+        yield from (Cast(Column(f"{source.value}0"), kind) for source in sorted(sources))
+    for digits in range(-15, 16):
+        yield from (Call(Function.ROUND, (Column(name), Literal(digits))) for name in ("integer0", "float0"))
+    yield from (Call(Function.LIKE, (Column("string0"), Literal(pattern))) for pattern in PATTERNS)
+    for name, clock in (("date0", ()), ("timestamp0", CLOCK_UNITS)):
+        yield from (Call(Function.DATE_TRUNC, (Literal(unit), Column(name))) for unit in (*DAY_UNITS, *clock))
+        yield from (Call(Function.EXTRACT, (Literal(part), Column(name))) for part in (*DAY_PARTS, *clock))
+
+
+def binary():
+    """Return every function of two columns, for all types that it takes, by those types."""
+    found = {}
+    for function, signature in SIGNATURES.items():
+        if signature.constant is not None or len(signature.takes) < 2:
+            continue
+        for first, second in itertools.product(sorted(signature.takes[0]), sorted(signature.takes[1])):
+            tree = Call(function, (Column(f"{first.value}0"), Column(f"{second.value}1")))
+            try:
+                type_of(tree, SCHEMA)
+            except ValueError:
+                continue
+            found.setdefault((first, second), []).append(tree)
+    return found
+
+
+@cache
+def hostile_rows():
+    """Return rows that hold every hostile value of every type."""
+    lists = {kind: [None, *values] for kind, values in HOSTILE.items()}
+    longest = max(map(len, lists.values()))
+    return [{name: lists[kind][place % len(lists[kind])] for name, kind in KINDS.items()} for place in range(longest)]
+
+
+def pairs(first, second):
+    """Return rows of all pairs of hostile values of two types; long texts meet a few only."""
+    few = [value for value in [None, *HOSTILE[second]] if not isinstance(value, str) or len(value) < 8][:40]
+    empty = dict.fromkeys(SCHEMA.names)
+    names = (f"{first.value}0", f"{second.value}1")
+    return [empty | dict(zip(names, pair, strict=True)) for pair in itertools.product([None, *HOSTILE[first]], few)]
+
+
+def engine_of(kind, rows):
+    """Return the engine of numbered rows."""
+    numbered = [row | {"row": place} for place, row in enumerate(rows)]
+    return open_table(table_on(kind, numbered, KINDS | {"row": Type.INTEGER}), name="data")
+
+
+@cache
+def hostile_engine(kind):
+    """Return the engine of all hostile rows, once for all tests."""
+    return engine_of(kind, hostile_rows())
+
+
+def computed(engine, trees):
+    """Return what an engine makes of scalars, and of predicates, on every row: one list of values for each tree."""
+    rows = Rows(Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds()), engine._catalog, engine._backend)
+    scalar = Column | Literal | Call | Cast | Case
+    exprs = [
+        rows.scalars.scalar(tree).expr if isinstance(tree, scalar) else rows.scalars.predicate(tree) for tree in trees
+    ]
+    names, number = [rows.show(expr, "v") for expr in exprs], rows.show(rows.scalars.scalar(Column("row")).expr, "n")
+    table = engine._backend.run(rows.table(None), {}).sort_by(number)
+    return [table.column(name).to_pylist() for name in names]
+
+
+def close(one, other):
+    """Tell whether two reals are the same up to a few last digits."""
+    if isinstance(one, float) and isinstance(other, float) and math.isfinite(one) and math.isfinite(other):
+        return abs(one - other) <= ULPS * max(math.ulp(one), math.ulp(other))
+    return same(one, other)
+
+
+def agree(engine, rows, trees):
+    """Hold an engine's values of trees against the evaluator's."""
+    for tree, values in zip(trees, computed(engine, trees), strict=True):
+        expected = oracle(tree, SCHEMA)
+        alike = close if isinstance(tree, Call) and tree.function in INEXACT else same
+        for row, value in zip(rows, values, strict=True):
+            assert alike(expected(row), value), (str(tree), row, expected(row), value)
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_every_function_and_cast_on_every_hostile_value(kind):
+    """Functions of one argument and casts, with all their constants: the evaluator's value, and no exception."""
+    trees = list(unary())
+
+    assert len(trees) > 150
+    for some in itertools.batched(trees, BATCH) if hasattr(itertools, "batched") else _batches(trees):
+        agree(hostile_engine(kind), hostile_rows(), some)
+
+
+def _batches(trees):
+    """Return batches of trees (itertools has them from Python 3.12 on)."""
+    return [trees[start : start + BATCH] for start in range(0, len(trees), BATCH)]
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_every_function_of_two_on_all_pairs(kind):
+    """Functions of two arguments on all pairs of hostile values."""
+    for (first, second), trees in binary().items():
+        rows = pairs(first, second)
+        agree(engine_of(kind, rows), rows, trees)
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+@CONFIG
+@given(data=st.data())
+def test_random_expressions(kind, data):
+    """Random well-typed scalars and predicates on all hostile rows."""
+    of = data.draw(st.sampled_from(list(ARROW)))
+    exact = frozenset(INEXACT)
+    tree = data.draw(scalars(SCHEMA, of, 4, without=exact) | predicates(SCHEMA, 3, without=exact))
+
+    agree(hostile_engine(kind), hostile_rows(), [tree])
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_nesting_costs_no_more_than_its_length(kind):
+    """Guards repeat what they guard: deep nests of them are computed all the same."""
+    tree = Column("float0")
+    for level in range(28):
+        tree = Call(Function.ADD, (Call(Function.SQRT, (tree,)), Literal(float(level))))
+
+    agree(hostile_engine(kind), hostile_rows(), [tree])
+
+
+def test_the_comparison_sees_a_wrong_value():
+    """The suite would notice a last digit, a lost sign of NULL, or another type."""
+    assert not same(1.0, math.nextafter(1.0, 2))
+    assert not same(None, 0)
+    assert not same(1, True)
+    assert not close(1.0, 1.0 + 1e-14)

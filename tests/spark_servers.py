@@ -117,7 +117,7 @@ def _wait_for_workers(page):
     until = time.monotonic() + 90
     while time.monotonic() < until:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:  # noqa: S310  # our own
+            with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:  # our own
                 if json.load(answer)["aliveworkers"] == 2:
                     return
         except (OSError, ValueError):

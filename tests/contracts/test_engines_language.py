@@ -75,7 +75,14 @@ def pairs(first, second):
     few = [value for value in [None, *HOSTILE[second]] if not isinstance(value, str) or len(value) < 8][:40]
     empty = dict.fromkeys(SCHEMA.names)
     names = (f"{first.value}0", f"{second.value}1")
-    return [empty | dict(zip(names, pair, strict=True)) for pair in itertools.product([None, *HOSTILE[first]], few)]
+    met = [
+        (one, other)
+        for one in [None, *HOSTILE[first]]
+        for other in (
+            few if not isinstance(one, str) or len(one) < 1000 else [*few[:4], *([one] if first is second else [])]
+        )
+    ]
+    return [empty | dict(zip(names, pair, strict=True)) for pair in met]
 
 
 def engine_of(kind, rows):
@@ -124,13 +131,8 @@ def test_every_function_and_cast_on_every_hostile_value(kind):
     trees = list(unary())
 
     assert len(trees) > 150
-    for some in itertools.batched(trees, BATCH) if hasattr(itertools, "batched") else _batches(trees):
-        agree(hostile_engine(kind), hostile_rows(), some)
-
-
-def _batches(trees):
-    """Return batches of trees (itertools has them from Python 3.12 on)."""
-    return [trees[start : start + BATCH] for start in range(0, len(trees), BATCH)]
+    for start in range(0, len(trees), BATCH):
+        agree(hostile_engine(kind), hostile_rows(), trees[start : start + BATCH])
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
@@ -167,5 +169,5 @@ def test_the_comparison_sees_a_wrong_value():
     """The suite would notice a last digit, a lost sign of NULL, or another type."""
     assert not same(1.0, math.nextafter(1.0, 2))
     assert not same(None, 0)
-    assert not same(1, True)
+    assert not same(1, 1.0)
     assert not close(1.0, 1.0 + 1e-14)

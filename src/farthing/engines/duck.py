@@ -7,11 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.engines import duck_measures
 from farthing.engines.duck_cells import INFINITY
 from farthing.engines.duck_measures import Question, found, histogram, measuring, spreading
 from farthing.engines.duck_rows import Catalog, Relation, check
 from farthing.engines.duck_sql import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
 from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
+from farthing.engines.sources import Files
 from farthing.errors import DataError, InvalidKeys
 from farthing.query.aggregates import Quantile
 from farthing.query.schema import REAL_TYPES, Schema
@@ -206,24 +208,7 @@ class DuckDBEngine:
         finally:
             cursor.close()
         schema = Schema.of({column: canonical_type(kind) for column, kind in native.items()})
-        return Relation(view, native, schema, public, self._packed(source))
-
-    def _packed(self, source: Source) -> frozenset[str]:
-        """Return the columns that Parquet stores as dictionaries much shorter than themselves, in the first file.
-
-        An index takes 2 bytes or so and a plain number 8; up to 3 bytes a row, few rows have an entry of their own.
-        """
-        if not (isinstance(source, Files) and source.parquet):
-            return frozenset()
-        sql = (
-            f"SELECT path_in_schema FROM parquet_metadata({text(source.files[0])}) GROUP BY path_in_schema "
-            "HAVING bool_and(encodings LIKE '%_DICTIONARY%') AND sum(total_uncompressed_size) <= 3 * sum(num_values)"
-        )
-        cursor = self._connection.cursor()
-        try:
-            return frozenset(row[0] for row in cursor.execute(sql).fetchall())
-        finally:
-            cursor.close()
+        return Relation(view, native, schema, public, packed)
 
     def _hash_function(self) -> str:
         """Return a short name of DuckDB's hash function, from what it makes of constants."""
@@ -240,6 +225,21 @@ def _arrays(cursor: Any) -> dict[str, NDArray[np.int64]]:
     import numpy as np
 
     return {name: np.asarray(column) for name, column in cursor.fetchnumpy().items()}
+
+
+def _packed(cursor: Any, source: Source) -> frozenset[str]:
+    """Return the columns that Parquet stores as dictionaries much shorter than themselves, going by the first file.
+
+    An index takes 2 bytes or so and a plain number 8: up to 3 bytes a row, few rows have an entry of their own.
+    """
+    if not (isinstance(source, Files) and source.parquet):
+        return frozenset()
+    sql = (
+        f"SELECT path_in_schema FROM parquet_metadata({text(source.files[0])}) GROUP BY path_in_schema "
+        "HAVING bool_and(contains(encodings, '_DICTIONARY')) "
+        "AND sum(total_uncompressed_size) <= 3 * sum(num_values)"
+    )
+    return frozenset(row[0] for row in cursor.execute(sql).fetchall())
 
 
 def _locked(sources: Mapping[str, Source]) -> Any:

@@ -128,7 +128,8 @@ class Total:
     @property
     def _largest(self) -> float:
         """Return the largest magnitude that one row adds."""
-        return max(abs(self.lower - self.centre), abs(self.upper - self.centre)) ** self.power
+        largest = max(abs(self.lower - self.centre), abs(self.upper - self.centre))
+        return largest * largest if self.power == 2 else largest
 
     def sensitivity(self, max_rows: int) -> int:
         """Return the most that one unit adds to one group, in steps."""

@@ -134,6 +134,7 @@ class IbisEngine:
 
     def listed(self, column: str, table: str | None) -> pa.Array:
         """Return the distinct values of a column of a public table, without NULL and NaN, in order."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         relation = self._catalog.joined[table] if table in self.public else None
@@ -147,7 +148,7 @@ class IbisEngine:
         value = self._backend.read(relation.table[column], relation.schema.require(column))
         values = self._run(relation.table.select(k=value).distinct())
         found = _canonical(values.column("k")).combine_chunks().drop_null()
-        found = found.filter(pc.invert(pc.is_nan(found))) if found.type in ("double",) else found
+        found = found.filter(pc.invert(pc.is_nan(found))) if pa.types.is_floating(found.type) else found
         return found.take(pc.sort_indices(found))
 
     def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:

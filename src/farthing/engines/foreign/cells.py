@@ -174,5 +174,3 @@ def _ladder(value: Any, rungs: Sequence[tuple[Any, int]], below: int) -> Any:
     limit, number = rungs[middle]
     upper, lower = _ladder(value, rungs[middle + 1 :], number), _ladder(value, rungs[:middle], below)
     return ibis.ifelse(value >= limit, upper, lower)
-
-

@@ -24,7 +24,9 @@ MOST_LETTERS: Final = 2**20
 _FAR: Final = 2**30
 """No text is longer on any backend."""
 
-_MONTHS: Final = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+_MONTHS: Final = (
+    "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+)
 _YEAR: Final = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _LEAP: Final = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
 DAY: Final = f"({_YEAR}-{_MONTHS}|{_LEAP}-02-29)"
@@ -133,7 +135,8 @@ class Functions:
         if isinstance(divisor, int) and divisor > 0:
             return self._backend.divided(word, arguments[0].expr, arguments[1].expr)
         above, below = (self._bind(argument).expr for argument in arguments)
-        negative = self._backend.integers("-", whole(0), above) if word == "div" else ibis.ifelse(above.isnull(), above, whole(0))
+        negated = self._backend.integers("-", whole(0), above)
+        negative = negated if word == "div" else ibis.cases((above.notnull(), whole(0)))
         safe = ibis.cases((below > 0, below), (below < -1, below))
         return ibis.ifelse(below == -1, negative, self._backend.divided(word, above, safe))
 
@@ -198,8 +201,11 @@ class Functions:
         size = exponent * base.abs().nullif(real(0)).ln()
         safe = ibis.cases((there & (size.abs() <= real(345)), base))
         of_zero = ibis.cases((exponent > real(0), real(0)))
-        return ibis.cases((exponent == real(0), ibis.ifelse(self._backend.is_null(base), null("float64"), real(1))),
-                          (base == real(0), of_zero), else_=safe ** ibis.cases((size.abs() <= real(345), exponent)))
+        return ibis.cases(
+            (exponent == real(0), ibis.ifelse(self._backend.is_null(base), null("float64"), real(1))),
+            (base == real(0), of_zero),
+            else_=safe ** ibis.cases((size.abs() <= real(345), exponent)),
+        )
 
     def _choosing(self, function: Function, arguments: Sequence[Term]) -> Term:
         """Return least, greatest, coalesce and nullif: numbers of both kinds are doubles."""
@@ -275,8 +281,10 @@ class Functions:
             return Term(operand.double, Type.FLOAT, tame=True)
         if operand.type is Type.STRING:
             if kind is Type.BOOLEAN:
-                x = self._bind(operand).expr
-                return Term(ibis.cases((x == "true", ibis.literal(value=True)), (x == "false", ibis.literal(value=False))), kind)
+                x, truths = self._bind(operand).expr, {"true": True, "false": False}
+                return Term(
+                    ibis.cases(*((x == word, ibis.literal(value=truth)) for word, truth in truths.items())), kind
+                )
             return Term(self._backend.parsed(operand.expr, SPELLINGS[kind], kind), kind)
         if kind is Type.STRING:
             return Term(self._backend.spelled(self._bind(operand)), kind)

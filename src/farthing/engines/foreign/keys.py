@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str], 
         value = rows[name]
         if f"f{place}" in table.columns:
             flagged[f"f{place}"] = backend.is_null(value)
-            stand_in = backend.moment(_stand_in(value.type())) if value.type().is_temporal() else _stand_in(value.type())
-            flagged[name] = ibis.ifelse(backend.is_null(value), stand_in, value)
+            stand_in = _stand_in(value.type())
+            sent = backend.moment(stand_in) if value.type().is_temporal() else stand_in
+            flagged[name] = ibis.ifelse(backend.is_null(value), sent, value)
     rows = rows.mutate(**flagged) if flagged else rows
     for place, name in enumerate(keys):
         tests.append(rows[name] == table[f"k{place}"])
@@ -96,7 +97,6 @@ def portable(table: pa.Table) -> pa.Table:
 def _stand_in(kind: Any) -> Any:
     """Return a value of an Arrow or ibis type."""
     text = str(kind)
-    for word, value in (("timestamp", datetime(1970, 1, 1)), ("date", date(1970, 1, 1)), ("string", ""), ("bool", False)):  # noqa: DTZ001  # no zones
-        if text.startswith(word):
-            return value
-    return 0
+    epoch = datetime(1970, 1, 1)  # noqa: DTZ001  # no zones
+    values = (("timestamp", epoch), ("date", epoch.date()), ("string", ""), ("bool", False))
+    return next((value for word, value in values if text.startswith(word)), 0)

@@ -81,20 +81,22 @@ class Postgres:
         """Return the answer of a question; tables beside it are arrays that the server unnests: nothing is written."""
         import pyarrow as pa
 
-        sql, parameters = self.compile(question), []
+        sql = self.compile(question)
+        parameters: list[Any] = []
         if beside:
             parts = []
             for name, table in beside.items():
                 columns = ", ".join(f'"{column}"' for column in table.column_names)
-                arrays = ", ".join(f"%s::{_native(field.type)}[]" for field in table.schema)
-                parts.append(f'"{name}" AS (SELECT * FROM unnest({arrays}) AS k({columns}))')
+                unnested = ", ".join(f"%s::{_native(field.type)}[]" for field in table.schema)
+                parts.append(f'"{name}" AS (SELECT * FROM unnest({unnested}) AS k({columns}))')
                 parameters += [column.to_pylist() for column in table.columns]
             sql = f"WITH {', '.join(parts)} SELECT * FROM ({sql.replace('%', '%%')}) AS answer"
         connection, schema = self._connection.con, question.schema().to_pyarrow()
         with connection.transaction(), connection.cursor() as cursor:
             rows = cursor.execute(sql, parameters or None).fetchall()
-        columns = list(zip(*rows, strict=True)) or [() for _ in schema]
-        return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)
+        found = list(zip(*rows, strict=True)) or [() for _ in schema]
+        arrays = [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
+        return pa.table(arrays, schema)
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""
@@ -151,7 +153,7 @@ class Postgres:
         """Return floor, ceil or trunc of a double, as a double."""
         return _pg(word, "float64", value)
 
-    def textual(self, word: str, *values: Any) -> Any:
+    def textual(self, word: str, *values: Any) -> Any:  # noqa: PLR0911  # one return a case
         """Return functions of texts."""
         match word:
             case "lower":

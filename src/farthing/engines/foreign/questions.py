@@ -109,9 +109,8 @@ def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Bac
             g=table.count(), r=table[cells.found].max(), low=table[least].min(), high=table[greatest].max()
         )
     places = each.select(p0=log2(each.g), p1=log2(each.r), p2=bucket(each.low), p3=bucket(each.high))
-    counted = [
-        places.group_by(place=places[f"p{which}"]).agg(n=places.count()).mutate(which=whole(which)) for which in range(4)
-    ]
+    grouped = [places.group_by(place=places[f"p{which}"]).agg(n=places.count()) for which in range(4)]
+    counted = [one.mutate(which=whole(which)) for which, one in enumerate(grouped)]
     every = reduce(lambda one, other: one.union(other), counted)
     return every.filter(every.place.notnull()).select("which", "place", "n")
 
@@ -163,9 +162,9 @@ def _of_rows(query: Query, rows: Rows, measure: Measure) -> Callable[[Any], Any]
             number = rows.number()
             there = None if value is None else rows.show(_there(query, rows, value), "v")
             return lambda table: table[number].nunique(where=None if there is None else table[there].notnull())
-        case Counted(None) | Units(None):
-            return lambda table: table.count()
         case Counted(value) | Units(value):
+            if value is None:
+                return lambda table: table.count()
             name = rows.show(_there(query, rows, value), "v")
             return lambda table: table[name].count()
         case _:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from farthing.engines.foreign.scalars import _COMPARE, FENCE, Scalars, balanced
+from farthing.engines.foreign.scalars import COMPARE, FENCE, Scalars, balanced
 from farthing.engines.foreign.terms import Term, placed, symbol
 from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import Column, Compare, Expression, Literal, Operator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.engines.foreign.backend import Backend
-    from farthing.query.expressions import Scalar
     from farthing.query.joins import Join
     from farthing.query.query import Query
 
@@ -183,7 +182,7 @@ class Rows:
             match part:
                 case Compare(Column(name), operator, Literal(value)) if name in own.schema.names:
                     if own.schema.require(name) in (Type.DATE, Type.TIMESTAMP):
-                        found.append(_COMPARE[operator](own.table[name], self.backend.moment(value)))
+                        found.append(COMPARE[operator](own.table[name], self.backend.moment(value)))
         return found
 
     def condition(self, join: Join) -> Any:
@@ -222,7 +221,8 @@ def check(query: Query, catalog: Catalog, backend: Backend) -> None:
         relation = catalog.joined[join.table]
         if query.unit.is_row:
             if not (join.public and relation.public):
-                raise refused("a protected table joined where each row is a unit", str(join), "both carry a unit column")
+                what = "a protected table joined where each row is a unit"
+                raise refused(what, str(join), "both tables carry a unit column")
             if join.fan_out is None or not equal_columns(join, catalog, query, backend):
                 raise refused(
                     "a join without a limit on the rows that one row becomes",

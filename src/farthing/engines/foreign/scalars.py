@@ -43,7 +43,7 @@ LONG: Final = 120
 """Longer ones get a name too: backends take no deeply nested expression."""
 
 FENCE: Final = "fence"
-_COMPARE: Final = {
+COMPARE: Final = {
     Operator.EQ: eq,
     Operator.NE: ne,
     Operator.LT: lt,
@@ -115,7 +115,7 @@ class Scalars:
                 assert_never(scalar)
         return self.bind(term, LONG)
 
-    def predicate(self, expression: Expression) -> Any:
+    def predicate(self, expression: Expression) -> Any:  # noqa: PLR0911  # one return a case
         """Return a predicate as an ibis expression."""
         match expression:
             case Compare(left, operator, right):
@@ -183,7 +183,7 @@ class Scalars:
         first, second = alike((left, right))
         if first.type is Type.STRING and operator not in (Operator.EQ, Operator.NE):
             return self._backend.ordered(first.expr, operator.value, second.expr)
-        return _COMPARE[operator](first.expr, second.expr)
+        return COMPARE[operator](first.expr, second.expr)
 
 
 def balanced(operator: Callable[[Any, Any], Any], operands: Sequence[Any]) -> Any:

@@ -77,9 +77,7 @@ def _builtin(name: str, database: str | None, inputs: tuple[Any, ...], output: A
     """Return a function of a backend by its name."""
     import ibis
 
-    return ibis.udf.scalar.builtin(
-        _ARITIES[len(inputs)], name=name, database=database, signature=(inputs, output)
-    )
+    return ibis.udf.scalar.builtin(_ARITIES[len(inputs)], name=name, database=database, signature=(inputs, output))
 
 
 @cache

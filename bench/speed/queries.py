@@ -2,6 +2,7 @@
 
     python bench/speed/queries.py                # 10,000,000 rows
     python bench/speed/queries.py --at 1e8       # 100,000,000 rows (about 1 GB of disk)
+    python bench/speed/queries.py --only sum five  # some of the aggregates
     python bench/speed/queries.py --peers        # OpenDP's Polars context and Tumult Analytics, where installed
     python bench/speed/queries.py --json out.json
 
@@ -101,8 +102,8 @@ def interleaved(exact, ours, repeats):
     return {"exact_s": base, "farthing_s": mine, "ratio": statistics.median(b / a for a, b in pairs)}
 
 
-def aggregates(path, repeats, limit):
-    """Every aggregate by 265 zones, each row a unit and the rider a unit."""
+def aggregates(path, repeats, limit, only=()):
+    """Every aggregate (or only some) by 265 zones, each row a unit and the rider a unit."""
     import duckdb
 
     from farthing.engines import open_table
@@ -117,6 +118,8 @@ def aggregates(path, repeats, limit):
     for unit in (None, "rider"):
         label = unit or "row"
         for name, listed in outputs().items():
+            if only and name not in only:
+                continue
             row, cell, cut = EXACT[name]
             spelled = f"SELECT zone, {row} FROM read_parquet('{path}') GROUP BY zone"
             exact = CELLS.format(path=path, cell=cell, cut=cut) if unit else spelled
@@ -124,6 +127,8 @@ def aggregates(path, repeats, limit):
             measured = interleaved(run(exact), lambda query=query: engine.measure(query, 7), repeats)
             results[f"{name}, {label} unit"] = measured | {"limit": limit}
             show(f"{name}, {label} unit", results[f"{name}, {label} unit"])
+        if only and "median" not in only:
+            continue
         median = Quantile(Column("fare"), 0.5, LOWER, UPPER)
         query = question(engine, unit, (Output("o", median),))
         results[f"median, {label} unit"] = interleaved(
@@ -219,12 +224,13 @@ def main() -> None:
     parser.add_argument("--at", type=float, default=1e7, help="rows: 1e7 or 1e8")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--data", type=Path, default=None, help="folder for the generated tables")
+    parser.add_argument("--only", nargs="+", default=(), help="names of aggregates")
     parser.add_argument("--peers", action="store_true", help="also OpenDP and Tumult, where installed")
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     path = rides(int(options.at), options.data)
     print(f"{'':<26} {'exact s':>9} {'ours s':>9} {'ratio':>7} {'limit':>6}")
-    results = aggregates(path, options.repeats, 1.15 if options.at > 5e7 else 1.5)
+    results = aggregates(path, options.repeats, 1.15 if options.at > 5e7 else 1.5, options.only)
     results["plan"] = planning(path)
     if options.peers:
         results["OpenDP"] = opendp_peer(path, options.repeats)

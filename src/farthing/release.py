@@ -251,7 +251,9 @@ class Answer:
         """
         if aftermath.shows_all or self.keys is None:
             return replace(self, _shown=shown)
-        values = {name: cells.value for name, cells in zip(self.names, self.columns, strict=True)}
+        values: dict[str, Float64] = {}
+        for name, cells in zip(self.names, self.columns, strict=True):
+            values |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
         places = aftermath.arranged(values, self.keys)
         return replace(
             self,

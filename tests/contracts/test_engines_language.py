@@ -72,7 +72,8 @@ def hostile_rows():
 
 def pairs(first, second):
     """Return rows of all pairs of hostile values of two types; long texts meet a few only."""
-    few = [value for value in [None, *HOSTILE[second]] if not isinstance(value, str) or len(value) < 8][:40]
+    small = (value for value in [None, *HOSTILE[second]] if not isinstance(value, str) or len(value) < 8)
+    few = list(itertools.islice(small, 40))
     empty = dict.fromkeys(SCHEMA.names)
     names = (f"{first.value}0", f"{second.value}1")
     met = [

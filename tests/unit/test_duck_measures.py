@@ -11,11 +11,12 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.engines import duck_cells, duck_measures, open_table
+from farthing.engines import duck, duck_cells, duck_measures, open_table
 from farthing.engines.duck_sql import keyed_hash
 from farthing.engines.memory import Beside, MemoryEngine
 from farthing.errors import DataError, InvalidKeys, UnsupportedQuery
@@ -313,10 +314,66 @@ def test_bounds_on_a_row_are_met_where_floats_round():
     for lower, width in zip(generator.normal(0, 100, 60), generator.lognormal(0, 4, 60), strict=True):
         for power, centre in itertools.product((1, 2), (0.0, lower + width / 3)):
             total = Total(X, lower, lower + width, centre, power)
-            ends = [(end - centre) ** power for end in (lower, lower + width)]
+            ends = [math.prod([end - centre] * power) for end in (lower, lower + width)]
             steps = [abs(math.floor(math.ldexp(end, -total.step_log2) + 0.5)) for end in ends]
 
             assert max(steps) <= total.sensitivity(1) <= 2**20
+
+
+VARIED = [
+    planted(x, u, z) | {"i": i}
+    for x, u, z, i in itertools.product(VALUES["x"], VALUES["u"], VALUES["z"][:3], VALUES["i"][:4])
+]
+
+
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_dictionaries_change_nothing(unit, tmp_path):
+    """Columns that a file stores as short dictionaries are computed entry by entry, with the same numbers."""
+    pq.write_table(pa.Table.from_pylist(VARIED, ARROW), tmp_path / "data.parquet")
+    engine, oracle = open_table(tmp_path / "data.parquet"), slow(VARIED)
+    keys = Keys.of(("z",), {"z": [1, None]}, SCHEMA)
+    outputs = (*OUTPUTS, Output("w", Sum(WHOLE, -4, 2)), Output("v", Variance(WHOLE, -1, 9)))
+    query = Query(
+        "data", ("z",), keys, Compare(X, Operator.NE, Literal(7.25)), outputs, PrivacyUnit(unit), Bounds(1, 3)
+    )
+
+    assert {"x", "i", "z"} <= engine._catalog.own.packed
+    assert oracle.measure(query, 1).tolist() == engine.measure(query, 1).tolist()
+    for quantile in (QUANTILE, replace(QUANTILE, value=WHOLE)):
+        expected, found = (each.histogram(query, quantile, 1) for each in (oracle, engine))
+        assert expected.groups.tolist() == found.groups.tolist()
+        assert expected.leaves.tolist() == found.leaves.tolist()
+        assert expected.counts.tolist() == found.counts.tolist()
+
+
+def test_columns_of_few_repetitions_are_no_dictionaries(tmp_path):
+    """A column with a value of its own on every row is computed row by row, and so is one without a dictionary."""
+    table = pa.table({"same": [1.5] * 2000, "own": [place / 7 for place in range(2000)]})
+    for packed, options in (({"same"}, {}), (set(), {"use_dictionary": False})):
+        pq.write_table(table, tmp_path / "t.parquet", **options)
+
+        assert packed == open_table(tmp_path / "t.parquet")._catalog.own.packed
+
+
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_sums_that_are_too_long_for_doubles_are_added_in_integers(unit, monkeypatch):
+    """Beyond a number of rows the question is asked again; up to it, once; both give the same."""
+    asked = []
+
+    def recorded(*arguments, whole=False):
+        asked.append(whole)
+        return duck_measures.measuring(*arguments, whole=whole)
+
+    monkeypatch.setattr(duck, "measuring", recorded)
+    query = replace(several(), unit=PrivacyUnit(unit))
+    engine, longest = fast(SKEWED), 8 if unit is None else 7
+    expected = slow(SKEWED).measure(query, 1).tolist()
+    for most, runs in ((longest, [False]), (longest - 1, [False, True])):
+        monkeypatch.setattr(duck, "MOST_ROWS", most)
+        asked.clear()
+
+        assert expected == engine.measure(query, 1).tolist()
+        assert runs == asked
 
 
 def test_joins_that_could_stretch_a_row_are_refused():

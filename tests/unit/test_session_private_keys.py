@@ -96,12 +96,23 @@ def test_plans_tell_of_the_search_and_spend_nothing():
     ({"relative": 0.1}, InvalidTarget, "found_above"),
     ({"absolute": 50, "found_above": 1}, InvalidTarget, "at least 2"),
     ({"absolute": 50, "found_above": 4}, InvalidTarget, "half of what"),
-    ({"absolute": 50, "found_above": 10_000_000}, InvalidTarget, "no group was found"),
 ])  # fmt: skip
 def test_refusals(asking, error, told):
     """What cannot be found is refused in our own words; what was drawn by then stays charged."""
     with opened() as session, pytest.raises(error, match=told):
         session.count(by="zone", keys="private", **asking)
+
+
+def test_a_search_may_find_nothing():
+    """No group is an answer like any other: no rows, a price, and what was promised."""
+    with opened() as session:
+        answer = session.count(by="zone", keys="private", absolute=50, found_above=10_000_000)
+
+        assert [] == answer.rows()
+        assert ["zone", "count", "count_lower", "count_upper", "met", "paid"] == answer.to_arrow().column_names
+        assert session.spent == answer.paid
+        assert "no group was found" in answer.about
+        assert "count" in repr(answer)
 
 
 def test_an_engine_that_fails_keeps_the_charge(monkeypatch):

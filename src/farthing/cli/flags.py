@@ -73,6 +73,15 @@ NamedLoss = Annotated[
         rich_help_panel=PRICE,
     ),
 ]
+Mechanism = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Release a count once, with noise that grows with it, so that members of larger groups lose less: asinh, "
+        "linear-log, log, power, two-stage or gaussian. Goes with --relative.",
+        rich_help_panel=ACCURACY,
+    ),
+]
 MaxEpsilon = Annotated[
     str | None,
     typer.Option(metavar="0.2", help="The most epsilon that this question may cost.", rich_help_panel=PRICE),

@@ -31,6 +31,7 @@ class Wanted:
     simultaneous: flags.Simultaneous = False
     nonnegative: flags.Nonnegative = False
     on_miss: flags.OnMiss = None
+    mechanism: flags.Mechanism = None
     loss: flags.NamedLoss = None
     max_epsilon: flags.MaxEpsilon = None
     cap: flags.Cap = None
@@ -78,6 +79,7 @@ class Wanted:
             "cap": None if self.cap is None else options.cap(self.cap),
             "on_miss": None if self.on_miss is None else options.on_miss(self.on_miss),
             "found_above": self.found_above,
+            "mechanism": self.mechanism,
         }
         given: Any = {name: value for name, value in found.items() if value is not None}
         how: How = given | {"simultaneous": self.simultaneous, "nonnegative": self.nonnegative}

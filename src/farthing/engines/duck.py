@@ -7,9 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.engines import duck_measures
 from farthing.engines.duck_cells import INFINITY
-from farthing.engines.duck_measures import Question, found, histogram, measuring, spreading
+from farthing.engines.duck_measures import MOST_ROWS, Question, found, histogram, measuring, spreading
 from farthing.engines.duck_rows import Catalog, Relation, check
 from farthing.engines.duck_sql import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
 from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
@@ -107,7 +106,7 @@ class DuckDBEngine:
         import numpy as np
 
         columns = self._run(query, measuring(query, self._catalog, hash_key), _arrays)
-        if (columns.get("most", np.zeros(0)) > duck_measures.MOST_ROWS).any():
+        if (columns.get("most", np.zeros(0)) > MOST_ROWS).any():
             columns = self._run(query, measuring(query, self._catalog, hash_key, whole=True), _arrays)
         answer = np.zeros((len(query.measures), query.groups), np.int64)
         for place in range(len(query.measures)):

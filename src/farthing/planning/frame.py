@@ -32,6 +32,10 @@ class Wanted(Protocol):
     def confidence(self) -> float:
         """The chance that each interval holds its truth."""
 
+    @property
+    def numbers(self) -> int:
+        """How many aggregates share a simultaneous confidence."""
+
     def target(self, name: str) -> Target | None:
         """Return the accuracy that is asked of one output; None where a loss was named."""
 
@@ -107,7 +111,7 @@ class Frame:
         cap = None if named == "all" and parts == 1 else _cap(most, budget, parts)
         targets = tuple(request.target(output.name) for output in query.outputs)
         ranks = tuple(request.rank_of(output.name) for output in query.outputs)
-        beta = request.beta(query.groups * len(query.outputs))
+        beta = request.beta(query.groups * max(len(query.outputs), request.numbers))
         return cls(query, targets, ranks, request.goal(query), request.confidence, beta, cap, budget, remaining)
 
     @property

@@ -157,6 +157,8 @@ class Plan:
     def _reach(self) -> str:
         """How near every group comes to its truth, in words."""
         if not math.isfinite(self.half_width):
+            if self.reachable and self.target is not None:
+                return "every group is within its target at that price"
             return "no group pays more; one that is not within its target at that price is marked"
         reach = f"every group is within +/-{_number(self.half_width)} at that price"
         return f"{reach}, but for those that are given up early" if self.pricing.gives_up else reach
@@ -201,6 +203,7 @@ class Plan:
             f"cap          {said(self.cap, self.delta)} for this question",
             f"left         {said(self.remaining, self.delta)}",
             self._reach,
+            *(f"measured     {step}" for step in self.steps),
             f"{'size':>10}  {'half-width':>10}  {'pays ' + self.worst_price.parameter:>12}  {'epsilon':>10}",
         ]
         lines += [

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 TYPICAL_ROWS: Final = 10_000
 """The group size for which the two roads are compared: a public guess."""
 
-FINEST_RANK: Final = 2.0**-12
-"""What a named loss works towards."""
-
 COUNT_SHARE: Final = 10
 """The exponential mechanism's count may use one part in so many of the cap."""
 
@@ -51,6 +48,8 @@ class Sought:
     def serves(self, asked: Sought, *, met: bool) -> bool:
         """Tell whether an answer to this is one to what is asked, given whether all groups met it."""
         pairs = ((self.rank, asked.rank), (self.relative, asked.relative), (self.absolute, asked.absolute))
+        if not any(theirs for _, theirs in pairs):  # a named loss: more of it is another answer
+            return not any(mine for mine, _ in pairs) and self.cap >= asked.cap
         as_tight = all(bool(mine) == bool(theirs) and mine <= theirs for mine, theirs in pairs)
         return as_tight and self.beta <= asked.beta and (met or self.cap >= asked.cap)
 
@@ -125,7 +124,8 @@ class Choice:
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
-        return "the count, with noise", f"{self.asked} chosen by the exponential mechanism"
+        chosen = f"{self.asked} chosen by the exponential mechanism"
+        return ("the count, with noise", chosen) if self.count else (chosen,)
 
     @property
     def gives_up(self) -> bool:
@@ -142,6 +142,8 @@ class Choice:
 
     def price(self, size: float) -> Booked:
         """Return about what the members of a group of this many rows would pay."""
+        if not self.count:
+            return replace(self, max_groups=1).loss(self.most)
         rows = max(1.0, self.quantile.asked.slack * max(1.0, size))
         return replace(self, max_groups=1).loss(min(self.most, self.quantile.price(rows, beta=self.sought.beta / 2)))
 
@@ -186,18 +188,27 @@ def _pricing(frame: Frame) -> Bisection | Choice:
     assert isinstance(aggregate, Quantile)  # noqa: S101  # callers plan quantiles
     rank, target = frame.ranks[0], frame.target
     named = rank is None and target is None
+    if named and aggregate.q in (0.0, 1.0):
+        raise InvalidTarget(
+            "MIN and MAX need a rank target",
+            rule="rank= says in which share of the outermost rows the answer may lie",
+            got=frame.goal,
+            next_step="rank=0.01",
+        )
     asked = Asked(
         aggregate.q,
         aggregate.lower,
         aggregate.upper,
         aggregate.leaves_log2,
         query.max_rows,
-        FINEST_RANK if named else rank or 0.0,
+        rank or 0.0,
     )
     relative, absolute = (0.0, 0.0) if target is None else (target.relative, target.absolute)
     cap = frame.cap or frame.remaining
+    if named:
+        return _named(frame, ExponentialQuantile(asked), cap)
     if frame.budget.currency is Pure:
-        if target is not None or named:
+        if target is not None:
             raise InvalidTarget(
                 "a pure budget buys ranks, not values",
                 rule="a rank target",
@@ -214,10 +225,29 @@ def _pricing(frame: Frame) -> Bisection | Choice:
     descent = Descent(asked, frame.beta, grains, relative, absolute)
     sought = Sought(asked.rank, relative, absolute, frame.beta, grains)
     bisection = Bisection(str(aggregate), descent, coin, sought)
-    if named or target is not None:
+    if target is not None:
         return bisection
     cheaper = compare(descent, coin.currency, rows=TYPICAL_ROWS, max_groups=query.max_groups).cheaper
     return bisection if cheaper == "descent" else _choice(bisection, cap)
+
+
+def _named(frame: Frame, mechanism: ExponentialQuantile, cap: Booked) -> Choice:
+    """Return one choice that a named loss is spent on whole, without a count."""
+    query, currency = frame.query, frame.budget.currency
+    sought = Sought(0.0, 0.0, 0.0, frame.beta, cap.farthings)
+    made = Choice(str(query.aggregate), mechanism, 0, 1, currency, query.max_groups, sought)
+    return replace(made, most=_largest(made, cap))
+
+
+def _largest(made: Choice, cap: Booked) -> int:
+    """Return the most farthings of epsilon that one choice may have under a cap; at least one."""
+    low, high = 1, 2
+    while made.loss(high) <= cap:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if made.loss(middle) <= cap else (low, middle)
+    return low
 
 
 def _choice(bisection: Bisection, cap: Booked) -> Bisection | Choice:
@@ -228,10 +258,4 @@ def _choice(bisection: Bisection, cap: Booked) -> Bisection | Choice:
     made = Choice(bisection.asked, mechanism, count, 1, coin.currency, coin.max_groups, bisection.sought)
     if made.loss(1) > cap:
         return bisection
-    low, high = 1, 2
-    while made.loss(high) <= cap:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if made.loss(middle) <= cap else (low, middle)
-    return replace(made, most=low)
+    return replace(made, most=_largest(made, cap))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from farthing.planning.plan import Plan
     from farthing.query.aggregates import Measure
     from farthing.query.query import Query
+
+
+_SPARE: Final = 2
+"""Farthings that "all" leaves: what was rounded up then must not be missing when the same is asked more sharply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
     coin, target = coin_of(frame), frame.target
     top = standing.top if standing is not None else (0,) * coin.max_groups
     if frame.cap is None:
-        limit = max(1, coin.level(frame.remaining, top))
+        limit = max(1, coin.level(frame.remaining - frame.budget.currency.of_farthings(_SPARE), top))
         cap: Booked = coin.loss(sum(top)) + frame.remaining
     else:
         cap = frame.cap

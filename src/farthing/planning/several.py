@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from farthing.query.words import describe
+from farthing.query.words import about, describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +52,7 @@ def together(query: Query, goal: str, plans: Sequence[Plan]) -> Plan:
     return replace(
         plans[0],
         question=describe(query),
+        about=about(query),
         goal=goal,
         worst_price=reduce(add, (plan.worst_price for plan in plans)),
         fresh_price=reduce(add, (plan.fresh_price for plan in plans)),

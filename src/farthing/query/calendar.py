@@ -75,8 +75,8 @@ def _truncated(moment: Moment, unit: str) -> Moment:
     """Return the beginning of the unit that holds a moment."""
     if isinstance(moment, datetime):
         keep = ("day", "hour", "minute", "second").index(unit) if unit in _WITHIN_DAYS else 0
-        kept = (moment.hour, moment.minute, moment.second)[:keep]
-        moment = datetime.combine(moment.date(), time(*kept))
+        hour, minute, second = (part if place < keep else 0 for place, part in enumerate(moment.timetuple()[3:6]))
+        moment = datetime.combine(moment.date(), time(hour, minute, second))
     if unit == "week":
         return moment - timedelta(days=moment.weekday())
     if unit in _MONTHS:

@@ -101,13 +101,32 @@ class Keys:
         return type(self)(table, _fingerprint(table))
 
 
+def empty_keys(kinds: Mapping[str, Type]) -> pa.Table:
+    """Return a list of no keys, with its columns.
+
+    >>> empty_keys({"dest": Type.STRING}).column_names
+    ['dest']
+    """
+    import pyarrow as pa
+
+    types = {
+        Type.INTEGER: pa.int64(),
+        Type.STRING: pa.large_string(),
+        Type.BOOLEAN: pa.bool_(),
+        Type.DATE: pa.date32(),
+        Type.TIMESTAMP: pa.timestamp("us"),
+    }
+    return pa.table({name: pa.array([], types.get(kind, pa.float64())) for name, kind in kinds.items()})
+
+
 def _missing(by: tuple[str, ...]) -> InvalidKeys:
     """Return the error that says how keys are given."""
     shown = ", ".join(f"{column!r}: [...]" for column in by)
     return InvalidKeys(
         "GROUP BY without keys",
         rule="the groups of an answer are public: which ones exist in the data is private",
-        next_step=f"pass keys={{{shown}}}, a list, range or column of a public table for each grouping column",
+        next_step=f"pass keys={{{shown}}}, a list, range or column of a public table for each grouping column; or "
+        'keys="private" to find the groups privately',
     )
 
 

@@ -25,7 +25,8 @@ def about(query: Query) -> str:
     part = _clamped(query)
     part += "" if query.part is None else f"; only the part of the data where {query.part}"
     if query.unit.is_row:
-        return f"privacy unit: one row, added or removed{part}"
+        met = "" if not query.joins else f"; a row counts at most {_many(query.fan_out, 'time')} after joins"
+        return f"privacy unit: one row, added or removed{met}{part}"
     if query.part is not None:
         part += (
             f", and of each {query.unit.column} with rows in several {query.part.column} parts only those in the one "

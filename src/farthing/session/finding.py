@@ -19,9 +19,11 @@ from farthing.planning.searching import plan_search
 from farthing.privacy.loss import Pure, Zcdp
 from farthing.query import Keys, Schema
 from farthing.query.aggregates import Count, CountUnits
+from farthing.query.keys import empty_keys
 from farthing.query.words import about, describe
+from farthing.release import Answer, Cells
 from farthing.rounding import DELTA_COIN, coins_up
-from farthing.session import free, several
+from farthing.session import free, optimality, several
 from farthing.session.ask import frame_of
 from farthing.session.reading import kinds_of
 from farthing.session.records import read_keys, write_keys
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked
     from farthing.query import Query
-    from farthing.release import Answer
     from farthing.session.context import Context
     from farthing.session.reading import Question
     from farthing.session.request import Request
@@ -104,14 +105,33 @@ def ask(context: Context, question: Question, request: Request) -> Answer:
         keys = _found(context, question.query, search)
         paid = search.price
     if not keys.num_rows:
-        raise InvalidTarget(
-            "no group was found",
-            rule=f"groups of at least {search.found_above:,} units are found with the confidence",
-            got=search.about,
-            next_step="lower found_above, or list the keys",
-        )
+        return _nothing(context, question, request, search, paid)
     made = several.ask(context, _on(context, question, keys), _rest(request))
     return replace(made, paid=made.paid + paid, about=f"{made.about}; {search.about}")
+
+
+def _nothing(context: Context, question: Question, request: Request, search: Search, paid: Booked) -> Answer:
+    """Return the answer of a search that found no group: no rows, and what it cost."""
+    none, names = np.zeros(0), tuple(output.name for output in question.outputs)
+    query = question.query
+    return Answer(
+        names=names,
+        columns=tuple(Cells(none, none, none, np.zeros(0, np.bool_)) for _ in names),
+        keys=empty_keys(kinds_of(context.engine, query)),
+        paid_by_group=none,
+        target=None,
+        goal=request.goal(replace(query, outputs=question.outputs, by=(), groupings=())),
+        confidence=request.confidence,
+        paid=paid,
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        about=f"{about(query)}; {search.about}; no group was found; {context.where_kept}",
+        _doubling=lambda: None,
+        _refine=lambda **changes: ask(context, question, request.changed(**changes)),
+        _strict=none,
+        _by_size=False,
+        _optimality=lambda: optimality.refuse(query),
+    )
 
 
 def _rest(request: Request) -> Request:

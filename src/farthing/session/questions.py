@@ -5,26 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from farthing.errors import TargetMissed
-from farthing.planning.relative import require
-from farthing.query import AutoBounds, Bounds
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
-from farthing.session import finding, several, spreading
+from farthing.session import spreading
+from farthing.session.answering import FOR_NOW, Read, answered, planned, said
 from farthing.session.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from farthing.planning import Plan
-    from farthing.privacy.budget import Budget
     from farthing.privacy.loss import Booked, Loss
+    from farthing.query import AutoBounds, Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.context import Context
     from farthing.session.reading import Question, Reader
     from farthing.session.refine import Progress
     from farthing.session.spreading import Cut
-    from farthing.sql.asked import Options
 
 
 class How(TypedDict, total=False):
@@ -86,11 +83,7 @@ class Asking(Where, How, total=False):
     """All options of a question: see `Where` and `How`."""
 
 
-_FOR_NOW = Bounds(max_groups=1, max_rows=1, lower=0, upper=1)
-"""Bounds under which a question is read before its own are known."""
-
 _WHERE = ("keys", "where", "name", "bounds")
-Read: TypeAlias = "Callable[[Bounds | None], Question]"
 By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
@@ -215,7 +208,7 @@ class Questions(Protocol):
         """
         reader, scalar = self._reader, self._reader.value(value)
 
-        def made(bounds: Bounds | None) -> Variance:
+        def made(bounds: Bounds) -> Variance:
             """Return the aggregate under given bounds."""
             return Variance(scalar, *reader.range(lower, upper, bounds), sample, root)
 
@@ -263,19 +256,30 @@ class Questions(Protocol):
         """
         request, about = Request.of(**_how(asking)), _about(asking)
 
-        def read(bounds: Bounds | None) -> Question:
+        def read(bounds: Bounds) -> Question:
             """Return the question under given bounds."""
             return self._reader.histogram(value, edges, by=by, **(about | {"bounds": bounds}))
 
-        return self._answered(read, asking.get("bounds"), request)
+        return answered(self._context, read, self._given(asking.get("bounds")), request)
 
-    def sql(self, text: str, *, keys: Any = None, bounds: Bounds | None = None, **how: Unpack[How]) -> Any:
+    def sql(
+        self,
+        text: str,
+        *,
+        keys: Any = None,
+        bounds: Bounds | AutoBounds | None = None,
+        lower: float | None = None,
+        upper: float | None = None,
+        **how: Unpack[How],
+    ) -> Any:
         """Answer one SELECT of aggregates over the protected table; see the SQL reference for what is in.
 
         Args:
             text: the SQL, such as "SELECT dest, COUNT(*) AS flights FROM flights GROUP BY dest".
             keys: the public groups, see `Where`.
             bounds: contribution bounds of this question, instead of the session's.
+            lower: values below it count as it, in aggregates that name no clamps of their own.
+            upper: values above it count as it, likewise.
             **how: the target and the price, see `How`.
 
         Returns:
@@ -290,13 +294,28 @@ class Questions(Protocol):
         >>> s.sql("SELECT COUNT(*) AS n FROM data", absolute=40).name
         'n'
         """
-        read, request, explain = self._read(text, keys, how)
+        read, request, explain = self._read(text, keys, (lower, upper), how)
         if explain:
-            return self._planned(read, bounds, request)
-        return self._answered(read, bounds, request)
+            return planned(self._context, read, self._given(bounds), request)
+        return answered(self._context, read, self._given(bounds), request)
 
-    def plan(self, text: str | None = None, *, by: By = None, **asking: Unpack[Asking]) -> Plan:
+    def plan(
+        self,
+        text: str | None = None,
+        *,
+        by: By = None,
+        lower: float | None = None,
+        upper: float | None = None,
+        **asking: Unpack[Asking],
+    ) -> Plan:
         """Price a question, as SQL text or as in `count`, before anything is paid. Touches no data and is free.
+
+        Args:
+            text: as in `sql`, or None for a count.
+            by: as in `count`.
+            lower: as in `sql`.
+            upper: as in `sql`.
+            **asking: the groups and rows, see `Where`; the target and the price, see `How`.
 
         >>> import pyarrow as pa
         >>> import farthing
@@ -307,8 +326,8 @@ class Questions(Protocol):
         if text is None:
             read, request = self._counting(by, asking), Request.of(**_how(asking))
         else:
-            read, request, _ = self._read(text, asking.get("keys"), _how(asking))
-        return self._planned(read, asking.get("bounds"), request)
+            read, request, _ = self._read(text, asking.get("keys"), (lower, upper), _how(asking))
+        return planned(self._context, read, self._given(asking.get("bounds")), request)
 
     def bounds_report(
         self,
@@ -347,64 +366,40 @@ class Questions(Protocol):
         question = self._reader.call(Count(scalar), "count", by=by, keys=keys, where=where, bounds=bounds)
         return spreading.cut(self._context, question, scalar, loss=loss, confidence=confidence)
 
-    def _read(self, text: str, keys: Any, how: Mapping[str, Any]) -> tuple[Read, Request, bool]:
+    def _read(
+        self, text: str, keys: Any, ends: tuple[float | None, float | None], how: Mapping[str, Any]
+    ) -> tuple[Read, Request, bool]:
         """Return how a SQL text is read under given bounds, what is wanted of it, and whether only its plan is."""
-        asked = self._reader.sql(text, keys, _FOR_NOW).asked
+        asked = self._reader.sql(text, keys, FOR_NOW).asked
         assert asked is not None  # noqa: S101  # it was read from SQL
         request = Request.of(**said(asked.options, self._context.budget, how))
-        return lambda bounds: self._reader.sql(text, keys, bounds), request, asked.explain
+        pairs = zip(("lower", "upper"), ends, strict=True)
+        clamps: dict[str, Any] = {name: end for name, end in pairs if end is not None}
+
+        def read(bounds: Bounds) -> Question:
+            """Return the question under given bounds, with the clamps that were named."""
+            return self._reader.sql(text, keys, replace(bounds, **clamps) if clamps else bounds)
+
+        return read, request, asked.explain
 
     def _counting(self, by: By, asking: Any) -> Read:
         """Return how a count is read under given bounds."""
         about = _about(asking)
         return lambda bounds: self._reader.call(Count(), "count", by=by, **(about | {"bounds": bounds}))
 
-    def _ask(self, made: Callable[[Bounds | None], Aggregate], name: str, by: By, asking: Any) -> Answer:
+    def _ask(self, made: Callable[[Bounds], Aggregate], name: str, by: By, asking: Any) -> Answer:
         """Answer one aggregate, which may depend on the bounds."""
         about = _about(asking)
 
-        def read(bounds: Bounds | None) -> Question:
+        def read(bounds: Bounds) -> Question:
             """Return the question under given bounds."""
             return self._reader.call(made(bounds), name, by=by, **(about | {"bounds": bounds}))
 
-        return self._answered(read, asking.get("bounds"), Request.of(**_how(asking)))
+        return answered(self._context, read, self._given(asking.get("bounds")), Request.of(**_how(asking)))
 
-    def _bounded(
-        self, read: Read, bounds: Bounds | AutoBounds | None, request: Request, *, free: bool = False
-    ) -> tuple[Question, Booked]:
-        """Return a question under the bounds that were given, or that are chosen privately, and what choosing cost."""
-        given = self._reader.bounds if bounds is None else bounds
-        tried = read(_FOR_NOW if isinstance(given, AutoBounds) else given)
-        require(request.mechanism, tried.outputs, self._context.budget.currency, private=tried.private)
-        if not isinstance(given, AutoBounds):
-            return tried, self._context.loss(0)
-        found, paid = spreading.chosen(self._context, tried, request, given.loss, free=free)
-        return read(found), paid
-
-    def _planned(self, read: Read, bounds: Bounds | AutoBounds | None, request: Request) -> Plan:
-        """Return the plan of a question."""
-        question, _ = self._bounded(read, bounds, request, free=True)
-        if question.private:
-            return finding.plan(self._context, question, request)
-        return several.plan(self._context, question.query, request)
-
-    def _answered(self, read: Read, bounds: Bounds | AutoBounds | None, request: Request) -> Answer:
-        """Answer a question."""
-        question, paid = self._bounded(read, bounds, request)
-        asked = question.asked
-
-        def told(answer: Answer) -> Answer:
-            """Return the answer with the price of its bounds, as HAVING, ORDER BY and LIMIT leave it."""
-            whole = replace(answer, paid=answer.paid + paid) if paid else answer
-            return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
-
-        try:
-            if question.private:
-                return told(finding.ask(self._context, question, request))
-            return told(several.ask(self._context, question.query, request))
-        except TargetMissed as missed:
-            missed.answer = told(missed.answer)
-            raise
+    def _given(self, bounds: Bounds | AutoBounds | None) -> Bounds | AutoBounds:
+        """Return the bounds of a question: its own, or the session's."""
+        return self._reader.bounds if bounds is None else bounds
 
 
 def _about(asking: Any) -> dict[str, Any]:
@@ -415,17 +410,3 @@ def _about(asking: Any) -> dict[str, Any]:
 def _how(asking: Any) -> dict[str, Any]:
     """Return the options that say how."""
     return {name: value for name, value in asking.items() if name not in _WHERE}
-
-
-def said(options: Options, budget: Budget, how: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a question is to be answered: what its text says, and over that what its caller says.
-
-    An epsilon in the text is a cap where an accuracy is asked for, and else the price that is named.
-    """
-    facts = {name: getattr(options, name) for name in ("relative", "absolute", "confidence", "max_epsilon")}
-    found = {name: value for name, value in facts.items() if value is not None} | dict(how)
-    if options.epsilon is None or "loss" in found or "cap" in found or "max_epsilon" in found:
-        return found
-    loss = budget.loss(options.epsilon) if options.delta is None else budget.loss_at(options.epsilon, options.delta)
-    asked = any(name in found for name in ("relative", "absolute", "rank"))
-    return found | ({"cap": loss} if asked else {"loss": loss})

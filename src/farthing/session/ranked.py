@@ -81,9 +81,7 @@ class Ranked:
         else:
             assert isinstance(pricing, Bisection)  # noqa: S101  # the two kinds of plan of this method
             state = bisected(pricing, ranks, request)
-            cells = Cells(
-                state.value, state.lower, state.upper, state.met | (plan.target is None and request.loss is not None)
-            )
+            cells = Cells(state.value, state.lower, state.upper, state.met)
             price = pricing.coin.loss(worst_cost(state.paid, self.query.max_groups))
             paid = parameter_of(state.paid, price)
         blob = _blob(cells, pricing.sought)
@@ -136,15 +134,18 @@ def chosen(pricing: Choice, ranks: Ranks) -> tuple[Cells, Booked, NDArray[np.flo
     Rounds: the price up to whole farthings.
     """
     quantile, beta = pricing.quantile, pricing.sought.beta / 2
+    ends = np.full(ranks.groups, quantile.asked.lower), np.full(ranks.groups, quantile.asked.upper)
+    own = np.full(ranks.groups, float(_one(pricing, pricing.most).value) * (1 + 2.0**-50))
+    if not pricing.count:
+        value = quantile.values(quantile.choose(ranks, pricing.most))
+        return Cells(value, *ends, np.ones(ranks.groups, np.bool_)), pricing.loss(pricing.most), own
     least = _least_rows(pricing, ranks, beta)
     wanted = max(quantile.price(max(1.0, quantile.asked.slack * rows), beta=beta) for rows in least.tolist())
     farthings = min(pricing.most, wanted)
     value = quantile.values(quantile.choose(ranks, farthings))
     met = quantile.rows_off(farthings, beta=beta) <= quantile.asked.slack * least
-    ends = np.full(len(value), quantile.asked.lower), np.full(len(value), quantile.asked.upper)
-    price = pricing.loss(farthings)
-    own = float(_one(pricing, farthings).value) * (1 + 2.0**-50)
-    return Cells(value, *ends, met), price, np.full(len(value), own)
+    own = np.full(ranks.groups, float(_one(pricing, farthings).value) * (1 + 2.0**-50))
+    return Cells(value, *ends, met), pricing.loss(farthings), own
 
 
 def _one(pricing: Choice, farthings: int) -> Booked:

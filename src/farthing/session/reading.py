@@ -251,6 +251,13 @@ class Reader:
         for output in outputs:
             check_names(output.name, by)
         private = isinstance(keys, str) and keys == PRIVATE
+        if private and not by:
+            raise InvalidKeys(
+                "there are no groups to be found",
+                rule='keys="private" finds the groups of by= or GROUP BY',
+                got="no grouping column",
+                next_step="name the columns, or leave keys out",
+            )
         listed = None if private else Keys.of(by, self._listed(keys), Schema.of(kinds))
         made = Query(
             table=self.engine.name,
@@ -281,7 +288,7 @@ class Reader:
             f"keys of {name!r} are no list",
             got=repr(given),
             rule='a list, "table.column" of a declared public table, or "enum" for the categories of the type',
-            next_step="the public tables are "
+            next_step='keys="private" finds all groups privately; the public tables are '
             + (", ".join(sorted(self.engine.public)) or "none: Session(public={...})"),
         )
 

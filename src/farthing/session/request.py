@@ -10,17 +10,19 @@ from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
 from farthing.planning.relative import KINDS
 from farthing.privacy.loss import Booked, Loss
+from farthing.query.aggregates import Quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from farthing.query import Query
+    from farthing.query import Output, Query
     from farthing.session.refine import Progress
 
 Width: TypeAlias = float | Mapping[str, float]
 """An error allowed: one for all aggregates of a question, or one for each by the name of its column."""
 
 ON_MISS: Final = ("return", "drop", "raise")
+_INNER: Final = ("shares", "numbers")
 _NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "nonnegative", "on_miss"})
 WIDTHS: Final = ("relative", "absolute", "rank")
 
@@ -42,6 +44,7 @@ class Request:
         progress: called after every look.
         mechanism: the relative-noise mechanism that releases the count, or None to refine it.
         shares: among how many questions the price allowed is shared, this one included.
+        numbers: how many aggregates the whole question has, among which a simultaneous confidence is shared.
     """
 
     relative: Width | None = None
@@ -58,6 +61,7 @@ class Request:
     progress: Callable[[Progress], None] | None = None
     mechanism: str | None = None
     shares: int = 1
+    numbers: int = 1
 
     @classmethod
     def of(cls, **options: Any) -> Request:
@@ -99,12 +103,7 @@ class Request:
             return None
         relative, absolute = (_of(getattr(self, width), name) for width in ("relative", "absolute"))
         if relative is None and absolute is None and self.rank_of(name) is None:
-            raise InvalidTarget(
-                f"no accuracy was asked for {name!r}",
-                rule="relative= or absolute= for every aggregate: one number, or {name: number}",
-                got=f"relative={self.relative!r}, absolute={self.absolute!r}",
-                next_step=f"absolute={{{name!r}: 2.5, ...}} gives each aggregate its own, in its own units",
-            )
+            raise _no_target(name, self)
         if relative is None and absolute is None:
             return None  # the rank alone is asked for
         return Target(relative or 0.0, absolute or 0.0, self.confidence, self.simultaneous)
@@ -135,34 +134,57 @@ class Request:
                     got=", ".join(unknown),
                     next_step="the columns are " + ", ".join(sorted(names)),
                 )
+        self._check_ranks(query)
 
-    def about(self, query: Query) -> Request:
-        """Return the request as far as it speaks of the outputs of one part of a question."""
+    def _check_ranks(self, query: Query) -> None:
+        """Refuse rank targets of anything but quantiles, and aggregates that only a rank was given for."""
+        ranked = {output.name for output in query.outputs if isinstance(output.aggregate, Quantile)}
+        given = (
+            set(self.rank) if isinstance(self.rank, Mapping) else ranked or {output.name for output in query.outputs}
+        )
+        for name in given - ranked if self.rank is not None else ():
+            raise InvalidTarget(
+                f"a rank target for {name!r}, which is no quantile",
+                rule="rank= is for quantiles, MIN, MAX and MEDIAN; relative= and absolute= for all others",
+                got=repr(self.rank),
+                next_step="absolute=50, or relative=0.05",
+            )
+        if self.loss is None:
+            for output in query.outputs:
+                if output.name not in ranked and _of(self.relative, output.name) is None is _of(
+                    self.absolute, output.name
+                ):
+                    raise _no_target(output.name, self)
+
+    def about(self, query: Query, numbers: int) -> Request:
+        """Return the request as far as it speaks of one part of a question that has so many outputs in all."""
         names = {output.name for output in query.outputs}
         widths = {name: getattr(self, name) for name in WIDTHS}
         mine: dict[str, Any] = {
             name: {key: value for key, value in width.items() if key in names} if isinstance(width, Mapping) else width
             for name, width in widths.items()
         }
-        return replace(self, **mine)
+        return replace(self, **mine, numbers=numbers)
 
     def goal(self, query: Query) -> str:
         """Return the target of each output in words, or the named loss."""
         if self.loss is not None:
             return f"at {self.loss!r} (named)"
-        each = {output.name: self._goal(output.name) for output in query.outputs}
+        each = {output.name: self._goal(output) for output in query.outputs}
         if len(set(each.values())) == 1:
             return f"within {next(iter(each.values()))}"
         return "within " + "; ".join(f"{goal} of {name}" for name, goal in each.items())
 
-    def _goal(self, name: str) -> str:
+    def _goal(self, output: Output) -> str:
         """Return the target of one output in words."""
-        rank = self.rank_of(name)
-        return str(self.target(name)) if rank is None else f"{100 * rank:.6g} % of the ranks"
+        rank = self.rank_of(output.name) if isinstance(output.aggregate, Quantile) else None
+        target = self.target(output.name)
+        words = [] if rank is None else [f"{100 * rank:.6g} % of the ranks"]
+        return " or ".join([*words, *([] if target is None else [str(target)])])
 
     def changed(self, **changes: Any) -> Request:
         """Return the request with some options replaced, for a refine: what is left out stays."""
-        kept: dict[str, Any] = {field: getattr(self, field) for field in self.__slots__ if field != "shares"}
+        kept: dict[str, Any] = {field: getattr(self, field) for field in self.__slots__ if field not in _INNER}
         if "loss" in changes:
             kept |= dict.fromkeys(WIDTHS)
         elif any(name in changes for name in WIDTHS):
@@ -171,7 +193,7 @@ class Request:
             kept["cap"] = None
         if "cap" in changes:
             kept["max_epsilon"] = None
-        return replace(Request.of(**(kept | changes)), shares=self.shares)
+        return replace(Request.of(**(kept | changes)), shares=self.shares, numbers=self.numbers)
 
     def beta(self, many: int) -> float:
         """Return the failure probability allowed to each of the many numbers of an answer; refuse one too small."""
@@ -182,6 +204,16 @@ class Request:
         return replace(self, progress=None)
 
 
+def _no_target(name: str, asked: Request) -> InvalidTarget:
+    """Return the refusal of an aggregate without a target."""
+    return InvalidTarget(
+        f"no accuracy was asked for {name!r}",
+        rule="relative= or absolute= for every aggregate: one number, or {name: number}",
+        got=f"relative={asked.relative!r}, absolute={asked.absolute!r}",
+        next_step=f"absolute={{{name!r}: 2.5, ...}} gives each aggregate its own, in its own units",
+    )
+
+
 def _of(width: Width | None, name: str) -> float | None:
     """Return the error allowed to one output."""
     return width.get(name) if isinstance(width, Mapping) else width
@@ -189,7 +221,7 @@ def _of(width: Width | None, name: str) -> float | None:
 
 def _refuse_unknown(options: dict[str, object]) -> None:
     """Refuse options that do not exist, naming them."""
-    known = [name for name in Request.__slots__ if name != "shares"]
+    known = [name for name in Request.__slots__ if name not in _INNER]
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise InvalidTarget(

@@ -7,8 +7,6 @@ from a histogram of its own. All share one cap.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +43,7 @@ def plan(context: Context, query: Query, request: Request) -> Plan:
     """Return the plan of a question, given what was released about it before. Touches no data and is free."""
     request.check(query)
     asked = kinds(query)
-    plans = [plan_one(context, part, request.about(part), len(asked)) for part in asked]
+    plans = [plan_one(context, part, request.about(part, len(query.outputs)), len(asked)) for part in asked]
     return plans[0] if len(plans) == 1 else together(query, request.goal(query), plans)
 
 
@@ -57,7 +55,7 @@ def ask(context: Context, query: Query, request: Request) -> Answer:
         whole = plan(context, query, request)
         if not whole.fits:
             raise too_dear(whole)
-    done = [ask_one(context, part, request.about(part), len(asked)) for part in asked]
+    done = [ask_one(context, part, request.about(part, len(query.outputs)), len(asked)) for part in asked]
     made, outcome = done[0] if len(done) == 1 else _beside(context, query, request, asked, done)
     again = request.without_progress()
     warned = spreading.warning(context, query, request)
@@ -77,11 +75,11 @@ def _beside(
         for part, outcome in zip(asked, outcomes, strict=True)
         for output, cells in zip(part.outputs, outcome.columns, strict=True)
     }
-    price = reduce(add, (outcome.price for outcome in outcomes))
+    price = context.loss(sum(outcome.price.farthings for outcome in outcomes))
     paid = np.array([outcome.paid for outcome in outcomes])
     one = Outcome(
         columns=tuple(columns[output.name] for output in query.outputs),
         paid=np.sqrt((paid**2).sum(axis=0)) * (1 + 2.0**-50) if price.parameter == "mu" else paid.sum(axis=0),
-        price=context.loss(price.farthings),
+        price=price,
     )
     return together(query, request.goal(query), plans), one

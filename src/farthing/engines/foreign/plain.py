@@ -6,7 +6,6 @@ from functools import reduce
 from operator import ge, gt, le, lt, xor
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from farthing.engines.foreign.terms import real
 from farthing.errors import UnsupportedQuery
 from farthing.query.schema import REAL_TYPES, Type
 
@@ -81,10 +80,10 @@ class Plain:
         return ibis.row_number()
 
     def fence(self) -> Any:
-        """Return a truth that no optimizer sees through."""
+        """Return TRUE: no function runs here that a fence would hold back."""
         import ibis
 
-        return ibis.random() >= real(0)
+        return ibis.literal(value=True)
 
     def is_null(self, value: Any) -> Any:
         """Return whether a value is NULL."""

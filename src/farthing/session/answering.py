@@ -1,0 +1,82 @@
+"""From a question as it is read to its plan or its answer: bounds first, then the keys, then the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from farthing.errors import TargetMissed
+from farthing.planning.relative import require
+from farthing.query import AutoBounds, Bounds
+from farthing.session import finding, several, spreading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from farthing.planning import Plan
+    from farthing.privacy.budget import Budget
+    from farthing.privacy.loss import Booked
+    from farthing.release import Answer
+    from farthing.session.context import Context
+    from farthing.session.reading import Question
+    from farthing.session.request import Request
+    from farthing.sql.asked import Options
+
+Read: TypeAlias = "Callable[[Bounds], Question]"
+"""How a question is read under given bounds."""
+
+FOR_NOW: Final = Bounds(max_groups=1, max_rows=1, lower=0, upper=1)
+"""Bounds under which a question is read before its own are known."""
+
+
+def bounded(
+    context: Context, read: Read, given: Bounds | AutoBounds, request: Request, *, free: bool = False
+) -> tuple[Question, Booked]:
+    """Return a question under the bounds that were given, or that are chosen privately, and what choosing cost."""
+    tried = read(FOR_NOW if isinstance(given, AutoBounds) else given)
+    require(request.mechanism, tried.outputs, context.budget.currency, private=tried.private)
+    if not isinstance(given, AutoBounds):
+        return tried, context.loss(0)
+    found, paid = spreading.chosen(context, tried, request, given.loss, free=free)
+    return read(found), paid
+
+
+def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan:
+    """Return the plan of a question; it spends nothing."""
+    question, _ = bounded(context, read, given, request, free=True)
+    if question.private:
+        return finding.plan(context, question, request)
+    return several.plan(context, question.query, request)
+
+
+def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
+    """Answer a question, as HAVING, ORDER BY and LIMIT leave it; the price of chosen bounds is in it."""
+    question, paid = bounded(context, read, given, request)
+    asked = question.asked
+
+    def told(answer: Answer) -> Answer:
+        """Return the answer as it is shown."""
+        whole = replace(answer, paid=answer.paid + paid) if paid else answer
+        return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
+
+    try:
+        if question.private:
+            return told(finding.ask(context, question, request))
+        return told(several.ask(context, question.query, request))
+    except TargetMissed as missed:
+        missed.answer = told(missed.answer)
+        raise
+
+
+def said(options: Options, budget: Budget, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a question is to be answered: what its text says, and over that what its caller says.
+
+    An epsilon in the text is a cap where an accuracy is asked for, and else the price that is named.
+    """
+    facts = {name: getattr(options, name) for name in ("relative", "absolute", "confidence", "max_epsilon")}
+    found = {name: value for name, value in facts.items() if value is not None} | dict(how)
+    if options.epsilon is None or "loss" in found or "cap" in found or "max_epsilon" in found:
+        return found
+    loss = budget.loss(options.epsilon) if options.delta is None else budget.loss_at(options.epsilon, options.delta)
+    asked = any(name in found for name in ("relative", "absolute", "rank"))
+    return found | ({"cap": loss} if asked else {"loss": loss})

@@ -9,28 +9,70 @@ from farthing.mechanisms.gaussian import GaussianRefinement, Measured
 from farthing.mechanisms.geometric import GeometricRelease
 
 if TYPE_CHECKING:
+    from farthing.mechanisms.exponential import Exponential
+    from farthing.mechanisms.learner import DecisionStumps, FiniteClass, FiniteClassLearner, Points, Thresholds
+    from farthing.mechanisms.margin import LargeMargin
+    from farthing.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
+    from farthing.mechanisms.refined_max import RefinedMax
     from farthing.mechanisms.relative import Asinh, LinearLog, Log, PlainGaussian, Power
+    from farthing.mechanisms.select import choose_mechanism, for_regret
+    from farthing.mechanisms.stable_learner import GlobalStability
+    from farthing.mechanisms.threshold import AboveThreshold
+    from farthing.mechanisms.top_k import TopK
     from farthing.mechanisms.two_stage import TwoStage
+    from farthing.mechanisms.unknown_top_k import UnknownTopK
 
 _HOMES = {
+    "AboveThreshold": "threshold",
     "Asinh": "relative",
+    "DecisionStumps": "learner",
+    "Exponential": "exponential",
+    "FiniteClass": "learner",
+    "FiniteClassLearner": "learner",
+    "GlobalStability": "stable_learner",
+    "LargeMargin": "margin",
     "LinearLog": "relative",
     "Log": "relative",
+    "NoisyMax": "noisy_max",
+    "PermuteAndFlip": "noisy_max",
     "PlainGaussian": "relative",
+    "Points": "learner",
     "Power": "relative",
+    "RefinedMax": "refined_max",
+    "Thresholds": "learner",
+    "TopK": "top_k",
     "TwoStage": "two_stage",
+    "UnknownTopK": "unknown_top_k",
+    "choose_mechanism": "select",
+    "for_regret": "select",
 }
 
 __all__ = [
+    "AboveThreshold",
     "Asinh",
+    "DecisionStumps",
+    "Exponential",
+    "FiniteClass",
+    "FiniteClassLearner",
     "GaussianRefinement",
     "GeometricRelease",
+    "GlobalStability",
+    "LargeMargin",
     "LinearLog",
     "Log",
     "Measured",
+    "NoisyMax",
+    "PermuteAndFlip",
     "PlainGaussian",
+    "Points",
     "Power",
+    "RefinedMax",
+    "Thresholds",
+    "TopK",
     "TwoStage",
+    "UnknownTopK",
+    "choose_mechanism",
+    "for_regret",
 ]
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.errors import InvalidBudget, NoiseError
+from farthing.errors import NoiseError
+from farthing.mechanisms.scores import B, checked_scores, field_of, priced, rate_of, refused, restated, spread_of
 from farthing.noise.bits import BitSource, system_bits
+from farthing.noise.races import leaders
 from farthing.privacy.balls import ball, working
 from farthing.privacy.loss import BoundedRange
-from farthing.privacy.numbers import exact
-from farthing.rounding import down
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["BitSource", "Exponential", "choose_runs", "uniform_below"]
 
 MOST_OPTIONS: Final = 1 << 20
-"""Options a row: more would stretch the margin of the float64 sums."""
+"""Options a row that running sums serve: more would stretch their margin, and longer rows run a Gumbel race instead."""
 
 MOST_BITS: Final = 1 << 13
 """Bits of one uniform number that are read before a draw is given up: to be undecided there is rarer than 2^-6000."""
@@ -66,15 +66,21 @@ class Exponential:
     epsilon: Number
 
     def __post_init__(self) -> None:
-        if not exact(self.epsilon, "epsilon"):
-            raise InvalidBudget(
-                "epsilon is zero", rule="epsilon > 0", got=self.epsilon, next_step="name a price for the choice"
-            )
+        priced(self.epsilon)
 
     @property
     def loss(self) -> BoundedRange:
         """The loss of one choice."""
         return BoundedRange(self.epsilon)
+
+    def price(self, currency: type[B]) -> B:
+        """Return the tightest known price of one choice in a ledger's currency.
+
+        >>> from farthing.privacy import Pure, Zcdp
+        >>> Exponential(1).price(Pure), Exponential(1).price(Zcdp)
+        (Pure(epsilon=1), Zcdp(rho=0.123302))
+        """
+        return restated(self.loss, currency)
 
     def rate(self, sensitivity: Number = 1, *, monotone: bool = False) -> float:
         """Return epsilon over the range of the score change, rounded down.
@@ -82,15 +88,7 @@ class Exponential:
         >>> Exponential(1).rate(), Exponential(1).rate(monotone=True)
         (0.5, 1.0)
         """
-        moves = exact(sensitivity, "sensitivity")
-        if not moves:
-            raise InvalidBudget(
-                "sensitivity is zero",
-                rule="sensitivity > 0",
-                got=sensitivity,
-                next_step="scores that never move cost nothing to show",
-            )
-        return down(exact(self.epsilon, "epsilon") / (moves if monotone else 2 * moves))
+        return rate_of(self.epsilon, spread_of(sensitivity, monotone=monotone))
 
     def choose(
         self,
@@ -100,8 +98,8 @@ class Exponential:
         monotone: bool = False,
         weights: ArrayLike | None = None,
         bits: BitSource | None = None,
-    ) -> Int64:
-        """Return the chosen option of each row.
+    ) -> int | Int64:
+        """Return the chosen option: its index, or for rows of scores that of each row.
 
         Args:
             scores: int64 or float64[..., options], larger is better; a float64 is the exact number it is.
@@ -112,13 +110,24 @@ class Exponential:
             bits: where random bits come from; by default the operating system.
 
         Returns:
-            int64[...], the place of each row's choice; a row of its own for one row of scores.
+            The index of one row's choice, or int64[...] of them.
 
         Raises:
-            NoiseError: scores or weights that are no numbers, a row without an option, too many options.
+            NoiseError: scores or weights that are no numbers, a row without an option, too many weighted options.
         """
-        table, weight = _checked(np.asarray(scores), 1.0 if weights is None else weights)
         rate = self.rate(sensitivity, monotone=monotone)
+        table = checked_scores(scores)
+        if table.shape[-1] > MOST_OPTIONS and weights is None:
+            chosen = leaders(field_of(table, rate, "gumbel"), bits=bits)[:, 0].reshape(table.shape[:-1])
+        else:
+            chosen = self._by_sums(table, 1.0 if weights is None else weights, rate, bits)
+        return int(chosen) if chosen.ndim == 0 else chosen
+
+    def _by_sums(self, scores: NDArray[Any], weights: ArrayLike, rate: float, bits: BitSource | None) -> Int64:
+        """Return the choices of rows of scores, each by one uniform number among running sums."""
+        if scores.shape[-1] > MOST_OPTIONS:
+            raise refused(f"at most {MOST_OPTIONS} options a row with weights", scores.shape[-1])
+        table, weight = _checked(scores, weights)
         rows, flat = table.reshape(-1, table.shape[-1]), weight.reshape(-1, table.shape[-1])
         out = np.empty(len(rows), np.int64)
         step = max(1, _BLOCK // table.shape[-1])
@@ -140,7 +149,7 @@ class Exponential:
         >>> Exponential(2).probabilities([0, 1]).tolist()
         [0.2689414213699951, 0.7310585786300049]
         """
-        table, weight = _checked(np.asarray(scores), 1.0 if weights is None else weights)
+        table, weight = _checked(checked_scores(scores), 1.0 if weights is None else weights)
         mass = _mass(table, weight, self.rate(sensitivity, monotone=monotone))
         return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
 
@@ -183,7 +192,7 @@ def choose_runs(
             inside = place < lengths[part, None]
             at = starts[part, None] + np.where(inside, place, 0)
             weight = np.where(inside, weights[at], 0.0)
-            chosen = mechanism.choose(scores[at], spread, monotone=True, weights=weight, bits=bits)
+            chosen = np.asarray(mechanism.choose(scores[at], spread, monotone=True, weights=weight, bits=bits))
             out[part] = starts[part] + chosen
     return out
 
@@ -204,30 +213,20 @@ def uniform_below(most: Int64, bits: BitSource | None = None) -> Int64:
     return out
 
 
-def _checked(scores: NDArray[Any], weights: ArrayLike) -> tuple[NDArray[Any], Float64]:
+def _checked(table: NDArray[Any], weights: ArrayLike) -> tuple[NDArray[Any], Float64]:
     """Return scores and weights of one shape, or refuse them. No error tells a score."""
-    if scores.dtype.kind not in "iuf" or scores.dtype.itemsize > 8 or scores.ndim == 0:
-        raise _refused("scores are an array of int64 or float64, at least one-dimensional", scores.dtype)
-    if not 1 <= scores.shape[-1] <= MOST_OPTIONS:
-        raise _refused(f"1 to {MOST_OPTIONS} options a row", scores.shape[-1])
-    table = scores.astype(np.float64 if scores.dtype.kind == "f" else np.int64, copy=False)
-    if table.size and not (np.isfinite(table).all() and (np.abs(table) < _LARGEST).all()):
-        raise _refused("scores are finite and below 2^62 in size", "other scores")
     given = np.asarray(weights)
     if given.dtype.kind not in "iuf":
-        raise _refused("weights are numbers", given.dtype)
+        raise refused("weights are numbers", given.dtype)
+    if given.ndim and given.shape[-1] != table.shape[-1]:
+        raise refused("one weight for each option", given.shape[-1])
     weight = np.broadcast_to(given.astype(np.float64), table.shape)
     counts = (weight >= 2.0**-60) & (weight <= _LARGEST)
     if not (counts | (weight == 0)).all():
-        raise _refused("each weight is 0, or from 2^-60 to 2^62", "other weights")
+        raise refused("each weight is 0, or from 2^-60 to 2^62", "other weights")
     if not counts.any(axis=-1).all():
-        raise _refused("each row has an option with a weight", "a row without")
+        raise refused("each row has an option with a weight", "a row without")
     return table, weight
-
-
-def _refused(rule: str, got: object) -> NoiseError:
-    """Return the refusal of scores or weights."""
-    return NoiseError("nothing to choose from", rule=rule, got=got, next_step="give one score for each option")
 
 
 def _gaps(table: NDArray[Any], weight: Float64) -> NDArray[Any]:

@@ -1,0 +1,147 @@
+"""AboveThreshold: the first of many scores that passes a threshold, at the price of one choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.errors import InvalidBudget, NoiseError
+from farthing.mechanisms.scores import LARGEST, B, checked_scores, priced, rate_of, restated, spread_of
+from farthing.noise.races import Field, Noisy, first_above
+from farthing.privacy.loss import Pure
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from farthing.noise.bits import BitSource
+    from farthing.privacy.numbers import Number
+
+BAR_SHARE: Final = Fraction(38648, 100000)
+"""The part of epsilon for the noise on the threshold: 1/(1 + 4^(1/3)), which makes the variance of the two least."""
+
+
+@dataclass(frozen=True, slots=True)
+class AboveThreshold:
+    """Say of each score, in turn, whether score + noise passes threshold + noise, and stop at the first that does.
+
+    Both noises are exponential and one-sided, less their means: half the variance of Laplace noise at the same price.
+
+    Attributes:
+        threshold: what the scores are held against, public.
+        epsilon: the price of the whole run, however long; exact.
+        sensitivity: the most that one unit moves a score.
+        monotone: whether one unit moves all scores the same way.
+
+    Guarantee: epsilon-DP for the whole run, for scores chosen from the answers before them.
+    Proof: docs/proofs/mechanisms.select.md, "AboveThreshold"; after [DworkNRRV09; LyuSL17].
+    Assumes: the run is charged at its start, and outside a pure ledger at its whole price; exact comparisons.
+    Rounds: the rates down.
+
+    >>> AboveThreshold(1000, epsilon=1).first([3, 5, 2000, 4])
+    2
+    """
+
+    threshold: Number
+    epsilon: Number
+    sensitivity: Number = 1
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        priced(self.epsilon)
+        spread_of(self.sensitivity, monotone=self.monotone)
+        usable = isinstance(self.threshold, int | float | Fraction) and not isinstance(self.threshold, bool)
+        if not (usable and -LARGEST < self.threshold < LARGEST):
+            raise InvalidBudget(
+                "the threshold is no usable number",
+                rule="a finite number below 2^62 in size",
+                got=repr(self.threshold),
+                next_step="name the score to be passed",
+            )
+
+    @property
+    def loss(self) -> Pure:
+        """The loss of a whole run."""
+        return Pure(self.epsilon)
+
+    def price(self, currency: type[B], answer: B | None = None) -> B:
+        """Return the price of a whole run in a ledger's currency, and of an answer that is released where it stops.
+
+        Args:
+            currency: Pure, Zcdp or Gdp.
+            answer: the price of what is released at the stop. In a pure ledger it may be the ex-post loss of the
+                answer that the stop chose from a chain of finer and finer ones: stopping on private scores then costs
+                epsilon and that loss [LigettNRWW17].
+
+        >>> AboveThreshold(0, 1).price(Pure, answer=Pure(0.5))
+        Pure(epsilon=1.5)
+        """
+        own = restated(self.loss, currency)
+        return own if answer is None else own + answer
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The rates of the noise on the threshold and of that on each score, in 1 over the scores' unit."""
+        epsilon, moves = priced(self.epsilon), spread_of(self.sensitivity, monotone=True)
+        share = Fraction(1, 2) if self.monotone else BAR_SHARE
+        return (
+            rate_of(epsilon * share, moves),
+            rate_of(epsilon * (1 - share), spread_of(self.sensitivity, monotone=self.monotone)),
+        )
+
+    def start(self, bits: BitSource | None = None) -> Watch:
+        """Return a run: the noise on the threshold is drawn, and stays secret inside."""
+        bar, score = (Fraction(rate) for rate in self.rates)
+        # In units of the scores' noise: score * rate + E >= threshold * rate + E_0 * rate/bar, means taken off.
+        centre = score * Fraction(self.threshold) + 1 - score / bar
+        return Watch(self, Noisy.draw("exponential", centre, score / bar, bits), bits)
+
+    def first(self, scores: ArrayLike, *, bits: BitSource | None = None) -> int | None:
+        """Return the index of the first score that passes in a run of its own, or None."""
+        return self.start(bits).first(scores)
+
+
+@dataclass(slots=True)
+class Watch:
+    """One run of AboveThreshold, which ends where a score passes."""
+
+    mechanism: AboveThreshold
+    _bar: Noisy = field(repr=False)
+    _bits: BitSource | None = field(default=None, repr=False)
+    stopped: bool = False
+
+    def above(self, score: Number) -> bool:
+        """Tell whether one more score passes; the run ends if it does.
+
+        Raises:
+            NoiseError: the run has ended, or the score is no number.
+        """
+        given = score if isinstance(score, int) else float(score)
+        return self.first([given]) is not None
+
+    def first(self, scores: ArrayLike) -> int | None:
+        """Return the index of the first of some more scores that passes, or None; the run ends if one does."""
+        if self.stopped:
+            raise NoiseError(
+                "this run has ended",
+                rule="a run tells one score that passes",
+                got="a score after it",
+                next_step="start another run, at its own price",
+            )
+        if np.ndim(scores) == 1 and not np.size(scores):
+            return None
+        table = checked_scores(scores, one_row=True)
+        place = first_above(*self._race(table), bits=self._bits)
+        self.stopped = place is not None
+        return place
+
+    def _race(self, table: NDArray[np.int64] | NDArray[np.float64]) -> tuple[Field, Noisy]:
+        """Return the scores and the threshold as contenders, in units of the scores' noise."""
+        rate = self.mechanism.rates[1]
+
+        def exact(_: int, place: int) -> Fraction:
+            return Fraction(rate) * Fraction(table[place].item())
+
+        return Field("exponential", rate * table.astype(np.float64)[None], exact), self._bar

@@ -90,9 +90,9 @@ def cluster():
     started = []
 
     def start(name, *arguments):
-        log = (folder / f"{name}-{len(started)}.log").open("w")
         command = [str(runner), f"org.apache.spark.deploy.{name}", *arguments]
-        started.append(subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log))
+        with (folder / f"{name}-{len(started)}.log").open("w") as log:
+            started.append(subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log))
 
     try:
         start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page))

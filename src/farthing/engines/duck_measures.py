@@ -50,16 +50,16 @@ def measuring(query: Query, catalog: Catalog, hash_key: int, *, whole: bool = Fa
         hash_key: chooses the groups that a unit keeps.
         whole: add in integers instead, for longer sums.
     """
-    rows = Rows(query, catalog, hash_key)
+    rows = Rows(query, catalog, hash_key, whole=whole)
     keys = [rows.group(name) for name in query.by]
     valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     if query.unit.is_row:
-        sums = [_of_rows(query, rows, measure, whole=whole) for measure in query.measures]
+        sums = [_of_rows(query, rows, measure) for measure in query.measures]
         counts = [f"count({rows.show(_there(query, rows, value), 'v')})" for value in valued]
         sums += [f"greatest({', '.join(counts)}) AS most"] if counts else []
         return Question(_listed(query, rows, keys, sums), rows.columns)
     cells = Cells(query, rows)
-    cuts = [_cut(query, rows, cells, measure, whole=whole) for measure in query.measures]
+    cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
     counts = [_count(query, rows, cells, value) for value in valued]
     kept = cells.sql(keys, hash_key, listed=True)
     if query.cuts_groups:
@@ -152,12 +152,12 @@ def _listed(query: Query, rows: Rows, keys: Sequence[str], sums: Sequence[str], 
     return f"SELECT k.i, g.* EXCLUDE ({', '.join(keys)}) FROM ({found} GROUP BY ALL) AS g JOIN {KEYS} AS k ON {same}"
 
 
-def _of_rows(query: Query, rows: Rows, measure: Measure, *, whole: bool) -> str:
+def _of_rows(query: Query, rows: Rows, measure: Measure) -> str:
     """Return a measure where each row is a unit: nothing is cut."""
     name = f"m{query.measures.index(measure)}"
     match measure:
         case Total():
-            return f"coalesce({_sum(rows.show(on_grid(rows, measure), 'v'), whole=whole)}, 0) AS {name}"
+            return f"coalesce({_sum(rows, rows.show(on_grid(rows, measure), 'v'))}, 0) AS {name}"
         case Units(value) if query.joins:  # one row may be several by now
             there = "" if value is None else f" FILTER (WHERE {rows.show(present(rows, value), 'v')} IS NOT NULL)"
             return f"count(DISTINCT {rows.number()}){there} AS {name}"
@@ -167,7 +167,7 @@ def _of_rows(query: Query, rows: Rows, measure: Measure, *, whole: bool) -> str:
             assert_never(measure)
 
 
-def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure, *, whole: bool) -> str:
+def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure) -> str:
     """Return what one cell adds to a measure, within its sensitivity.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
@@ -185,15 +185,15 @@ def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure, *, whole: boo
             return f"least({_count(query, rows, cells, value)}, {most})"
         case Total():
             n = _count(query, rows, cells, measure.value)
-            s = cells.column(_sum(cells.value(on_grid(rows, measure)), whole=whole))
+            s = cells.column(_sum(rows, cells.value(on_grid(rows, measure))))
             return f"CASE WHEN {n} <= {most} THEN {s} ELSE CAST({s}::HUGEINT * {most} // {n} AS BIGINT) END"
         case _:
             assert_never(measure)
 
 
-def _sum(name: str, *, whole: bool) -> str:
+def _sum(rows: Rows, name: str) -> str:
     """Return the exact sum of whole numbers that are doubles."""
-    return f"sum({name}::BIGINT)::BIGINT" if whole else f"sum({name})::BIGINT"
+    return f"sum({name}::BIGINT)::BIGINT" if rows.whole else f"sum({name})::BIGINT"
 
 
 def _count(query: Query, rows: Rows, cells: Cells, value: Scalar | None) -> str:

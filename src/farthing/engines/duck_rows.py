@@ -59,12 +59,13 @@ class Rows:
 
     Columns are read once each, in their total form, under short names of ours; conditions and values are built on
     these. `columns` tells afterwards which columns of which view are needed, `packed` which texts DuckDB holds as
-    dictionaries.
+    dictionaries. With `whole` totals are added in integers.
     """
 
-    def __init__(self, query: Query, catalog: Catalog, hash_key: int = 0) -> None:
+    def __init__(self, query: Query, catalog: Catalog, hash_key: int = 0, *, whole: bool = False) -> None:
         self._query = query
         self._hash_key = hash_key
+        self.whole = whole
         self._catalog = catalog
         self._names: dict[tuple[str, str], str] = {}
         self._stored: dict[tuple[str, str], str] = {}

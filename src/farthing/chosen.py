@@ -1,0 +1,116 @@
+"""What leaves a private choice: the names of the groups, best first, and their price. No score leaves with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from farthing.privacy.loss import Booked
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Chosen:
+    """The groups that were chosen, best first, and what the choice cost.
+
+    Attributes:
+        keys: the chosen groups, an Arrow table with the grouping columns, best first.
+        k: how many were wanted; from groups that are not listed fewer may come back.
+        paid: the loss of this choice, in the ledger's currency; zero when asking again.
+        remaining: what the ledger had left right after it.
+        delta: the delta at which epsilons of this ledger are stated.
+        goal: what was asked for, in words.
+        about: how the groups were chosen, and from what.
+        compared: the selections that give the same promise, with their prices, cheapest first.
+        proved: where an order was asked for, whether released counts prove it; None otherwise.
+
+    >>> import pyarrow as pa
+    >>> import farthing
+    >>> rides = pa.table({"zone": ["a"] * 900 + ["b"] * 40 + ["c"] * 600})
+    >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+    >>> s.top_k("zone", k=2, keys={"zone": ["a", "b", "c"]}, within=200).rows()
+    [{'rank': 1, 'zone': 'a'}, {'rank': 2, 'zone': 'c'}]
+    """
+
+    keys: pa.Table
+    k: int
+    paid: Booked
+    remaining: Booked
+    delta: float
+    goal: str
+    about: str
+    compared: tuple[tuple[str, Booked], ...] = ()
+    proved: bool | None = None
+
+    def __len__(self) -> int:
+        return int(self.keys.num_rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the chosen groups, best first: values of one column, or tuples of several."""
+        columns = [column.to_pylist() for column in self.keys.columns]
+        return iter(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows: the rank (from 1) and the grouping columns."""
+        import pyarrow as pa
+
+        names = self.keys.column_names
+        rank = "rank" if "rank" not in names else "rank_of_choice"
+        places = pa.array(range(1, len(self) + 1), pa.int64())
+        return pa.table([places, *self.keys.columns], names=[rank, *names])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows as plain dictionaries, for JSON."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    @property
+    def caption(self) -> str:
+        """The promise in one line: how many groups, how surely."""
+        return f"the {self.k} largest, {self.goal}"
+
+    @property
+    def price(self) -> str:
+        """The price in one line: this choice and what is left."""
+        text = f"paid {self._said(self.paid, at=True)}; left {self._said(self.remaining)}"
+        others = ", ".join(f"{name} {loss!r}" for name, loss in self.compared)
+        return f"{text}; compared: {others}" if len(self.compared) > 1 else text
+
+    def _said(self, loss: Booked, *, at: bool = False) -> str:
+        """Return a loss in words."""
+        if not self.delta:
+            return repr(loss)
+        return f"{loss!r} = epsilon {loss.epsilon(self.delta):.4g}" + (f" at delta {self.delta:g}" if at else "")
+
+    def __repr__(self) -> str:
+        rows = [[_cell(value) for value in row.values()] for row in self.rows()]
+        names = self.to_arrow().column_names
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = ["  ".join(map(str.rjust, line, widths)) for line in [names, *rows]]
+        return "\n".join([*lines, self.caption, self.price, self.about])
+
+    def _repr_html_(self) -> str:
+        """Return the notebook's view: the rows, and the three lines below them."""
+        from html import escape
+
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.to_arrow().column_names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
+            for row in self.rows()
+        )
+        text = "<br>".join(escape(line) for line in (self.caption, self.price, self.about))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
+
+
+def _cell(value: object) -> str:
+    """Return one cell as text."""
+    return "NULL" if value is None else str(value)

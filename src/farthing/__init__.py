@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from farthing.accuracy.target import Target
+    from farthing.chosen import Chosen
     from farthing.errors import (
         BudgetExceeded,
         DataError,
@@ -45,6 +46,7 @@ _HOMES = {
     "Bounds": "query.bounding",
     "Budget": "privacy.budget",
     "BudgetExceeded": "errors",
+    "Chosen": "chosen",
     "DataError": "errors",
     "FarthingError": "errors",
     "Gdp": "privacy.loss",
@@ -74,6 +76,7 @@ __all__ = [
     "Bounds",
     "Budget",
     "BudgetExceeded",
+    "Chosen",
     "DataError",
     "FarthingError",
     "Gdp",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.errors import DataError, FarthingError, InvalidOption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import ArrayLike
@@ -186,8 +186,73 @@ def policy_chart(sizes: ArrayLike, curves: Mapping[str, ArrayLike], *, title: st
                 alt.Tooltip("rho:Q", format=".4~g"),
             ],
         )
-        .properties(width=480, height=320, title=alt.TitleParams(textwrap.wrap(title, _TITLE_LETTERS), anchor="start"))
+        .properties(width=480, height=320, title=_heading(alt, title))
     )
+
+
+def selection_chart(scores: Sequence[float], chances: Mapping[str, Sequence[float]], *, title: str) -> Any:
+    """Return an altair chart of selection probabilities: a bar for each option and mechanism, best option first.
+
+    Args:
+        scores: the options' scores, which are public here.
+        chances: each option's probability, by the name of the mechanism.
+        title: the price and what the scores move by.
+
+    >>> chart = selection_chart([3, 1], {"exponential": [0.7, 0.3], "permute and flip": [0.8, 0.2]}, title="epsilon 1")
+    >>> len(chart.data.values)
+    4
+    """
+    alt = require_charts()
+    best = sorted(range(len(scores)), key=lambda place: -scores[place])[:MOST_GROUPS]
+    rows = [
+        {"option": rank, "score": f"{scores[place]:g}", "mechanism": name, "probability": column[place]}
+        for name, column in chances.items()
+        for rank, place in enumerate(best)
+    ]
+    labels = json.dumps([f"{scores[place]:g}" for place in best])
+    colours = alt.Scale(domain=list(chances), range=list(_CURVES[: len(chances)]))
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("option:O", title="score", axis=alt.Axis(labelExpr=f"{labels}[datum.value]", labelAngle=0)),
+            xOffset=alt.XOffset("mechanism:N"),
+            y=alt.Y("probability:Q", title="chance of being chosen"),
+            color=alt.Color("mechanism:N", title=None, scale=colours),
+            tooltip=["score:N", "mechanism:N", alt.Tooltip("probability:Q", format=".4~g")],
+        )
+        .properties(width=480, height=280, title=_heading(alt, title))
+    )
+
+
+def prices_chart(prices: Mapping[str, float], *, parameter: str, title: str) -> Any:
+    """Return an altair chart of what several ways to keep one promise cost, cheapest first.
+
+    Args:
+        prices: each price, in the currency's parameter, by the name of the mechanism.
+        parameter: "mu", "rho" or "epsilon".
+        title: the promise.
+
+    >>> len(prices_chart({"top-3 (gumbel)": 0.04, "top-3 (gaussian)": 0.07}, parameter="mu", title="").data.values)
+    2
+    """
+    alt = require_charts()
+    rows = [{"mechanism": name, "price": price} for name, price in prices.items()]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar(color=_PAID, size=14)
+        .encode(
+            x=alt.X("price:Q", title=f"price ({parameter})"),
+            y=alt.Y("mechanism:N", title=None, sort=list(prices)),
+            tooltip=["mechanism:N", alt.Tooltip("price:Q", format=".4~g")],
+        )
+        .properties(width=_ANSWER_WIDTH, height=max(48, 26 * len(rows)), title=_heading(alt, title))
+    )
+
+
+def _heading(alt: Any, title: str) -> Any:
+    """Return a title in lines that fit."""
+    return alt.TitleParams(textwrap.wrap(title, _TITLE_LETTERS), anchor="start")
 
 
 def _answers(alt: Any, base: Any, place: Any, rows: list[dict[str, Any]], name: str) -> Any:

@@ -9,7 +9,6 @@ Power: every bug planted here doubles mu; `test_power_of_the_harness` shows that
 below 1e-9.
 """
 
-
 import numpy as np
 import pyarrow as pa
 import pytest

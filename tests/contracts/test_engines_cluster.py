@@ -1,8 +1,10 @@
-"""The same question on a standalone cluster: one master, two workers."""
+"""The same question, and the how-to's script, on a standalone cluster: one master, two workers."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,21 +50,40 @@ def question(engine):
     return Query("rides", ("zone",), keys, None, outputs, PrivacyUnit("rider"), Bounds(8, 2))
 
 
+def run(folder, *command):
+    """Run Python in a folder; return the lines that it prints."""
+    path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests", ROOT / "tests" / "contracts")))
+    environment = {**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, *command],
+        env=environment,
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert 0 == done.returncode, done.stderr[-2000:]
+    return done.stdout.strip().splitlines()
+
+
 @pytest.mark.xdist_group("spark")
 def test_two_workers_give_the_embedded_engines_answer(tmp_path):
-    """Questions run on both workers, and give what the embedded engine gives."""
-    bits = np.random.default_rng(5)
+    """Questions run on both workers, and give what the embedded engine gives; the how-to prints what it says."""
+    bits, data = np.random.default_rng(5), tmp_path / "data"
+    data.mkdir()
     riders, zones = (bits.integers(0, most, 5000) for most in (400, 9))
     table = pa.table({"rider": riders, "zone": zones, "fare": bits.normal(20, 9, 5000)})
     for part in range(4):
-        pq.write_table(table.slice(part * 1250, 1250), tmp_path / f"{part}.parquet")
+        pq.write_table(table.slice(part * 1250, 1250), data / f"{part}.parquet")
     engine = open_table(table, name="rides")
-    path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests", ROOT / "tests" / "contracts")))
+    blocks = re.findall(r"```text\n(.*?)```", (ROOT / "docs" / "how-to" / "spark.md").read_text(), re.DOTALL)
+    script, printed = (next(block for block in blocks if block.startswith(word)) for word in ("import sys", "centre"))
+    (tmp_path / "rides.py").write_text(script)
+    shutil.copy(ROOT / "docs" / "examples" / "rides.csv", tmp_path)
     with cluster() as master:
-        done = subprocess.run(
-            [sys.executable, "-c", ASK, master, str(tmp_path)], env={**os.environ, "PYTHONPATH": path}, check=False,
-            capture_output=True, text=True, timeout=240,
-        )  # fmt: skip
+        answer = run(tmp_path, "-c", ASK, master, str(data))[-1]
+        shown = run(tmp_path, "rides.py", master)
 
-    assert 0 == done.returncode, done.stderr[-2000:]
-    assert f"answer 2 {engine.measure(question(engine), 3).tolist()}" == done.stdout.strip().splitlines()[-1]
+    assert f"answer 2 {engine.measure(question(engine), 3).tolist()}" == answer
+    assert printed.splitlines() == shown == run(tmp_path, "rides.py")

@@ -8,10 +8,10 @@ import os
 from functools import cache
 
 import pytest
+from backends import ARROW, FOREIGN, table_on
 from hostile import HOSTILE, PATTERNS, oracle, predicates, same, scalars
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_engines_backends import ARROW, FOREIGN, table_on
 
 from farthing.engines import open_table
 from farthing.engines.foreign.rows import Rows

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import flags, groups, ledgers, questions
+from farthing.cli import flags, groups, ledgers, questions, select
 from farthing.cli.failing import explained
 
 app = typer.Typer(
@@ -171,6 +171,7 @@ def init(
 
 
 questions.register(app)
+select.register(app)
 ledgers.register(app)
 groups.register(app)
 

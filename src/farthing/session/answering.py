@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from farthing.errors import TargetMissed
 from farthing.planning.relative import require
 from farthing.query import AutoBounds, Bounds
-from farthing.session import finding, several, spreading
+from farthing.session import finding, several, shortlist, spreading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +46,11 @@ def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: R
     question, _ = bounded(context, read, given, request, free=True)
     if question.private:
         return finding.plan(context, question, request)
-    return several.plan(context, question.query, request)
+    ordered = shortlist.ordered(context, question, request)
+    if ordered is None:
+        return several.plan(context, question.query, request)
+    found, whole = ordered
+    return (found.made if found.cheaper(whole) else whole).told(found.compared(whole))
 
 
 def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
@@ -62,6 +66,9 @@ def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: 
     try:
         if question.private:
             return told(finding.ask(context, question, request))
+        ordered = shortlist.ordered(context, question, request)
+        if ordered is not None and ordered[0].cheaper(ordered[1]):
+            return told(shortlist.ask(context, ordered[0], request, ordered[0].compared(ordered[1])))
         return told(several.ask(context, question.query, request))
     except TargetMissed as missed:
         missed.answer = told(missed.answer)

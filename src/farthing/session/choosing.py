@@ -80,7 +80,10 @@ class Wanted:
             )
         if self.epsilon is not None and not exact(self.epsilon, "epsilon"):
             raise InvalidTarget(
-                "epsilon is zero", rule="epsilon > 0, the price of one choice", got=self.epsilon, next_step="epsilon=0.1"
+                "epsilon is zero",
+                rule="epsilon > 0, the price of one choice",
+                got=self.epsilon,
+                next_step="epsilon=0.1",
             )
         check_target(1.0 if self.within is None else self.within, self.confidence if self.order is None else self.order)
 
@@ -91,7 +94,7 @@ class Wanted:
             return f"epsilon {float(self.epsilon):g} for each of {self.k} choices"
         if self.order is not None:
             return f"in the right order, {self.order:.4g} confidence"
-        return f"within {self.within:,.6g} of the {self.k}-th largest, {self.confidence:.4g} confidence"
+        return f"at most {self.within:,.6g} below the true rank {self.k}, {self.confidence:.4g} confidence"
 
     @property
     def canonical(self) -> str:
@@ -196,14 +199,15 @@ def _unlisted(context: Context, question: Question, wanted: Wanted, cap: Booked 
             got=wanted.words,
             next_step="epsilon=0.1, or list the keys",
         )
+    import pyarrow.compute as pc
+
     query, currency, coins = question.query, context.budget.currency, _coins(context)
     rule = UnknownTopK(wanted.k, CANDIDATES * wanted.k, wanted.epsilon, coins * DELTA_COIN, moved=query.max_groups)
 
     def chosen() -> tuple[pa.Table, Booked]:
         """Find the groups that exist and choose among the largest; ties among them go by name."""
         there = context.engine.found(query, context.ledger.hash_key)
-        named = there.keys.append_column(_place(there.keys), [np.arange(there.keys.num_rows)])
-        by_name = named.sort_by([(name, "ascending") for name in query.by]).column(-1).to_numpy()
+        by_name = pc.sort_indices(there.keys, [(name, "ascending") for name in query.by]).to_numpy()
         largest = by_name[np.argsort(-there.units[by_name], kind="stable")][: rule.k_bar + 1]
         made = rule.choose(there.units[largest], 1, monotone=True)
         return there.keys.take(largest[made.places]), _whole(context, rule.price(currency, made.peels))
@@ -216,11 +220,6 @@ def _unlisted(context: Context, question: Question, wanted: Wanted, cap: Booked 
         f"{rule.needed(wanted.confidence):,.0f} more than the {rule.k_bar + 1}-th largest stands out"
     )
     return told(context, question, wanted, keys, paid, note)
-
-
-def _place(keys: pa.Table) -> str:
-    """Return a name that no grouping column has."""
-    return max(keys.column_names, key=len) + "+"
 
 
 def _coins(context: Context) -> int:

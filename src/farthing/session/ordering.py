@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.privacy.loss import Pure
 from farthing.session import several
 from farthing.session.choosing import check, told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from farthing.chosen import Chosen
     from farthing.privacy.loss import Booked
-    from farthing.release import Answer, Cells
+    from farthing.release import Cells
     from farthing.session.choosing import Wanted
     from farthing.session.context import Context
     from farthing.session.reading import Question
     from farthing.session.request import Request
 
 LOOKS: Final = 14
-"""How often all counts are looked at, each time at twice the loss: the first look sees leads 90 times the last one's."""
+"""How often the counts are looked at, each time at twice the loss: the first sees leads 90 times those of the last."""
 
 
 def in_order(context: Context, question: Question, wanted: Wanted, request: Request, cap: Booked | None) -> Chosen:
@@ -41,20 +46,61 @@ def in_order(context: Context, question: Question, wanted: Wanted, request: Requ
     """
     check(question, wanted)
     assert wanted.order is not None  # noqa: S101  # callers want an order
-    left = context.loss(context.ledger.remaining)
-    most = left if cap is None else min(cap, left)
-    paid, proved, answer = context.loss(0), False, None
-    for place, loss in enumerate(_losses(context, most), 1):
+    last = replace(request, confidence=1 - (1 - wanted.order) * 2.0**-LOOKS, simultaneous=True)
+    last.beta(question.query.groups)  # refuses, before anything is paid, what the last look could not promise
+    paid, answer = context.loss(0), None
+    for place, loss in enumerate(_losses(context, cap), 1):
         share = (1 - wanted.order) * 2.0**-place
-        asked = replace(request, relative=None, absolute=None, loss=loss, cap=None, max_epsilon=None,
-                        confidence=1 - share, simultaneous=True)  # fmt: skip
+        asked = replace(
+            request, relative=None, absolute=None, loss=loss, cap=None, max_epsilon=None, confidence=1 - share,
+            simultaneous=True,
+        )  # fmt: skip
+        if answer is not None and not several.plan(context, question.query, asked).fits:
+            break
         answer = several.ask(context, question.query, asked)
         paid += answer.paid
-        proved = proves(answer.cells, wanted.k)
-        if proved:
+        if proves(answer.cells, wanted.k):
             break
-    keys = _best(answer, wanted.k)
-    note = "the order is proved by released intervals" if proved else (
-        "the order is that of released numbers, and not proved: leads are too small for this price"
-    )  # fmt: skip
+    assert answer is not None  # noqa: S101  # there is a first look
+    proved = proves(answer.cells, wanted.k)
+    note = (
+        "the order is proved by released intervals"
+        if proved
+        else "the order is that of released numbers, and not proved: the leads are too small for this price"
+    )
+    assert answer.keys is not None  # noqa: S101  # there are groups
+    keys = answer.keys.take(ranked(answer.cells)[: wanted.k])
     return told(context, question, wanted, keys, paid, note, proved=proved)
+
+
+def proves(cells: Cells, k: int) -> bool:
+    """Return whether intervals prove the k largest and their order: each begins above the ends of all after it.
+
+    >>> import numpy as np
+    >>> from farthing.release import Cells
+    >>> value = np.array([9.0, 1.0, 5.0])
+    >>> [proves(Cells(value, value - width, value + width, value > 0), 2) for width in (1.9, 2.0)]
+    [True, False]
+    """
+    order = ranked(cells)
+    above = np.maximum.accumulate(cells.upper[order][::-1])[::-1]
+    places = min(k, len(order) - 1)
+    return bool((cells.lower[order][:places] > above[1 : places + 1]).all())
+
+
+def ranked(cells: Cells) -> NDArray[np.int64]:
+    """Return the places of groups, the largest released number first."""
+    return np.argsort(-cells.value, kind="stable")
+
+
+def _losses(context: Context, cap: Booked | None) -> Iterator[Booked]:
+    """Give the losses up to which the counts are refined, each twice the one before, up to the cap.
+
+    A pure ledger refines nothing: each look is paid whole, so that the last may have half the cap.
+    """
+    most = (context.budget.total if cap is None else cap).farthings >> (context.budget.currency is Pure)
+    most = max(1, most - LOOKS)  # each look is rounded up to a whole farthing
+    for look in range(1, LOOKS + 1):
+        farthings = most >> (LOOKS - look)
+        if farthings:
+            yield context.loss(farthings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
 from farthing.session import spreading
 from farthing.session.answering import FOR_NOW, Read, answered, planned, said
+from farthing.session.choices import Choices
 from farthing.session.request import Request
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
 
-class Questions(Protocol):
+class Questions(Choices, Protocol):
     """The questions that protected data can be asked. Every method prices, reserves, measures, settles and tells.
 
     All of them raise:

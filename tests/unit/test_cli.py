@@ -28,6 +28,7 @@ COMMANDS = {
     "init",
     "ask",
     "plan",
+    "select",
     "bounds",
     "status",
     "history",

@@ -22,18 +22,28 @@ def statistical_tests():
 
 def cases(function, path):
     """Return how many cases parametrize makes of a test; names of lists are looked up in its module."""
-    module = {
-        target.id: node.value
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    module = assigned(path)
     count = 1
     for mark in function.decorator_list:
         if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.parametrize":
             count *= size(mark.args[1], module)
     return count
+
+
+def assigned(path):
+    """Return what a module assigns to names, and what the test modules assign from which it imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    homes = [ROOT / f"{node.module}.py" for node in tree.body if isinstance(node, ast.ImportFrom)]
+    found = {}
+    for home in homes:
+        found |= assigned(home) if home.exists() else {}
+    return found | {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def size(values, module):

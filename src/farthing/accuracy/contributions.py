@@ -158,7 +158,7 @@ class Report:
         notes = [
             "estimated from noisy counts in powers of two: a bound inside such a step is known to a factor of two",
             f"sizes of fewer than about {self.hidden:,.3g} units do not stand out of the noise and are left out",
-            f"intervals hold with {100 * self.confidence:.4g} % for the units that stand out, not for a few larger ones",
+            f"intervals hold with {100 * self.confidence:.4g} % for the units that stand out, not for few larger ones",
         ]
         return "\n".join([*lines, f"({'; '.join(notes)})"])
 

@@ -352,3 +352,21 @@ def test_the_flights_with_the_most_delay():
 
         assert {"ATL"} <= set(chosen) <= {"ATL", "CLT", "FLL", "ORD", "DCA", "RDU", "IAD", "MCO", "BNA", "DEN", "CVG"}
         assert chosen.paid.epsilon(1e-6) < 0.21
+
+
+@pytest.mark.parametrize("budget", [Budget(mu=2), Budget(rho=2)])
+def test_one_clear_best_is_cheap_to_find(budget):
+    """Where the lead is plain the choice stops early: it costs a small part of what it reserved."""
+    sizes = {"far": 60_000, "next": 20_000, "last": 19_990}
+    table = pa.table({"zone": np.repeat(list(sizes), list(sizes.values()))})
+    zones = {"zone": [*sizes, *(f"z{place}" for place in range(60))]}
+    with Session(table, budget=budget) as session:
+        clear = session.top_k("zone", k=1, keys=zones, within=100)
+        close = session.top_k("zone", k=1, keys={"zone": zones["zone"][1:]}, within=100)
+
+        assert ["far"] == clear.keys.column("zone").to_pylist()
+        assert "refined" in clear.about
+        assert clear.paid.amount * 10 < dict(clear.compared)["a refined maximum, at most"].amount
+        assert close.paid.amount > 10 * clear.paid.amount
+        assert session.spent == clear.paid + close.paid
+        session.verify()

@@ -16,11 +16,11 @@ import numpy as np
 from farthing.chosen import Chosen
 from farthing.errors import BudgetExceeded, InvalidTarget, UnsupportedQuery
 from farthing.mechanisms.noisy_max import NoisyMax
-from farthing.mechanisms.refined_max import check_target
+from farthing.mechanisms.refined_max import RefinedMax, check_target
 from farthing.mechanisms.select import choose_mechanism, named
 from farthing.mechanisms.top_k import TopK
 from farthing.mechanisms.unknown_top_k import UnknownTopK
-from farthing.privacy.loss import Loss, Pure
+from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp
 from farthing.privacy.numbers import exact
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
@@ -46,6 +46,12 @@ CANDIDATES: Final = 4
 
 KEYS_SHARE: Final = 10
 """One choice may use one part in so many of the delta that is set aside for keys."""
+
+
+REFINED: Final = "a refined maximum"
+
+WORTH: Final = 2
+"""A refined maximum is taken where at worst it costs at most this many times the cheapest fixed selection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +114,19 @@ class Offer:
     """The selection that is bought.
 
     Attributes:
-        mechanism: the cheapest in the ledger's currency.
-        price: of all k choices, in whole farthings.
+        mechanism: the cheapest in the ledger's currency; a refined maximum where that may well be cheaper.
+        price: of all k choices, in whole farthings; the most that a refined maximum can cost.
         compared: the selections that give the same promise, with their prices, cheapest first.
     """
 
-    mechanism: Selection
+    mechanism: Selection | RefinedMax
     price: Booked
     compared: tuple[tuple[str, Booked], ...]
+
+    @property
+    def name(self) -> str:
+        """What people call the selection."""
+        return REFINED if isinstance(self.mechanism, RefinedMax) else named(self.mechanism)
 
 
 def offer(context: Context, query: Query, wanted: Wanted) -> Offer:
@@ -137,7 +148,20 @@ def offer(context: Context, query: Query, wanted: Wanted) -> Offer:
         moved=query.max_groups,
     )
     compared = tuple((named(one), _whole(context, price)) for one, price in best.compared)
-    return Offer(best.mechanism, _whole(context, best.price), compared)
+    made = Offer(best.mechanism, _whole(context, best.price), compared)
+    return made if currency is Pure or wanted.k > 1 else _refined(context, query, wanted, made)
+
+
+def _refined(context: Context, query: Query, wanted: Wanted, made: Offer) -> Offer:
+    """Return a refined maximum instead, where at worst it costs little more: it stops as soon as the lead is plain."""
+    assert wanted.within is not None  # noqa: S101  # what it keeps to
+    mechanism = RefinedMax(
+        wanted.within / query.measures[0].step, wanted.confidence, query.sensitivity, query.max_groups
+    )
+    most = _whole(context, mechanism.most(query.groups, Zcdp if context.budget.currency is Zcdp else Gdp))
+    if most.amount > made.price.amount * WORTH:
+        return made
+    return Offer(mechanism, most, ((f"{REFINED}, at most", most), *made.compared))
 
 
 def monotone(query: Query) -> bool:
@@ -178,15 +202,19 @@ def _listed(context: Context, question: Question, wanted: Wanted, cap: Booked | 
     def chosen() -> tuple[pa.Table, Booked]:
         """Measure the scores and choose."""
         scores = context.engine.measure(query, context.ledger.hash_key)[0]
+        assert query.keys is not None  # noqa: S101  # there are groups
+        if isinstance(made.mechanism, RefinedMax):
+            best = made.mechanism.choose(scores)
+            paid = best.price(Zcdp if context.budget.currency is Zcdp else Gdp)
+            return query.keys.table.take([best.index]), _whole(context, paid)
         how: dict[str, Any] = {"monotone": monotone(query)}
         if isinstance(made.mechanism, TopK | NoisyMax):
             how["moved"] = query.max_groups
         places = made.mechanism.choose(scores, query.sensitivity, **how)
-        assert query.keys is not None  # noqa: S101  # there are groups
         return query.keys.table.take(np.atleast_1d(places)), made.price
 
     keys, paid = _booked(context, question, wanted, _Bill(made.price, cap), chosen)
-    note = f"chosen by {named(made.mechanism)} from {query.groups:,} listed groups"
+    note = f"chosen by {made.name} from {query.groups:,} listed groups"
     return told(context, question, wanted, keys, paid, note, made.compared)
 
 

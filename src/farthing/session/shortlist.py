@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidTarget, UnsupportedQuery
-from farthing.mechanisms.select import named
 from farthing.planning.shortlisting import Shortlisting
 from farthing.privacy.words import said
 from farthing.query import Keys, Schema
@@ -100,7 +99,7 @@ def shortlist(context: Context, question: Question, name: str, k: int, request: 
     choice = bought.price if stored is None else context.loss(0)
     numbers = counted.worst_price if stored is not None else max(counted.worst_price, counted.fresh_price)
     cap = frame_of(context, scored.query, _rest(request).about(scored.query, 1), 1).cap
-    how = f"{named(bought.mechanism)} for {said(bought.price, counted.delta)}"
+    how = f"{bought.name} for {said(bought.price, counted.delta)}"
     whole = choice + context.loss(numbers.farthings)
     made = replace(
         counted,

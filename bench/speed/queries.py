@@ -167,29 +167,47 @@ def planning(path, repeats=30):
 
 
 def opendp_peer(path, repeats):
-    """OpenDP's Polars context: a noisy count by zone, with the same bounds and public keys."""
+    """OpenDP's Polars context on the same group-by with public keys, and `Session.count`: rows and riders as units."""
     if importlib.util.find_spec("opendp") is None or importlib.util.find_spec("polars") is None:
-        return {"skipped": "opendp and polars are not both installed"}
+        return {
+            "skipped": "opendp[polars] is not installed; it pins a Polars of its own, so give it its own environment"
+        }
     import opendp.prelude as dp
     import polars as pl
 
-    dp.enable_features("contrib")
+    import farthing
 
-    def ours():
-        context = dp.Context.compositor(
+    dp.enable_features("contrib")
+    listed = pl.LazyFrame({"zone": pl.Series(range(ZONES), dtype=pl.Int32)})
+
+    def theirs(unit, rows):
+        query = dp.Context.compositor(
             data=pl.scan_parquet(path),
-            privacy_unit=dp.unit_of(contributions=100, identifier="rider"),
+            privacy_unit=unit,
             privacy_loss=dp.loss_of(rho=0.5),
             split_evenly_over=1,
-            margins=[dp.polars.Margin(max_length=200_000_000), dp.polars.Margin(by=["zone"], invariant="keys")],
-        )
-        context.query().group_by("zone").agg(dp.len()).release().collect()
+            margins=[dp.polars.Margin(max_length=200_000_000)],
+        ).query()
+        query = query if rows is None else query.truncate_per_group(rows)
+        query.group_by("zone").agg(dp.len()).with_keys(listed).release().collect()
 
-    try:
-        ours()
-    except Exception as error:  # noqa: BLE001  a peer that cannot run is reported, never an error of ours
-        return {"skipped": f"{type(error).__name__}: {error}"[:160]}
-    return {"peer_s": statistics.median(timed(ours) for _ in range(repeats))}
+    def ours(unit):
+        budget, bounds = farthing.Budget(rho=0.5), farthing.Bounds(max_groups=5, max_rows=20)
+        with farthing.Session(path, unit=unit, budget=budget, bounds=bounds) as session:
+            session.count(by="zone", keys={"zone": range(ZONES)}, relative=0.1, absolute=100)
+
+    found = {}
+    for name, unit, rows in (("row", None, None), ("rider", "rider", 100)):
+        theirs_unit = dp.unit_of(contributions=1, **({} if unit is None else {"identifier": pl.col(unit)}))
+        try:
+            theirs(theirs_unit, rows)
+        except Exception as error:  # noqa: BLE001  a peer that cannot run is reported, never an error of ours
+            return {"skipped": f"{type(error).__name__}: {error}"[:160]}
+        ours(unit)
+        peer = statistics.median(timed(lambda u=theirs_unit, r=rows: theirs(u, r)) for _ in range(repeats))
+        mine = statistics.median(timed(lambda u=unit: ours(u)) for _ in range(repeats))
+        found |= {f"{name}_peer_s": peer, f"{name}_ours_s": mine, f"{name}_ratio": peer / mine}
+    return found
 
 
 def tumult_peer(path, repeats):

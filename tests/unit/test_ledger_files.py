@@ -17,6 +17,7 @@ from farthing.ledger.entry import Stored, Terms
 from farthing.ledger.opening import create
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.xdist_group("folders")  # folders above the tests change hands for a while: one at a time
 TERMS = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
 
 

@@ -362,11 +362,13 @@ def test_one_clear_best_is_cheap_to_find(budget):
     zones = {"zone": [*sizes, *(f"z{place}" for place in range(60))]}
     with Session(table, budget=budget) as session:
         clear = session.top_k("zone", k=1, keys=zones, within=100)
-        close = session.top_k("zone", k=1, keys={"zone": zones["zone"][1:]}, within=100)
+        # An early look may be deceived by its noise, but hardly five times in a row.
+        close = [session.top_k("zone", k=1, keys={"zone": zones["zone"][1:-less]}, within=100) for less in range(1, 6)]
 
         assert ["far"] == clear.keys.column("zone").to_pylist()
         assert "refined" in clear.about
         assert clear.paid.amount * 10 < dict(clear.compared)["a refined maximum, at most"].amount
-        assert close.paid.amount > 10 * clear.paid.amount
-        assert session.spent == clear.paid + close.paid
+        assert max(one.paid.amount for one in close) > 10 * clear.paid.amount
+        assert all(one.paid <= dict(one.compared)["a refined maximum, at most"] for one in close)
+        assert session.spent.farthings == clear.paid.farthings + sum(one.paid.farthings for one in close)
         session.verify()

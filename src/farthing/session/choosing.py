@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 CANDIDATES: Final = 4
 """Of groups that are not listed, so many times k of the largest take part."""
 
-KEYS_SHARE: Final = 10
-"""One choice may use one part in so many of the delta that is set aside for keys."""
-
 
 REFINED: Final = "a refined maximum"
 
@@ -229,7 +226,7 @@ def _unlisted(context: Context, question: Question, wanted: Wanted, cap: Booked 
         )
     import pyarrow.compute as pc
 
-    query, currency, coins = question.query, context.budget.currency, _coins(context)
+    query, currency, coins = question.query, context.budget.currency, context.key_coins()
     rule = UnknownTopK(wanted.k, CANDIDATES * wanted.k, wanted.epsilon, coins * DELTA_COIN, moved=query.max_groups)
 
     def chosen() -> tuple[pa.Table, Booked]:
@@ -248,21 +245,6 @@ def _unlisted(context: Context, question: Question, wanted: Wanted, cap: Booked 
         f"{rule.needed(wanted.confidence):,.0f} more than the {rule.k_bar + 1}-th largest stands out"
     )
     return told(context, question, wanted, keys, paid, note)
-
-
-def _coins(context: Context) -> int:
-    """Return the coins of delta that one choice is charged, or refuse it."""
-    coins = context.ledger.terms.keys_delta // KEYS_SHARE
-    if not coins:
-        raise BudgetExceeded(
-            "no delta is set aside for keys",
-            needed=context.loss(0),
-            left=context.loss(context.ledger.remaining),
-            rule="groups that are not listed are chosen at a price in delta",
-            got=context.budget.describe(),
-            next_step="list the keys; or open a ledger with Budget(epsilon=1, delta=1e-6, keys_delta=1e-7)",
-        )
-    return int(coins)
 
 
 def check(question: Question, wanted: Wanted) -> None:

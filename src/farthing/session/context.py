@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from farthing.errors import BudgetExceeded
 from farthing.privacy.words import state
 from farthing.rounding import DELTA_COIN
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from farthing.privacy.budget import Budget
     from farthing.privacy.loss import Booked
     from farthing.query import Query
+
+
+KEYS_SHARE: Final = 10
+"""One search for groups may use one part in so many of the delta that is set aside for keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,20 @@ class Context:
     def data(self, query: Query) -> str:
         """Return the identity of the bounded data that a question is about: of the rows, and of the hash that cuts."""
         return f"{self.data_set} {self.engine.fingerprint(query)}"
+
+    def key_coins(self) -> int:
+        """Return the coins of delta that one search for groups may use; refuse where none is set aside."""
+        coins = self.ledger.terms.keys_delta // KEYS_SHARE
+        if not coins:
+            raise BudgetExceeded(
+                "no delta is set aside for keys",
+                needed=self.loss(0),
+                left=self.loss(self.ledger.remaining),
+                rule="groups that are not listed are found at a price in delta",
+                got=self.budget.describe(),
+                next_step="list the keys; or open a ledger with Budget(epsilon=1, delta=1e-6, keys_delta=1e-7)",
+            )
+        return int(coins)
 
     @property
     def where_kept(self) -> str:

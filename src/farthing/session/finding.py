@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.errors import BudgetExceeded, InvalidTarget
+from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.mechanisms.keys import GaussianKeys, OptimalKeys
 from farthing.planning.searching import plan_search
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from farthing.session.context import Context
     from farthing.session.reading import Question
     from farthing.session.request import Request
-
-KEYS_SHARE: Final = 10
-"""One search may use one part in so many of the delta that is set aside for keys."""
 
 HALF: Final = 2
 """A search may cost half of what its question may, the answers on what was found the other half."""
@@ -192,17 +189,7 @@ def _found_above(question: Question, request: Request) -> int:
 
 def _rule(context: Context, query: Query, above: int, confidence: float) -> GaussianKeys | OptimalKeys:
     """Return the cheapest rule in the ledger's currency, at a tenth of the delta that is set aside."""
-    coins = context.ledger.terms.keys_delta // KEYS_SHARE
-    if not coins:
-        raise BudgetExceeded(
-            "no delta is set aside for keys",
-            needed=context.loss(0),
-            left=context.loss(context.ledger.remaining),
-            rule="groups are found privately at a price in delta",
-            got=context.budget.describe(),
-            next_step="list the keys; or open a ledger with Budget(epsilon=1, delta=1e-6, keys_delta=1e-7)",
-        )
-    delta = coins * DELTA_COIN
+    delta = context.key_coins() * DELTA_COIN
     kind = OptimalKeys if context.budget.currency is Pure else GaussianKeys
     return kind.plan(above, confidence=confidence, delta=delta, max_groups=query.max_groups)
 

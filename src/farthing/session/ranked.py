@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.accuracy.ranks import WHOLE, Ranks
+from farthing.accuracy.ranks import NoisyRanks, Ranks
 from farthing.accuracy.stopping import two_sided
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import GRAIN, GaussianRefinement, Measured, worst_cost
@@ -101,24 +101,12 @@ def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileStat
     Assumes: one unit moves the rows at or below any threshold, less q of the rows, by at most `asked.sensitivity`.
     Rounds: as `mechanisms.gaussian.GaussianRefinement`.
     """
-    asked, groups = pricing.descent.asked, ranks.groups
-
-    def measure(thresholds: NDArray[np.int64], grains: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return fresh noisy D of some groups at their thresholds, in rows."""
-        lane = GaussianRefinement(ranks.lane(thresholds, at, asked.steps), asked.sensitivity)
-        return lane.measure(Measured.nothing(len(at)), grains).values / WHOLE
-
-    rows = GaussianRefinement(ranks.rows, asked.max_rows)
-
-    def measure_count(grains: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return fresh noisy counts of some groups."""
-        return rows.measure(Measured.nothing(len(at)), grains, at).values
-
+    noisy = NoisyRanks(ranks, pricing.descent.asked)
     tell = request.progress
     return pricing.descent.run(
-        measure,
-        measure_count,
-        groups=groups,
+        noisy.measure,
+        noisy.measure_count,
+        groups=ranks.groups,
         progress=None if tell is None else lambda *facts: tell(Progress(*facts)),
     )
 

@@ -10,7 +10,7 @@ from farthing.mechanisms.gaussian import (
     GRAIN,
     ROUNDING_VARIANCE,
     Coin,
-    GaussianRefinement,
+    GaussianMeasurements,
     Measured,
     sigma_of,
     worst_cost,
@@ -23,7 +23,7 @@ GRAINS = np.array([1, 3, 16, 17, (1 << 53) + 1, (1 << 56) - 1, 1 << 61, 123_456_
 
 def refinement(truth, seed=1, **options):
     """Return a mechanism with fixed bits."""
-    return GaussianRefinement(np.asarray(truth, np.int64), bits=seeded(seed), **options)
+    return GaussianMeasurements(np.asarray(truth, np.int64), bits=seeded(seed), **options)
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3, 400, 2**31 - 1])
@@ -99,7 +99,7 @@ def test_seeded_bits_repeat_and_system_bits_do_not():
     """Tests may fix the bits; without that, two measurements differ."""
     one = [refinement([5]).measure(Measured.nothing(1), np.array([1 << 40])).mean.tolist() for _ in range(2)]
     two = [
-        GaussianRefinement(np.array([5])).measure(Measured.nothing(1), np.array([1 << 40])).mean.tolist()
+        GaussianMeasurements(np.array([5])).measure(Measured.nothing(1), np.array([1 << 40])).mean.tolist()
         for _ in range(2)
     ]
 

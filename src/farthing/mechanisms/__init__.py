@@ -5,18 +5,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from farthing.mechanisms.gaussian import GaussianRefinement, Measured
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.mechanisms.geometric import GeometricRelease
 
 if TYPE_CHECKING:
+    from farthing.mechanisms.brownian import BrownianMechanism
+    from farthing.mechanisms.doubling import Doubling
     from farthing.mechanisms.exponential import Exponential
+    from farthing.mechanisms.laplace import LaplaceChain, Shown
     from farthing.mechanisms.learner import DecisionStumps, FiniteClass, FiniteClassLearner, Points, Thresholds
     from farthing.mechanisms.margin import LargeMargin
     from farthing.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
+    from farthing.mechanisms.reduced_threshold import ReducedAboveThreshold
     from farthing.mechanisms.refined_max import RefinedMax
+    from farthing.mechanisms.refinement import GaussianRefinement, LaplaceRefinement
     from farthing.mechanisms.relative import Asinh, LinearLog, Log, PlainGaussian, Power
     from farthing.mechanisms.select import choose_mechanism, for_regret
     from farthing.mechanisms.stable_learner import GlobalStability
+    from farthing.mechanisms.stopping import Look, PrivateTest, Stopped
     from farthing.mechanisms.threshold import AboveThreshold
     from farthing.mechanisms.top_k import TopK
     from farthing.mechanisms.two_stage import TwoStage
@@ -25,20 +31,30 @@ if TYPE_CHECKING:
 _HOMES = {
     "AboveThreshold": "threshold",
     "Asinh": "relative",
+    "BrownianMechanism": "brownian",
     "DecisionStumps": "learner",
+    "Doubling": "doubling",
     "Exponential": "exponential",
     "FiniteClass": "learner",
     "FiniteClassLearner": "learner",
+    "GaussianRefinement": "refinement",
     "GlobalStability": "stable_learner",
+    "LaplaceChain": "laplace",
+    "LaplaceRefinement": "refinement",
     "LargeMargin": "margin",
     "LinearLog": "relative",
     "Log": "relative",
+    "Look": "stopping",
     "NoisyMax": "noisy_max",
     "PermuteAndFlip": "noisy_max",
     "PlainGaussian": "relative",
     "Points": "learner",
     "Power": "relative",
+    "PrivateTest": "stopping",
+    "ReducedAboveThreshold": "reduced_threshold",
     "RefinedMax": "refined_max",
+    "Shown": "laplace",
+    "Stopped": "stopping",
     "Thresholds": "learner",
     "TopK": "top_k",
     "TwoStage": "two_stage",
@@ -50,23 +66,33 @@ _HOMES = {
 __all__ = [
     "AboveThreshold",
     "Asinh",
+    "BrownianMechanism",
     "DecisionStumps",
+    "Doubling",
     "Exponential",
     "FiniteClass",
     "FiniteClassLearner",
+    "GaussianMeasurements",
     "GaussianRefinement",
     "GeometricRelease",
     "GlobalStability",
+    "LaplaceChain",
+    "LaplaceRefinement",
     "LargeMargin",
     "LinearLog",
     "Log",
+    "Look",
     "Measured",
     "NoisyMax",
     "PermuteAndFlip",
     "PlainGaussian",
     "Points",
     "Power",
+    "PrivateTest",
+    "ReducedAboveThreshold",
     "RefinedMax",
+    "Shown",
+    "Stopped",
     "Thresholds",
     "TopK",
     "TwoStage",

@@ -87,7 +87,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianRefinement:
+class GaussianMeasurements:
     """Measure integer answers with rounded Gaussian noise, group by group, as often as wanted.
 
     Attributes:
@@ -103,7 +103,7 @@ class GaussianRefinement:
     Assumes: add/remove one unit moves at most `max_groups` answers by at most `sensitivity` each; exact sampler.
     Rounds: sigma up, so each measurement costs no more than its grains; sums of grains are exact.
 
-    >>> mechanism = GaussianRefinement(np.array([500, 20]), sensitivity=1)
+    >>> mechanism = GaussianMeasurements(np.array([500, 20]), sensitivity=1)
     >>> state = mechanism.measure(Measured.nothing(2), np.array([1 << 50, 1 << 50]))
     >>> state.information.tolist()
     [1125899906842624, 1125899906842624]
@@ -182,18 +182,27 @@ class Coin:
         >>> Coin(Gdp, 2, 1).level(Gdp.of_amount(10 * GRAIN), top=(4, 0))
         7
         """
-        grains, paid, level = self.grains(loss), 0, 0
-        for count, has in enumerate(sorted(top), 1):
-            if level and level <= has:
-                break
-            paid += has
-            level = (grains + paid) // count
-        return min(level, MOST_GRAINS)
+        return min(highest_level(self.grains(loss), top), MOST_GRAINS)
 
     @property
     def per_grain(self) -> float:
         """Information (one over variance, in answer units) per grain; the grid's rounding is counted."""
         return float(GRAIN) / self.sensitivity**2 / ROUNDING_VARIANCE
+
+
+def highest_level(amount: int, top: tuple[int, ...]) -> int:
+    """Return the level that so many groups can be raised to for `amount` in all, given the largest levels they have.
+
+    >>> highest_level(10, top=(4, 0))
+    7
+    """
+    paid, level = 0, 0
+    for count, has in enumerate(sorted(top), 1):
+        if level and level <= has:
+            break
+        paid += has
+        level = (amount + paid) // count
+    return level
 
 
 def sigma_of(grains: Int64, sensitivity: int) -> Float64:

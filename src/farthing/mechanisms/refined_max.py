@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.errors import InvalidTarget
-from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, GaussianRefinement, Measured, worst_cost
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, GaussianMeasurements, Measured, worst_cost
 from farthing.mechanisms.scores import checked_scores, refused, whole
 from farthing.mechanisms.winning import chance_within
 from farthing.privacy.loss import Gdp, Zcdp
@@ -84,7 +84,7 @@ class RefinedMax:
     Guarantee: mu-GDP for mu^2 = `Refined.grains` 2^-56 as it came out, under a filter that knows it before each look.
     Proof: [DongRS22, Cor. 3.3; SmithT22]; docs/proofs/mechanisms.gaussian.md; the confidence in
         docs/proofs/mechanisms.select.md, "The refined maximum".
-    Assumes: as `GaussianRefinement`; options do not depend on the data.
+    Assumes: as `GaussianMeasurements`; options do not depend on the data.
     Rounds: information up, to whole grains; leads up.
 
     >>> refined = RefinedMax(within=50).choose([3000, 100, 7])
@@ -132,7 +132,7 @@ class RefinedMax:
         table = checked_scores(scores, at_least=2, one_row=True)
         if table.dtype.kind != "i":
             raise refused("whole scores: what is measured lies on a grid", table.dtype)
-        mechanism = GaussianRefinement(table, self.sensitivity, self.moved, bits)
+        mechanism = GaussianMeasurements(table, self.sensitivity, self.moved, bits)
         plan, state, reached, look = self.schedule(len(table)), Measured.nothing(len(table)), 0, 0
         for look, (information, lead) in enumerate(zip(plan.information, plan.leads, strict=True), 1):  # noqa: B007
             grains = self._grains(information)

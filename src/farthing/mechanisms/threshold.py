@@ -10,12 +10,16 @@ import numpy as np
 
 from farthing.errors import InvalidBudget, NoiseError
 from farthing.mechanisms.scores import LARGEST, B, checked_scores, priced, rate_of, restated, spread_of
+from farthing.mechanisms.stopping import Stopped, look_until
 from farthing.noise.races import Field, Noisy, first_above
 from farthing.privacy.loss import Pure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
+    from farthing.mechanisms.stopping import PrivateTest, Refinable
     from farthing.noise.bits import BitSource
     from farthing.privacy.numbers import Number
 
@@ -101,6 +105,24 @@ class AboveThreshold:
     def first(self, scores: ArrayLike, *, bits: BitSource | None = None) -> int | None:
         """Return the index of the first score that passes in a run of its own, or None."""
         return self.start(bits).first(scores)
+
+    def run(
+        self, refinement: Refinable, levels: Sequence[Number], test: PrivateTest, *, bits: BitSource | None = None
+    ) -> Stopped:
+        """Refine along rising levels until a private test of what was shown passes the threshold.
+
+        Args:
+            refinement: a `LaplaceRefinement`.
+            levels: the epsilons of its looks, rising.
+            test: the score, of a sensitivity within this mechanism's.
+            bits: where random bits come from; None is the system's stream cipher.
+
+        Returns:
+            what was released, and what it cost: epsilon and the last level reached.
+        """
+        watch = self.start(bits)
+        look, passed = look_until(refinement, levels, test, self, lambda score, _: watch.above(score))
+        return Stopped(look, passed, self.loss)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,179 @@
+"""ReducedAboveThreshold: stop on private scores, at a price that is known afterwards and grows only as it is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.errors import InvalidBudget, NoiseError
+from farthing.mechanisms.scores import LARGEST, checked_scores, priced, rate_of, refused, spread_of
+from farthing.mechanisms.stopping import Stopped, look_until
+from farthing.noise.bits import system_bits
+from farthing.noise.gradual import finer_geometric
+from farthing.noise.races import LAWS, Field, Noisy, first_above
+from farthing.privacy.loss import Pure
+from farthing.rounding import down
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.mechanisms.stopping import PrivateTest, Refinable
+    from farthing.noise.bits import BitSource
+    from farthing.privacy.numbers import Number
+
+BAR_STEPS: Final = 1 << 12
+"""The noise on the threshold is a whole number of these parts of the sensitivity."""
+
+BAR_SHARE: Final = Fraction(4425, 10000)
+"""The part of a level for the noise on the threshold: about 1/(1 + 2^(1/3)), which makes the variance of both least."""
+
+MONOTONE_SHARE: Final = Fraction(5575, 10000)
+"""The same where all scores move one way: about 1/(1 + 2^(-1/3))."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedAboveThreshold:
+    """Say of each score, in turn, whether score + noise passes threshold + noise; both noises get less as levels rise.
+
+    The noise on the threshold is a Laplace chain; that on a score is fresh, exponential and one-sided, less its mean.
+
+    Attributes:
+        threshold: what the scores are held against, public.
+        sensitivity: the most that one unit moves a score.
+        monotone: whether one unit moves all scores the same way.
+
+    Guarantee: ex post, epsilon_N-DP for a run that stops at its N-th score, asked at the level epsilon_N; while nothing
+        has passed, the threshold's share of the last level.
+    Proof: docs/proofs/mechanisms.laplace.md, "ReducedAboveThreshold"; after [WhitehouseRWR22].
+    Assumes: levels and scores are chosen from what was shown; in a pure ledger (elsewhere charge the highest level).
+    Rounds: the rates down.
+
+    >>> run = ReducedAboveThreshold(1000).start()
+    >>> run.above(3, epsilon=0.5), run.above(2000, epsilon=1), run.loss
+    (False, True, Pure(epsilon=1))
+    """
+
+    threshold: Number
+    sensitivity: Number = 1
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        spread_of(self.sensitivity, monotone=self.monotone)
+        usable = isinstance(self.threshold, int | float | Fraction) and not isinstance(self.threshold, bool)
+        if not (usable and -LARGEST < self.threshold < LARGEST):
+            raise InvalidBudget(
+                "the threshold is no usable number",
+                rule="a finite number below 2^62 in size",
+                got=repr(self.threshold),
+                next_step="name the score to be passed",
+            )
+
+    @property
+    def share(self) -> Fraction:
+        """The part of each level that the noise on the threshold costs."""
+        return MONOTONE_SHARE if self.monotone else BAR_SHARE
+
+    def start(self, bits: BitSource | None = None) -> ReducedWatch:
+        """Return a run; its threshold's noise stays secret inside."""
+        return ReducedWatch(self, bits)
+
+    def run(
+        self,
+        refinement: Refinable,
+        levels: Sequence[Number],
+        prices: Sequence[Number],
+        test: PrivateTest,
+        *,
+        bits: BitSource | None = None,
+    ) -> Stopped:
+        """Refine along rising levels until a private test of what was shown passes the threshold.
+
+        Args:
+            refinement: a `LaplaceRefinement`.
+            levels: the epsilons of its looks, rising.
+            prices: the test's own level at each look, not falling.
+            test: the score, of a sensitivity within this mechanism's.
+            bits: where random bits come from; None is the system's stream cipher.
+
+        Returns:
+            what was released, and what it cost: the last level reached and the last price, or its share.
+        """
+        watch = self.start(bits)
+        if len(prices) != len(levels):
+            raise refused("one price of the test for each look", f"{len(prices)} prices, {len(levels)} looks")
+        look, passed = look_until(refinement, levels, test, self, lambda score, at: watch.above(score, prices[at]))
+        return Stopped(look, passed, watch.loss)
+
+
+@dataclass(slots=True, eq=False)
+class ReducedWatch:
+    """One run of ReducedAboveThreshold, which ends where a score passes."""
+
+    mechanism: ReducedAboveThreshold
+    _bits: BitSource | None = field(default=None, repr=False)
+    level: Fraction = Fraction(0)
+    stopped: bool = False
+    _bar: int = field(default=0, repr=False)
+    _bar_rate: float = field(default=0.0, repr=False)
+
+    @property
+    def loss(self) -> Pure:
+        """What the run has cost: the level at which a score passed, or the threshold's share while none has."""
+        return Pure(self.level if self.stopped else self.level * self.mechanism.share)
+
+    def above(self, score: Number, epsilon: Number) -> bool:
+        """Tell whether one more score passes, at a level not below the last; the run ends if it does.
+
+        Raises:
+            NoiseError: the run has ended, or the score is no number.
+            InvalidBudget: a level below the last one.
+        """
+        level = priced(epsilon)
+        if self.stopped or level < self.level:
+            raise (_ended() if self.stopped else _falls(epsilon))
+        table = checked_scores([score if isinstance(score, int) else float(score)], one_row=True)
+        self._sharpen(level)
+        rate = rate_of(level * (1 - self.mechanism.share), self._spread)
+        value = Fraction(rate) * Fraction(table[0].item())
+        race = Field("exponential", np.array([[float(value)]]), lambda _race, _place: value)
+        self.stopped = first_above(race, self._threshold(rate), self._bits) is not None
+        return self.stopped
+
+    @property
+    def _spread(self) -> Fraction:
+        """What the noise on a score must cover: twice the sensitivity, or once where all scores move one way."""
+        return spread_of(self.mechanism.sensitivity, monotone=self.mechanism.monotone)
+
+    def _sharpen(self, level: Fraction) -> None:
+        """Draw the threshold's noise at a level, given what it was."""
+        rate = down(level * self.mechanism.share / BAR_STEPS)
+        if rate > self._bar_rate:
+            self._bar = int(finer_geometric(np.array([self._bar]), self._bar_rate, rate, self._bits)[0])
+            self._bar_rate = rate
+        self.level = level
+
+    def _threshold(self, rate: float) -> Noisy:
+        """Return the noisy threshold, in units of the score's noise, whose mean of one is added here."""
+        step = Fraction(self.mechanism.sensitivity) / BAR_STEPS
+        centre = Fraction(rate) * (Fraction(self.mechanism.threshold) + step * self._bar) + 1
+        return Noisy(LAWS["exponential"], centre, Fraction(0), 0, system_bits() if self._bits is None else self._bits)
+
+
+def _ended() -> NoiseError:
+    """Return the refusal of a score after the one that passed."""
+    return NoiseError(
+        "this run has ended",
+        rule="a run tells one score that passes",
+        got="a score after it",
+        next_step="start another run, at its own price",
+    )
+
+
+def _falls(epsilon: Number) -> InvalidBudget:
+    """Return the refusal of a level below the last."""
+    return InvalidBudget(
+        "the level falls", rule="levels do not fall", got=epsilon, next_step="repeat the last level, or raise it"
+    )

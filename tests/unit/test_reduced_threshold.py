@@ -1,0 +1,124 @@
+"""ReducedAboveThreshold: what each outcome of a run loses is within its price, by summing the series."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from farthing.errors import InvalidBudget, NoiseError
+from farthing.mechanisms import ReducedAboveThreshold
+from farthing.mechanisms.reduced_threshold import BAR_SHARE, MONOTONE_SHARE
+from farthing.noise.bits import seeded
+from farthing.privacy.loss import Pure
+
+STEPS = 4  # steps of the threshold's grid in a sensitivity of 1, here
+Z = np.arange(-STEPS * 40, STEPS * 40 + 1)
+
+
+def law(rate, k):
+    """Return P[k] of the two-sided geometric law."""
+    return np.tanh(rate / 2) * np.exp(-rate * np.abs(k))
+
+
+def above(rate, x):
+    """Return P[E > x] for exponential noise less its mean."""
+    return np.exp(-np.maximum(rate * x + 1, 0))
+
+
+def outcomes(scores, levels, share, doubled=2):
+    """Return the probabilities of a stop at the first score, at the second, and of none, of a run with threshold 0."""
+    first, second = (share * level / STEPS for level in levels)
+    noisy, noisier = ((1 - share) * level / doubled for level in levels)
+    w = (math.sinh(first / 2) / math.sinh(second / 2)) ** 2
+    coarse, fine = np.meshgrid(Z, Z, indexing="ij")
+    bar = law(second, fine) * (w * (coarse == fine) + (1 - w) * law(first, coarse - fine))
+    one, two = above(noisy, coarse / STEPS - scores[0]), above(noisier, fine / STEPS - scores[1])
+    return [(bar * chance).sum() for chance in (one, (1 - one) * two, (1 - one) * (1 - two))]
+
+
+def losses(levels, share, moves, doubled=2):
+    """Return the largest loss of each outcome over scores far from and near to the threshold, moved as `moves` say."""
+    worst = np.zeros(3)
+    for scores in itertools.product((-10.0, 0.0, 10.0), repeat=2):
+        here = outcomes(scores, levels, share, doubled)
+        for move in moves:
+            there = outcomes(np.add(scores, move), levels, share, doubled)
+            worst = np.maximum(worst, np.abs(np.log(np.divide(here, there))))
+    return worst
+
+
+TWICE, APART = (2.5, 2.5), (1.5, 2.5)
+EITHER = [(1, 1), (-1, 1), (1, -1)]
+
+
+@pytest.mark.parametrize("levels", [TWICE, APART])
+def test_every_outcome_is_within_its_price(levels):
+    """A stop costs its level, no stop the threshold's share; the same level twice uses most of it up."""
+    share = float(BAR_SHARE)
+    price = np.array([levels[0], levels[1], share * levels[1]])
+    worst = losses(levels, share, EITHER)
+
+    assert (worst <= price + 1e-6).all()
+    assert levels is APART or (worst[1:] > 0.9 * price[1:]).all()
+
+
+def test_less_noise_on_the_scores_would_pass_the_price():
+    """Scores of both directions need noise for twice their sensitivity."""
+    assert losses(TWICE, float(BAR_SHARE), EITHER, doubled=1)[1] > 1.2 * TWICE[1]
+
+
+@pytest.mark.parametrize("levels", [TWICE, APART])
+def test_scores_that_move_one_way_need_less_noise(levels):
+    """Where one unit moves all scores alike, noise for their sensitivity is within the price."""
+    share = float(MONOTONE_SHARE)
+    price = np.array([levels[0], levels[1], share * levels[1]])
+
+    assert (losses(levels, share, [(1, 1), (1, 0), (0, 1)], doubled=1) <= price + 1e-6).all()
+
+
+def test_the_run_has_the_rates_of_its_proof():
+    """At high levels the answer is the truth; the means of the noises are taken off."""
+    mechanism = ReducedAboveThreshold(100, sensitivity=2)
+    answers = [mechanism.start(seeded(k)).above(score, 400) for k, score in enumerate((99, 101, 90, 110))]
+
+    assert [False, True, False, True] == answers
+
+
+def test_levels_may_stay_but_not_fall():
+    """The same level again asks against the same noisy threshold; a run that has stopped is over."""
+    run = ReducedAboveThreshold(0).start(seeded(1))
+
+    assert [False, False] == [run.above(-1000, 1), run.above(-1000, 1)]
+    assert Pure(BAR_SHARE) == run.loss
+    with pytest.raises(InvalidBudget, match="level falls"):
+        run.above(0, 0.5)
+    assert run.above(1000, 2)
+    assert Pure(2) == run.loss
+    with pytest.raises(NoiseError, match="has ended"):
+        run.above(1000, 3)
+
+
+@pytest.mark.parametrize("options", [{"threshold": math.nan}, {"threshold": "x"}, {"threshold": 1, "sensitivity": 0}])
+def test_bad_mechanisms_are_refused(options):
+    """A threshold is a finite number, a sensitivity above 0."""
+    with pytest.raises(InvalidBudget, match="rule"):
+        ReducedAboveThreshold(**options)
+
+
+@pytest.mark.parametrize(("score", "epsilon"), [(math.nan, 1), (1, 0), (1, math.inf), (1e30, 1)])
+def test_bad_scores_and_levels_are_refused(score, epsilon):
+    """Scores are finite and below 2^62, levels above 0; the run is where it was."""
+    run = ReducedAboveThreshold(0).start()
+    with pytest.raises((NoiseError, InvalidBudget), match="rule"):
+        run.above(score, epsilon)
+
+    assert Pure(0) == run.loss
+
+
+def test_the_number_of_prices_is_that_of_the_looks():
+    """One price of the test for each look."""
+    from farthing.mechanisms import LaplaceRefinement, PrivateTest
+
+    with pytest.raises(NoiseError, match="one price"):
+        ReducedAboveThreshold(0).run(LaplaceRefinement(5), [1, 2], [1], PrivateTest(float))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from farthing.accuracy.target import Target
-    from farthing.chosen import Chosen
+    from farthing.chosen import Chosen, Ranking
     from farthing.errors import (
         BudgetExceeded,
         DataError,
@@ -60,6 +60,7 @@ _HOMES = {
     "Plan": "planning",
     "Progress": "session",
     "Pure": "privacy.loss",
+    "Ranking": "chosen",
     "Session": "session",
     "Target": "accuracy.target",
     "TargetMissed": "errors",
@@ -68,7 +69,7 @@ _HOMES = {
     "calendar": "query.calendar",
 }
 
-_PACKAGES = frozenset({"limits"})
+_PACKAGES = frozenset({"attacks", "audit", "limits", "models"})
 
 __all__ = [
     "Answer",
@@ -90,6 +91,7 @@ __all__ = [
     "Plan",
     "Progress",
     "Pure",
+    "Ranking",
     "Session",
     "Target",
     "TargetMissed",

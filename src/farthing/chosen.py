@@ -1,15 +1,23 @@
-"""What leaves a private choice: the names of the groups, best first, and their price. No score leaves with them."""
+"""What leaves where groups are chosen or ranked.
+
+Of a private choice the names of the groups leave, best first, and their price, and no score with them; of a ranking
+their places and numbers too.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from farthing.privacy.words import said
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from farthing.privacy.loss import Booked
 
@@ -111,6 +119,114 @@ class Chosen:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ranking:
+    """The largest groups in order, with their numbers, and what is settled of it.
+
+    Attributes:
+        keys: the groups, an Arrow table with the grouping columns, best first.
+        place: int64[k], the place of each, from 1; groups that are tied, or not told apart, share the first of theirs.
+        value, lower, upper: float64[k], their numbers, with intervals that hold for all groups at once.
+        settled: bool[k], whether the place is right with the confidence, all of them at once.
+        tied: bool[k], whether it shares its place with groups that are no further apart than was said not to matter.
+        paid: the loss of this ask, in the ledger's currency; zero when asking again.
+        remaining: what the ledger had left right after it.
+        delta: the delta at which epsilons of this ledger are stated.
+        goal: what was asked for, in words.
+        about: what is not settled, and what the numbers are about.
+
+    >>> import pyarrow as pa
+    >>> import farthing
+    >>> rides = pa.table({"zone": ["a"] * 9000 + ["b"] * 40 + ["c"] * 6000})
+    >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+    >>> ranking = s.ranking("zone", k=2, keys={"zone": ["a", "b", "c"]})
+    >>> list(ranking), ranking.settled.tolist(), ranking.place.tolist()
+    (['a', 'c'], [True, True], [1, 2])
+    """
+
+    keys: pa.Table
+    place: NDArray[np.int64]
+    value: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    settled: NDArray[np.bool_]
+    tied: NDArray[np.bool_]
+    paid: Booked
+    remaining: Booked
+    delta: float
+    goal: str
+    about: str
+    _refine: Callable[..., Ranking]
+
+    def __len__(self) -> int:
+        return int(self.keys.num_rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Give the groups, best first: values of one column, or tuples of several."""
+        columns = [column.to_pylist() for column in self.keys.columns]
+        return iter(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
+
+    def refine(self, **changes: Any) -> Ranking:
+        """Return the ranking with other terms: k, apart, apart_relative, confidence, cap or max_epsilon.
+
+        A larger cap, more places and a smaller distance go on from what is there and pay the difference; fewer places,
+        a larger distance and a smaller cap are free. Another confidence is a ranking of its own, and so is one with
+        ties after one without.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> rides = pa.table({"zone": ["a"] * 9000 + ["b"] * 40 + ["c"] * 6000})
+        >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> ranking = s.ranking("zone", k=2, keys={"zone": ["a", "b", "c"]})
+        >>> bool(ranking.refine(k=1).paid)
+        False
+        """
+        return self._refine(**changes)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows: place, the grouping columns, value, lower, upper, settled, tied."""
+        import pyarrow as pa
+
+        first = {"place" if "place" not in self.keys.column_names else "place_in_order": self.place}
+        keys = dict(zip(self.keys.column_names, self.keys.columns, strict=True))
+        last = {name: getattr(self, name) for name in ("value", "lower", "upper", "settled", "tied")}
+        return pa.table(first | last | keys).select([*first, *keys, *(name for name in last if name not in keys)])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows as plain dictionaries, for JSON."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    @property
+    def caption(self) -> str:
+        """The promise in one line: how many groups, how surely, and how many places are settled."""
+        return f"the {len(self)} largest, {self.goal}; {int(self.settled.sum())} of {len(self)} places settled"
+
+    @property
+    def price(self) -> str:
+        """The price in one line: this ask and what is left."""
+        return f"paid {said(self.paid, self.delta)}; left {said(self.remaining, self.delta)}"
+
+    def __repr__(self) -> str:
+        rows = [[_cell(value) for value in row.values()] for row in self.rows()]
+        names = self.to_arrow().column_names
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = ["  ".join(map(str.rjust, line, widths)) for line in [names, *rows]]
+        return "\n".join([*lines, self.caption, self.price, self.about])
+
+
 def _cell(value: object) -> str:
-    """Return one cell as text."""
-    return "NULL" if value is None else str(value)
+    """Return one cell as text: numbers with few digits, truth values as yes and no."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        case _:
+            return str(value)

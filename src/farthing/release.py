@@ -125,6 +125,7 @@ class Answer:
     _by_size: bool
     _optimality: Callable[[], Limit]
     _shown: tuple[str, ...] = ()
+    _data_set: str = ""
 
     @property
     def name(self) -> str:
@@ -241,6 +242,10 @@ class Answer:
         True
         """
         return self._refine(**changes)
+
+    def is_of(self, data_set: str) -> bool:
+        """Return whether it was answered from that declared version of the data; True where nothing was measured."""
+        return self._data_set in {"", data_set}
 
     def arranged(self, aftermath: Aftermath, shown: tuple[str, ...] = ()) -> Answer:
         """Return the same answer as HAVING, ORDER BY and LIMIT leave it: free, since it reads released numbers only.

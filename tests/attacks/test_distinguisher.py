@@ -174,6 +174,21 @@ def pure_count():
     return one_count(Budget(epsilon=1), absolute=3)
 
 
+def pure_relative_count():
+    """One question, pure books, a relative target too: groups leave the chain by what it shows."""
+    return one_count(Budget(epsilon=1.5), absolute=3, relative=0.4)
+
+
+def pure_sharpening():
+    """Ask coarsely, then refine in two steps: a chain that is carried on."""
+
+    def ask(session):
+        coarse = session.count("k", keys={"k": range(TRIALS)}, absolute=30, relative=0.1, cap=PLENTY)
+        return coarse.refine(absolute=10).refine(absolute=3).value
+
+    return transcript(rows, ask, budget=Budget(epsilon=1.5))
+
+
 def half_the_sigma(plant):
     from farthing.mechanisms import gaussian
 
@@ -182,10 +197,10 @@ def half_the_sigma(plant):
 
 
 def twice_the_rate(plant):
-    from farthing.mechanisms import geometric
+    from farthing.mechanisms import laplace
 
-    honest = geometric.rate_of
-    plant.setattr(geometric, "rate_of", lambda farthings, sensitivity: 2 * honest(farthings, sensitivity))
+    honest = laplace.rates_of
+    plant.setattr(laplace, "rates_of", lambda farthings, sensitivity: 2 * honest(farthings, sensitivity))
 
 
 def max_groups_forgotten(plant):
@@ -238,8 +253,22 @@ def refine_for_nothing(plant):
     plant.setattr(Direct, "measured", forgetting)
 
 
+def last_look_forgotten(plant):
+    """Settle at what stood before the last refinement."""
+    from farthing.session.chained import Chained
+
+    honest = Chained.measured
+
+    def forgetting(self, context, plan, receipt, request):
+        outcome = honest(self, context, plan, receipt, request)
+        return outcome if self.record is None else replace(outcome, price=context.loss(0))
+
+    plant.setattr(Chained, "measured", forgetting)
+
+
 ATTACKS = (
-    gdp_count, relative_count, zcdp_count, pure_count, wide_unit, deep_unit, differencing, errors_for_free, sharpening,
+    gdp_count, relative_count, zcdp_count, pure_count, pure_relative_count, pure_sharpening, wide_unit, deep_unit,
+    differencing, errors_for_free, sharpening,
 )  # fmt: skip
 
 BUGS = (
@@ -248,6 +277,8 @@ BUGS = (
     (half_the_sigma, zcdp_count),
     (half_the_sigma, deep_unit),
     (twice_the_rate, pure_count),
+    (twice_the_rate, pure_relative_count),
+    (last_look_forgotten, pure_sharpening),
     (max_groups_forgotten, wide_unit),
     (unit_ignored, deep_unit),
     (noise_reused, differencing),

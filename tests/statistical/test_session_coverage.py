@@ -69,10 +69,13 @@ TARGETS = {
     "absolute": (PLENTY, {"absolute": 30, "cap": "all"}, 0.05),
     "zcdp": (Budget(rho=30), {"relative": 0.1, "absolute": 30, "cap": "all"}, 0.05),
     "pure": (Budget(epsilon=30), {"absolute": 30.5, "cap": "all"}, 0.05),
+    "pure relative": (Budget(epsilon=30), {"relative": 0.1, "absolute": 30, "cap": "all"}, 0.05),
+    "pure wide": (Budget(epsilon=30), {"relative": 0.3, "absolute": 3, "cap": "all", "confidence": 0.9}, 0.1),
     "capped": (PLENTY, {"relative": 0.1, "cap": Gdp(0.02)}, 0.05),
     "capped zcdp": (Budget(rho=30), {"relative": 0.2, "absolute": 5, "cap": Zcdp(0.0005)}, 0.05),
     "capped pure": (Budget(epsilon=30), {"absolute": 5, "cap": Pure(0.05)}, 0.05),
     "loss": (PLENTY, {"loss": Gdp(0.05)}, 0.05),
+    "capped pure relative": (Budget(epsilon=30), {"relative": 0.1, "cap": Pure(0.02)}, 0.05),
     "pure loss": (Budget(epsilon=30), {"loss": Pure(0.1)}, 0.05),
 }
 
@@ -147,15 +150,17 @@ def test_simultaneous_coverage(table):
         ("relative", {0, 100, -1}),
         ("absolute", {0, 100, -1}),
         ("zcdp", {0, 100, -1}),
+        ("pure relative", {0, 100, -1}),
         ("capped", {1_000, 3_000, -1}),  # smaller groups are given up, with an interval of their own
         ("loss", {0, 100, -1}),
     ],
 )
 def test_planted_critical_value_is_caught(table, name, sizes, monkeypatch):
     """With c = 1.0 in place of the calibrated one, small and large sizes are refuted."""
-    from farthing.accuracy import schedule
+    from farthing.accuracy import chain, schedule
 
     monkeypatch.setattr(schedule, "critical_value", lambda *_, **__: 1.0)
+    monkeypatch.setattr(chain, "critical_value", lambda *_, **__: 1.0)
     budget, how, rate = TARGETS[name]
     target = {key: how[key] for key in ("relative", "absolute") if key in how} or {"absolute": np.inf}
     caught = refuted(misses(Session(table, budget=budget), ask(how), SIZES, **target), CELLS, rate)

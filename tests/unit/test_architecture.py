@@ -134,7 +134,8 @@ def test_privacy_relevant_pieces_have_guarantees():
     """Mechanisms, losses, filters, samplers, the ledger and the ask carry a guarantee block."""
     named = {name for path in FILES for name, text in docstrings(path) if "Guarantee:" in text}
     pieces = {
-        "GaussianRefinement", "GeometricRelease", "Pure", "Zcdp", "Gdp", "BoundedRange", "AdditiveFilter", "Budget",
+        "GaussianMeasurements", "GaussianRefinement", "GeometricRelease", "LaplaceChain", "LaplaceRefinement",
+        "ReducedAboveThreshold", "Pure", "Zcdp", "Gdp", "BoundedRange", "AdditiveFilter", "Budget",
         "rounded_gaussian", "two_sided_geometric", "KeyStream", "Ledger", "Query", "Keys", "Engine", "ask",
     }  # fmt: skip
 

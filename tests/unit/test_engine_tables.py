@@ -167,7 +167,7 @@ def test_unusual_columns_are_read_totally():
     engine = open_table(table)
     kinds = [kind.value for _, kind in engine.schema.columns]
 
-    assert kinds == ["decimal", "string", "timestamp", "timestamp", "other", "other", "integer", "float"]
+    assert kinds == ["decimal", "string", "timestamp", "timestamp", "timestamp", "other", "integer", "float"]
     assert count(engine, ("price",), {"price": [1.1, 2.2, None]}) == [1, 1, 1]
     assert count(engine, ("kind",), {"kind": ["y", "x"]}) == [1, 2]
     assert count(engine, where="small < 99999 AND price >= 1.1") == [2]

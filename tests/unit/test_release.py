@@ -82,7 +82,7 @@ def test_an_answer_holds_no_raw_aggregates(session):
     """Whatever hangs on an answer, its refine included, no array in it is the truth."""
     answer = session.count(**BY, relative=0.1, absolute=20)
     truth = np.array(SIZES)
-    arrays, forbidden = [], ("GaussianRefinement", "GeometricRelease")
+    arrays, forbidden = [], ("GaussianMeasurements", "GeometricRelease")
 
     for thing in reachable(answer):
         assert type(thing).__name__ not in forbidden

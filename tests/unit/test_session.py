@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from rides import BUDGET, BY, KEYS, SIZES, TABLE, opened, same
 
-from farthing import Bounds, Budget, DataError, Gdp, InvalidTarget, LedgerMismatch, Pure, Session, Zcdp
+from farthing import Bounds, Budget, DataError, Gdp, LedgerMismatch, Pure, Session, Zcdp
 from farthing.rounding import FARTHING
 
 
@@ -217,14 +217,13 @@ def test_a_pure_budget_answers_absolute_targets():
     assert 0.05 < session.spent.epsilon() < 0.07
 
 
-def test_a_pure_budget_refuses_relative_targets_by_name():
-    """A relative target needs refinement, which a pure budget cannot buy yet."""
+def test_a_pure_budget_refines():
+    """Large groups stop early and pay less; a relative target is met by all."""
     session = opened(budget=Budget(epsilon=1))
+    answer = session.count(**BY, relative=0.1, absolute=50)
 
-    with pytest.raises(InvalidTarget, match="relative target cannot be met under a pure budget"):
-        session.count(**BY, relative=0.1, absolute=50)
-
-    assert not session.spent
+    assert answer.met.all()
+    assert session.spent.value == max(answer.to_pandas()["paid"])
 
 
 def test_asking_again_is_free_under_a_pure_budget():

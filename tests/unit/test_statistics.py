@@ -5,7 +5,8 @@ import pytest
 
 from farthing.accuracy.statistics import Linear, Ratio, Variance, fieller, from_aggregates
 from farthing.errors import UnsupportedQuery
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum
+from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, needed
+from farthing.query.aggregates import Ratio as Quotient
 from farthing.query.aggregates import Variance as Spread
 from farthing.query.expressions import Column
 
@@ -89,22 +90,32 @@ def test_aggregates_become_lanes_and_statistics():
         Mean(fare, 0, 100),
         Spread(fare, 0, 100, sample=True, root=True),
     )
-    measures, statistics = from_aggregates([Output(str(i), aggregate) for i, aggregate in enumerate(aggregates)])
+    statistics = from_aggregates(
+        [Output(str(i), aggregate) for i, aggregate in enumerate(aggregates)], needed(aggregates)
+    )
 
-    assert 6 == len(measures)
-    assert [(0,), (1,), (4, 3), (3, 4), (3, 4, 5)] == [statistic.reads for statistic in statistics]
-    assert Variance(3, 4, 5, 50.0, sample=True, root=True) == statistics[-1]
+    assert 5 == len(needed(aggregates))
+    assert [(0,), (1,), (3, 2), (2, 3), (2, 3, 4)] == [statistic.reads for statistic in statistics]
+    assert Variance(2, 3, 4, 50.0, sample=True, root=True) == statistics[-1]
+
+
+def test_a_sum_that_a_ratio_needs_stays():
+    """Beside a mean, SUM(fare) / SUM(tip) is still of the sums themselves."""
+    fare, tip = (Sum(Column(name), 0, 100) for name in ("fare", "tip"))
+    aggregates = (fare, Mean(Column("fare"), 0, 100), Quotient(fare, tip))
+
+    assert {*fare.measures, *tip.measures} <= set(needed(aggregates))
 
 
 def test_a_sum_alone_is_its_own_lane():
     """Without a mean beside it a sum is one lane, and so is a sum of other bounds."""
     fare = Column("fare")
-    for outputs in ([Sum(fare, 0, 100)], [Sum(fare, 0, 100), Mean(fare, 0, 90)]):
-        _, statistics = from_aggregates([Output(str(i), aggregate) for i, aggregate in enumerate(outputs)])
+    for asked in ([Sum(fare, 0, 100)], [Sum(fare, 0, 100), Mean(fare, 0, 90)]):
+        statistics = from_aggregates([Output(str(i), aggregate) for i, aggregate in enumerate(asked)], needed(asked))
         assert Linear((0,), (1.0,), 50.0) == statistics[0]
 
 
 def test_quantiles_are_refused_by_name():
     """A quantile is no function of counts and sums."""
     with pytest.raises(UnsupportedQuery, match="no function of counts"):
-        from_aggregates([Output("q", Quantile(Column("fare"), 0.5, 0, 100))])
+        from_aggregates([Output("q", Quantile(Column("fare"), 0.5, 0, 100))], ())

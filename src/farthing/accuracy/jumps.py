@@ -1,27 +1,25 @@
 """Which look comes next: a public map from the index of a look and what it showed to the index of the next one.
 
-Looks are numbered backwards: index j has information `g^-j * t_max`, so index 0 is the last look there is. What a look
-shows is its *signal* `y = Y sqrt(t)`, whose standard deviation is 1 at every look; a group stops when y reaches the
-boundary `b = c/r`. Seen from y, the signal after the information grew by `w^2` is `y w`, give or take `sqrt(w^2 - 1)`
-(the truth has a flat prior), so a jump of m steps is harmless while `y w + k sqrt(w^2 - 1) <= b` with `w^2 = g^m`:
-this is a threshold on y for each m. Jumps take whole *levels* 1, 2, 3, 4, 6, 8, 12, ... and land on multiples of a
-power of two, so that different groups meet at the same looks.
+Looks are numbered backwards: index j has information `g^-j * t_max` (Laplace noise: its root is proportional to
+epsilon), so index 0 is the last look there is. What a look shows is its *signal* `y = Y sqrt(t)`, with noise of scale 1
+at every look; a group stops when y reaches the boundary `b = c/r`. Seen from y, the signal after the information grew
+by `w^2` is `y w`, give or take noise (`sqrt(w^2 - 1)` if Gaussian, as the truth has a flat prior; see `laws`), so a
+jump of m steps is harmless up to a threshold on y for each m. Jumps take whole *levels* 1, 2, 3, 4, 6, 8, 12, ... and
+land on multiples of a power of two, so that different groups meet at the same looks.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.accuracy.laws import GAUSSIAN, Law
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-CAUTION: Final = 2.0
-"""k: how many standard deviations below the boundary a jump aims. Costs looks; buys less overshoot."""
 
 LEVELS: Final = (1, *(step for p in range(1, 11) for step in (2**p, 3 * 2 ** (p - 1))))
 """The step counts a jump may have: 1, 2, 3, 4, 6, 8, 12, ..., 1024, 1536."""
@@ -45,6 +43,7 @@ class JumpMap:
         ratio: g > 1, information of a look over that of the look one index later.
         public: indices that no jump may pass without looking, in any order.
         jumps: False to visit every index.
+        law: the law of the noise.
         levels: the step counts in use; computed.
         thresholds: float64[levels], falling: level i is allowed while the signal is at most thresholds[i]; computed.
 
@@ -57,6 +56,7 @@ class JumpMap:
     ratio: float
     public: tuple[int, ...] = ()
     jumps: bool = True
+    law: Law = GAUSSIAN
     levels: tuple[int, ...] = field(init=False)
     thresholds: Floats = field(init=False, compare=False, repr=False)
     _strides: Ints = field(init=False, compare=False, repr=False)
@@ -65,8 +65,7 @@ class JumpMap:
     def __post_init__(self) -> None:
         levels, thresholds = [1], [self.boundary]
         for level in LEVELS[1:] if self.jumps else ():
-            growth = self.ratio ** (level / 2)
-            threshold = (self.boundary - CAUTION * math.sqrt(growth * growth - 1)) / growth
+            threshold = self.law.threshold(self.boundary, self.ratio, level)
             if threshold <= 0:
                 break
             levels.append(level)

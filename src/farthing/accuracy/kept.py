@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.laws import LAWS
 from farthing.accuracy.schedule import Futility, Schedule
-from farthing.accuracy.stopping import step_ratio, two_sided
+from farthing.accuracy.stopping import step_ratio
 
 _CLEARLY: Final = 1 + 1e-9
 _NEARLY: Final = 1 + 1e-12  # equal targets may differ in the last bits of their floats
@@ -26,9 +27,11 @@ class Kept:
         floor: a*, the half-width that every group not given up has reached.
         beta: the failure probability a group.
         critical: c, the calibrated constant.
-        grains: the information at which every group stopped at the latest; farthings of epsilon under a pure budget.
+        grains: the information at which every group stopped at the latest; farthings where the noise is Laplace.
         futility: z of the intervals of groups given up, 0 when none could be.
         signed: whether groups were stopped by |Y|, as sums are.
+        share: the part of the groups that were refined until they stopped; the rest was stopped with these.
+        law: the name of the noise's law.
     """
 
     relative: float
@@ -39,6 +42,8 @@ class Kept:
     grains: int
     futility: float = 0.0
     signed: bool = False
+    share: float = 1.0
+    law: str = "gaussian"
 
     def at(self, beta: float, per_grain: float) -> Kept:
         """Return the same promise at another failure probability, where that is known.
@@ -48,11 +53,16 @@ class Kept:
         """
         if self.relative > 0:
             return self
-        critical = two_sided(beta)
-        return replace(self, beta=beta, critical=critical, floor=critical / math.sqrt(self.grains * per_grain))
+        law = LAWS[self.law]
+        critical = law.two_sided(beta)
+        return replace(
+            self, beta=beta, critical=critical, floor=critical / float(law.precision(self.grains, per_grain))
+        )
 
-    def covers(self, relative: float, absolute: float, beta: float, limit: int) -> bool:
+    def covers(self, relative: float, absolute: float, beta: float, limit: int, share: float = 1.0) -> bool:
         """Tell whether it keeps a promise that is asked for now, or was stopped by as large a cap on the way to it."""
+        if self.share < share:
+            return False
         narrow = self.floor <= absolute * _NEARLY or (self.absolute <= absolute * _NEARLY and limit <= self.grains)
         return self.relative <= relative and self.beta <= beta * _NEARLY and narrow
 
@@ -65,8 +75,9 @@ class Kept:
             critical=self.critical,
             per_grain=per_grain,
             looks=np.array([self.grains], np.int64),
-            jumps=JumpMap(boundary, step_ratio(self.relative)),
+            jumps=JumpMap(boundary, step_ratio(self.relative), law=LAWS[self.law]),
             futility=Futility(self.futility, ()) if self.futility else None,
             capped=self.floor > self.absolute * _NEARLY,
             signed=self.signed,
+            law=LAWS[self.law],
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.errors import InvalidTarget
-from farthing.mechanisms.gaussian import GaussianRefinement, Measured
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -184,5 +184,5 @@ class NoisyRanks:
 
     def _noisy(self, truth: Int64, sensitivity: int, grains: Int64) -> Float64:
         """Return one measurement of each, at the cost of its grains."""
-        mechanism = GaussianRefinement(truth, sensitivity, bits=self.bits)
+        mechanism = GaussianMeasurements(truth, sensitivity, bits=self.bits)
         return mechanism.measure(Measured.nothing(len(truth)), np.asarray(grains, np.int64)).values

@@ -57,7 +57,7 @@ def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArr
     met = (half <= np.maximum(schedule.relative * size, schedule.absolute)) & ~futile
     shown = np.copysign(_centre(size, schedule.relative, floor), value)
     if schedule.futility is not None:
-        wide = schedule.futility.width / np.sqrt(np.maximum(information, 1) * schedule.per_grain)
+        wide = schedule.futility.width / schedule.precision(np.maximum(information, 1))
         half, shown = np.where(futile, wide, half), np.where(futile, value, shown)
     return Report(shown, value - half, value + half, met)
 

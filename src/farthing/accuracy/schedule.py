@@ -5,26 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from farthing.accuracy import chain
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.stopping import critical_value, step_ratio, two_sided
+from farthing.accuracy.laws import GAUSSIAN, Law
+from farthing.accuracy.stopping import critical_value, step_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.jumps import Floats, Ints
 
-FIRST_GRAINS: Final = 16
+FIRST_GRAINS: Final = GAUSSIAN.first
 """The first look costs about this many grains: 2^-52 of mu^2, enough to place a count of 10^8 within half of itself."""
 
 FUTILITY_SHARE: Final = 1 / 50
 """Part of beta spent on giving up; small, since every group pays for it with a larger c."""
 
 HOPELESS: Final = 4
-"""Groups are given up only where the target costs more than this many caps: half of it may be worth its price."""
+"""Groups are given up only where their half-width would be more than the root of it times the target: Gaussian noise
+would cost this many caps. Half as accurate may be worth its price."""
+
+MEETING_RANGE: Final = 1024
+"""Over this factor below the last look meetings are close together; further down each has twice the information."""
 
 _ALIGNED: Final = 16  # the first look and the public looks lie on this common sub-grid
 _UP: Final = 1 + 2.0**-40  # t_max is rounded up past every float error, so that a* <= a when no cap binds
@@ -58,15 +64,15 @@ class Futility:
     indices: tuple[int, ...]
 
     @classmethod
-    def plan(cls, relative: float, beta: float, span: int, ratio: float) -> Futility | None:
+    def plan(cls, relative: float, beta: float, span: int, ratio: float, law: Law = GAUSSIAN) -> Futility | None:
         """Choose up to three public looks, or None where giving up could not save much.
 
         >>> Futility.plan(0.1, 0.05, 2784, 1.01).indices
         (288, 176, 64)
         """
         wanted = 3
-        width = two_sided(beta * FUTILITY_SHARE / wanted)
-        earliest = ((width + 1) * relative / two_sided(beta)) ** 2  # a group of zero is given up there, most times
+        width = law.two_sided(beta * FUTILITY_SHARE / wanted)
+        earliest = ((width + 1) * relative / law.two_sided(beta)) ** 2  # a group of zero is given up there, most times
         shares = [earliest * 3**k for k in range(wanted)]
         steps = [-math.log(share) / math.log(ratio) for share in shares if share < 0.7]
         indices = sorted({_ALIGNED * round(step / _ALIGNED) for step in steps}, reverse=True)
@@ -82,18 +88,22 @@ class Schedule:
         relative: r of the target, in [0, 1).
         absolute: a of the target, in the units of the answer; >= 0.
         critical: c, calibrated so that every truth is covered.
-        per_grain: information (1/variance) that one grain of cost buys.
+        per_grain: information (1/variance) that one grain of cost buys; precision (1/scale) where the noise is Laplace,
+            whose grains are farthings.
         looks: int64, rising (neighbours below 1/(g - 1) grains may be equal: they are one look): the total grains of
             each look; the last is the most a group can pay.
         jumps: the jump map, on indices counted backwards from the last look.
         futility: when a group is given up, or None.
         capped: whether the cap binds, so that `floor` is above the absolute target.
         signed: whether answers may be negative, so that groups stop and jump by |Y|; else by max(Y, 0).
+        meeting: the public looks at which enough groups may be done, counted backwards; every group looks there.
+        law: the law of the noise.
 
-    Guarantee: a group that follows `next_look` until `stopped` or `futile`, on Gaussian measurements, is covered by
+    Guarantee: a group that follows `next_look` until `stopped` or `futile`, on measurements of this law, is covered by
         `report.reported` with probability at least 1 - beta, whatever its truth >= 0; whatever its truth, if `signed`.
-    Proof: docs/proofs/accuracy.schedule.md.
-    Assumes: Y has variance 1/(grains * per_grain); looks and jumps see nothing but Y.
+    Proof: docs/proofs/accuracy.schedule.md; for Laplace noise docs/proofs/accuracy.chain.md.
+    Assumes: Y is the mean of Gaussian measurements, of variance 1/(grains * per_grain), or what a Laplace chain shows,
+        of scale 1/(grains * per_grain); looks and jumps see nothing but Y.
     Rounds: the last look up, so that the floor is at most the absolute target; c up.
 
     >>> plan = Schedule.plan(0.1, 100.0, 0.05, per_grain=2.0**-56, cap_grains=2**50)
@@ -112,6 +122,8 @@ class Schedule:
     futility: Futility | None
     capped: bool
     signed: bool = False
+    meeting: tuple[int, ...] = ()
+    law: Law = GAUSSIAN
 
     @classmethod
     def plan(
@@ -125,6 +137,8 @@ class Schedule:
         futility: bool = True,
         after: Rule | None = None,
         signed: bool = False,
+        meets: int = 0,
+        law: Law = GAUSSIAN,
     ) -> Schedule:
         """Lay out the looks for max(relative |x|, absolute) at failure probability beta.
 
@@ -138,28 +152,40 @@ class Schedule:
             after: the rule of an earlier, looser answer to the same question that this one refines: the new rule is
                 made to go on wherever the earlier one did.
             signed: whether answers may be negative, as sums may.
+            meets: where not 0, groups may be stopped by what others showed, for the so-manieth time in the life of
+                the question: at meetings only.
+            law: the law of the noise.
         """
         ratio = step_ratio(relative)
-        wanted = _grains_for(two_sided(beta), absolute, per_grain)
-        span = _span(min(wanted, cap_grains), ratio) if relative > 0 else 0
+        wanted = _grains_for(law.two_sided(beta), absolute, per_grain, law)
+        span = _span(min(wanted, cap_grains), ratio, law) if relative > 0 else 0
         least = after.critical * relative / after.relative if after is not None and after.relative > 0 else 0.0
-        critical = max(critical_value(relative, beta, span, ratio, signed=signed), least)
-        last = _grains_for(critical, absolute, per_grain)
+        critical = max(_critical(relative, beta, span, ratio, (), signed=signed, law=law), least)
+        last = _grains_for(critical, absolute, per_grain, law)
         capped = last > cap_grains
-        hopeless = last > HOPELESS * cap_grains and futility and span > 0
-        giving_up = Futility.plan(relative, beta, span, ratio) if hopeless else None
+        hopeless = last > law.growth(HOPELESS) * cap_grains and futility and span > 0
+        giving_up = Futility.plan(relative, beta, span, ratio, law) if hopeless else None
+        meeting = meetings(span, ratio) if meets and relative > 0 else ()
+        if meeting:
+            early = giving_up.indices if giving_up is not None else ()
+            chances = len(early) + (1 if meets == 1 else len(meeting))
+            giving_up = Futility(law.two_sided(beta * FUTILITY_SHARE / chances), early)
+        public = tuple(sorted({*meeting, *(giving_up.indices if giving_up else ())}, reverse=True))
         if giving_up is not None:
             spare = beta * (1 - FUTILITY_SHARE)
-            critical = max(critical_value(relative, spare, span, ratio, giving_up.indices, signed=signed), least)
+            critical = max(_critical(relative, spare, span, ratio, public, signed=signed, law=law), least)
+            last = _grains_for(critical, absolute, per_grain, law)
+            capped = last > cap_grains
         last = int(min(max(last, after.last if after is not None else 0), cap_grains))
         boundary = critical / relative if relative > 0 else math.inf
-        jumps = JumpMap(boundary, ratio, giving_up.indices if giving_up else ())
-        return cls(relative, absolute, critical, per_grain, _looks(last, span, ratio), jumps, giving_up, capped, signed)
+        jumps = JumpMap(boundary, ratio, _barriers(span, ratio, public, law), law=law)
+        looks = _looks(last, span, law.growth(ratio))
+        return cls(relative, absolute, critical, per_grain, looks, jumps, giving_up, capped, signed, meeting, law)
 
     @property
     def floor(self) -> float:
         """Return a*, the half-width of an interval at the last look: the absolute target, or what the cap allows."""
-        return self.critical / math.sqrt(int(self.looks[-1]) * self.per_grain)
+        return self.critical / float(self.precision(int(self.looks[-1])))
 
     @property
     def first_look(self) -> int:
@@ -167,9 +193,18 @@ class Schedule:
         return int(self.looks[0])
 
     @property
+    def meetings(self) -> Ints:
+        """Return the grains of the meetings, rising; the last look is the last one."""
+        return self.looks[[*(len(self.looks) - 1 - index for index in self.meeting), -1]]
+
+    @property
     def rule(self) -> Rule:
         """Return what to keep with the answer for a later refinement."""
         return Rule(self.relative, self.critical, int(self.looks[-1]))
+
+    def precision(self, information: Any) -> Any:
+        """Return one over the noise's scale, in the units of the answer, after so many grains."""
+        return self.law.precision(information, self.per_grain)
 
     def typical(self, truth: Floats) -> Ints:
         """Return about how many grains a group of that size pays (for plans; a group may pay up to the last look).
@@ -179,18 +214,18 @@ class Schedule:
         [1.0, 0.25, 0.01]
         """
         width = np.maximum(self.relative * np.abs(truth), self.floor)
-        grains = np.ceil(self.critical**2 / width**2 / self.per_grain).astype(np.int64)
+        grains = np.ceil(self.law.amount(self.critical / width, self.per_grain)).astype(np.int64)
         if self.futility is None or not self.futility.indices:
-            return grains
+            return np.asarray(grains)
         early = self.looks[len(self.looks) - 1 - self.futility.indices[0]]
-        return np.where(self.relative * np.abs(truth) < self.floor, early, grains)
+        return np.asarray(np.where(self.relative * np.abs(truth) < self.floor, early, grains))
 
     def half_width(self, truth: Floats) -> Floats:
         """Return about the half-width that a group of that size ends with; wide for one that is given up."""
         width = np.maximum(self.relative * np.abs(truth), self.floor)
         if self.futility is None or not self.futility.indices:
             return width
-        wide = self.futility.width / np.sqrt(self.typical(truth) * self.per_grain)
+        wide = self.futility.width / self.precision(self.typical(truth))
         return np.where(self.relative * np.abs(truth) < self.floor, wide, width)
 
     def next_look(self, information: Ints, value: Floats) -> Ints:
@@ -205,7 +240,7 @@ class Schedule:
 
     def behind(self, information: Ints) -> Ints:
         """Return how many looks lie behind groups that have that many grains."""
-        return np.searchsorted(self.looks, information, side="right")
+        return np.asarray(np.searchsorted(self.looks, information, side="right"))
 
     def leap(self, behind: Ints, information: Ints, value: Floats) -> Ints:
         """Return the number (from 0) of each group's next look, for a caller that keeps track of `behind`."""
@@ -215,7 +250,7 @@ class Schedule:
 
     def _signal(self, information: Ints, value: Floats) -> Floats:
         """Return what a look showed, in its own standard deviations; without its sign where that may be either."""
-        signal = (np.abs(value) if self.signed else value) * np.sqrt(information * self.per_grain)
+        signal = (np.abs(value) if self.signed else value) * self.precision(information)
         return np.asarray(signal, dtype=np.float64)
 
     def stopped(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
@@ -229,21 +264,53 @@ class Schedule:
         if self.futility is None:
             return np.zeros(information.shape, dtype=np.bool_)
         public = np.isin(information, self.looks[[len(self.looks) - 1 - i for i in self.futility.indices]])
-        most = np.abs(value) + self.futility.width / np.sqrt(np.maximum(information, 1) * self.per_grain)
+        most = np.abs(value) + self.futility.width / self.precision(np.maximum(information, 1))
         hopeless = public & (self.relative * most < self.floor)
         return np.asarray(hopeless & (information < self.looks[-1]))
 
 
-def _grains_for(critical: float, absolute: float, per_grain: float) -> float:
-    """Return the grains that make c/sqrt(t) at most `absolute`; infinite for 0."""
+def meetings(span: int, ratio: float) -> tuple[int, ...]:
+    """Return the meetings of a schedule, counted backwards from the last look, rising information.
+
+    >>> meetings(2848, 1.01)[-3:], len(meetings(2848, 1.01))
+    ((48, 32, 16), 76)
+    """
+    close = math.log(MEETING_RANGE) / math.log(ratio)
+    double = _ALIGNED * max(1, round(math.log(2) / math.log(ratio) / _ALIGNED))
+    near = range(_ALIGNED, min(span, math.ceil(close)), _ALIGNED)
+    far = range(near[-1] + double, span, double) if near else ()
+    return tuple(sorted({*near, *far}, reverse=True))
+
+
+def _critical(
+    relative: float, beta: float, span: int, ratio: float, public: tuple[int, ...], *, signed: bool, law: Law
+) -> float:
+    """Return the critical value of a rule under a law of noise."""
+    if law is GAUSSIAN:
+        return critical_value(relative, beta, span, ratio, public, signed=signed)
+    return chain.critical_value(relative, beta, span, ratio, public, signed=signed)
+
+
+def _barriers(span: int, ratio: float, public: tuple[int, ...], law: Law) -> tuple[int, ...]:
+    """Return the indices that no jump passes."""
+    return public if law is GAUSSIAN else tuple(sorted({*chain.gates(span, ratio), *public}))
+
+
+def _grains_for(critical: float, absolute: float, per_grain: float, law: Law) -> float:
+    """Return the grains that bring c over the precision down to `absolute`; infinite for 0."""
     if absolute == 0:
         return math.inf
-    return float(max(1, math.ceil(critical**2 / absolute**2 / per_grain * _UP)))
+    return float(max(1, math.ceil(law.amount(critical / absolute, per_grain) * _UP)))
 
 
-def _span(last: float, ratio: float) -> int:
-    """Return the index of the first look: the last aligned one that has at least FIRST_GRAINS."""
-    return _ALIGNED * math.floor(math.log(max(last / FIRST_GRAINS, 1)) / math.log(ratio) / _ALIGNED)
+def _span(last: float, ratio: float, law: Law) -> int:
+    """Return the index of the first look: the last aligned one that has at least the law's first grains.
+
+    A Laplace chain begins at a gate, if it passes any.
+    """
+    steps = math.log(max(last / law.first, 1)) / math.log(law.growth(ratio))
+    aligned = _ALIGNED if law is GAUSSIAN or steps < chain.gate(ratio) else chain.gate(ratio)
+    return aligned * math.floor(steps / aligned)
 
 
 @lru_cache(maxsize=64)
@@ -255,8 +322,8 @@ def _leaps(jumps: JumpMap, looks: int) -> Ints:
     return np.where(behind > 0, looks - 1 - target, 0).ravel()
 
 
-def _looks(last: int, span: int, ratio: float) -> Ints:
-    """Return round(last / ratio^j) for j = span ... 0; the last is exact. Tiny neighbours may be equal: one look."""
-    looks = np.rint(last / ratio ** np.arange(span, -1, -1.0)).astype(np.int64)
+def _looks(last: int, span: int, growth: float) -> Ints:
+    """Return round(last / growth^j) for j = span ... 0; the last is exact. Tiny neighbours may be equal: one look."""
+    looks = np.rint(last / growth ** np.arange(span, -1, -1.0)).astype(np.int64)
     looks[-1] = last
     return looks

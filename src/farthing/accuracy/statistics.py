@@ -104,13 +104,14 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A mean of clamped values: centre + S/N.
+    """A mean of clamped values, centre + S/N; or one count or sum S over another, N, with centre 0.
 
     Attributes:
-        count: the lane of N, the rows.
-        total: the lane of S, the sum of (value - centre).
-        centre: the middle of the range.
-        lower, upper: the range.
+        count: the lane of N, the rows, or what is divided by; never below zero.
+        total: the lane of S, the sum of (value - centre), or what is divided.
+        centre: the middle of the range, or 0.
+        lower, upper: the range; it may be without end.
+        row: what one row adds to N and to S, about, where that does not follow from a range; for plans only.
 
     Guarantee: `interval` misses with probability beta at most; where N = 0, no number in the range is a miss.
     Proof: docs/proofs/accuracy.joint.md (Fieller's set).
@@ -128,6 +129,7 @@ class Ratio:
     centre: float
     lower: float
     upper: float
+    row: tuple[float, float] | None = None
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -175,6 +177,8 @@ class Ratio:
 
     def profile(self, size: float) -> dict[int, float]:
         """Return the lanes of a group of `size` rows, as plans assume them."""
+        if self.row is not None:
+            return {self.count: size * self.row[0], self.total: size * self.row[1]}
         half = (self.upper - self.lower) / 2
         return {self.count: size, self.total: size * _OFF_CENTRE * half}
 
@@ -334,34 +338,29 @@ class _Output(Protocol):
         """The aggregate, of which `measures` are read, and bounds where it has several."""
 
 
-def from_aggregates(outputs: Sequence[_Output]) -> tuple[tuple[Any, ...], tuple[Statistic, ...]]:
-    """Return the measures that outputs need, each once, and every output as a statistic of them.
+def from_aggregates(outputs: Sequence[_Output], measures: Sequence[Any]) -> tuple[Statistic, ...]:
+    """Return every output as a statistic of the measures of a question, in values: whole numbers times their step.
 
-    An aggregate of one measure is linear, of two a ratio, of three a variance. Lanes are in the order in which outputs
-    name them, in values: whole numbers times their measure's step. A sum whose centred sum and count are there for
-    another output is read from these; its own lane then stays unmeasured.
+    An aggregate of one measure is linear, of two a mean or a ratio, of three a variance. A sum whose centred sum and
+    count are there for another output is read from these.
 
-    >>> from farthing.query.aggregates import Mean, Output, Sum
+    >>> from farthing.query.aggregates import Mean, Output, Sum, needed
     >>> from farthing.query.expressions import Column
-    >>> fare = Column("fare")
-    >>> measures, statistics = from_aggregates((Output("a", Sum(fare, 0, 100)), Output("b", Mean(fare, 0, 100))))
-    >>> len(measures), statistics[0]
-    (3, Linear(lanes=(2, 1), weights=(1.0, 50.0), row=50.0))
+    >>> outputs = [Output("a", Sum(Column("fare"), 0, 100)), Output("b", Mean(Column("fare"), 0, 100))]
+    >>> measures = needed(output.aggregate for output in outputs)
+    >>> len(measures), from_aggregates(outputs, measures)[0]
+    (2, Linear(lanes=(1, 0), weights=(1.0, 50.0), row=50.0))
     """
-    measures = tuple(dict.fromkeys(measure for output in outputs for measure in output.aggregate.measures))
-    return measures, tuple(_statistic(output.aggregate, measures) for output in outputs)
+    return tuple(_statistic(output.aggregate, measures) for output in outputs)
 
 
-def _statistic(aggregate: Any, measures: tuple[Any, ...]) -> Statistic:
+def _statistic(aggregate: Any, measures: Sequence[Any]) -> Statistic:
     """Return an aggregate as a function of lanes."""
-    match [measures.index(measure) for measure in aggregate.measures]:
-        case [lane]:
-            return _linear(aggregate, lane, measures)
-        case [count, total]:
-            return Ratio(count, total, measures[total].centre, aggregate.lower, aggregate.upper)
-        case [count, total, squares]:
-            half = max(aggregate.upper - measures[total].centre, measures[total].centre - aggregate.lower)
-            return Variance(count, total, squares, half, aggregate.sample, aggregate.root)
+    match aggregate.measures:
+        case [measure]:
+            return _linear(aggregate, measure, measures)
+        case [_, _] | [_, _, _]:
+            return _fraction(aggregate, *(measures.index(measure) for measure in aggregate.measures), measures=measures)
     raise UnsupportedQuery(
         "this aggregate is no function of counts and sums",
         construct=type(aggregate).__name__,
@@ -371,19 +370,34 @@ def _statistic(aggregate: Any, measures: tuple[Any, ...]) -> Statistic:
     )
 
 
-def _linear(aggregate: Any, lane: int, measures: tuple[Any, ...]) -> Linear:
-    """Return a count or a sum; a sum through its centred sum and count, where another output has both."""
-    measure = measures[lane]
+def _fraction(
+    aggregate: Any, count: int, total: int, squares: int | None = None, *, measures: Sequence[Any]
+) -> Statistic:
+    """Return a mean, a ratio or a variance."""
+    if hasattr(aggregate, "typical"):
+        return Ratio(count, total, 0.0, aggregate.least, np.inf, aggregate.typical)
+    centre = measures[total].centre
+    if squares is None:
+        return Ratio(count, total, centre, aggregate.lower, aggregate.upper)
+    half = max(aggregate.upper - centre, centre - aggregate.lower)
+    return Variance(count, total, squares, half, aggregate.sample, aggregate.root)
+
+
+def _linear(aggregate: Any, measure: Any, measures: Sequence[Any]) -> Linear:
+    """Return a count or a sum; a sum through its centred sum and count, where other outputs need both.
+
+    With centre c and half-width h of the range, |lower|, |upper| <= h + |c|: nothing is lost by putting it together.
+    """
     if not hasattr(aggregate, "lower"):
-        return Linear((lane,))
+        return Linear((measures.index(measure),))
     row = max(abs(aggregate.lower), abs(aggregate.upper)) / 2
-    by_text = {other.canonical(): place for place, other in enumerate(measures)}
-    count = by_text.get(f"count({measure.value.canonical()})")
+    counts = [
+        place for place, other in enumerate(measures) if other.canonical() == f"count({measure.value.canonical()})"
+    ]
     for place, other in enumerate(measures):
-        centred = getattr(other, "power", 0) == 1 and place != lane
-        if centred and count is not None and _same_values(measure, other):
-            return Linear((place, count), (1.0, other.centre), row)
-    return Linear((lane,), (1.0,), row)
+        if counts and getattr(other, "power", 0) == 1 and other != measure and _same_values(measure, other):
+            return Linear((place, counts[0]), (1.0, other.centre), row)
+    return Linear((measures.index(measure),), (1.0,), row)
 
 
 def _same_values(one: Any, other: Any) -> bool:

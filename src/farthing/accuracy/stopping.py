@@ -17,35 +17,23 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from farthing.accuracy.jumps import Floats, JumpMap
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-MARGIN: Final = 0.003
-"""c is calibrated at beta (1 - MARGIN): room for truths between the sweep's points and for quadrature error."""
+from farthing.accuracy.laws import GAUSSIAN
+from farthing.accuracy.search import largest, least_critical
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 _FINENESS: Final = 0.7  # mean node spacing over the standard deviation of the shortest jump's kernel
 _PIECE: Final = 96  # nodes that share one kernel matrix
-_SLACK: Final = 2e-4  # of log(miss/aim) in the root search; part of MARGIN
 _DENSITY: Final = 1 / math.sqrt(2 * math.pi)
 
 
-def two_sided(beta: float) -> float:
-    """Return z with P[|N(0,1)| > z] = beta, accurate for beta down to 1e-300.
-
-    >>> round(two_sided(0.05), 6)
-    1.959964
-    """
-    return float(-ndtri(beta / 2))
+two_sided = GAUSSIAN.two_sided
+"""z with P[|N(0,1)| > z] = beta."""
 
 
 def step_ratio(relative: float) -> float:
@@ -122,6 +110,10 @@ class Chain:
         mass = atoms.mass[near] * np.exp(-0.5 * away[near] ** 2) * _DENSITY
         root = atoms.next_root[near]
         return float(total + self._tails(mass, mean[near], atoms.spread[near], signal * root, root).sum())
+
+    def misses(self, signals: Floats) -> Floats:
+        """Return the miss rates of several truths."""
+        return np.array([self.miss(float(signal)) for signal in signals])
 
     def _tails(self, mass: Floats, mean: Floats, spread: Floats, truth: Floats, root: Floats) -> Floats:
         """Return, per atom, the chance of going to a look with N(mean, spread^2), stopping there, and missing."""
@@ -262,8 +254,6 @@ def critical_value(
     """
     if relative == 0.0 or span == 0:
         return two_sided(beta)
-    aim = beta * (1 - MARGIN)
-    critical = two_sided(aim)
 
     def run(c: float) -> Chain:
         boundary = c / relative
@@ -273,61 +263,9 @@ def critical_value(
             span=span,
             jumps=JumpMap(boundary, ratio, public, jumps),
             beta=beta,
-            largest=_largest(relative) * boundary,
+            largest=largest(relative) * boundary,
             signed=signed,
         )
 
-    while True:
-        chain = run(critical)
-        signals = _sweep(chain.map, relative, span)
-        excess = np.log([chain.miss(signal) / aim for signal in signals])
-        if excess.max() <= _SLACK:
-            return critical
-        worst = signals[_peaks(excess)] / chain.map.boundary
-        critical = max(_raise(run, worst, aim, critical, float(excess.max())), critical * (1 + 1e-6))
-
-
-def _sweep(jumps: JumpMap, relative: float, span: int) -> Floats:
-    """Return the signals to try: the cusps of the miss rate, and a few truths below and above them.
-
-    Raising a truth past `b (1 - r) g^(j/2)` turns stopping at look j from a miss into a hit: there the miss rate has
-    its local maxima (figure in the proof page), the highest between (1 - r) and (1 + r) times the kink.
-    """
-    low, high = jumps.boundary * (1 - relative), jumps.boundary * (1 + relative)
-    below = np.concatenate([[0.0], low - np.linspace(min(8.0, low), 0.0, 9)])
-    cusps = low * jumps.ratio ** (np.arange(span + 1) / 2)
-    kink = cusps[cusps <= high * jumps.ratio]
-    above = cusps[(cusps > high * jumps.ratio) & (cusps <= _largest(relative) * jumps.boundary)]
-    return np.concatenate([below, _thinned(kink, 32), _thinned(above, 12)])
-
-
-def _largest(relative: float) -> float:
-    """Return up to how many times the kink a*/r truths are swept: beyond, the chain only shifts."""
-    return 1.3 * (1 + relative) ** 2
-
-
-def _thinned(points: Floats, most: int) -> Floats:
-    """Return at most `most` of the points, evenly by rank, the first and the last among them."""
-    keep = np.unique(np.linspace(0, len(points) - 1, min(most, len(points))).round().astype(np.int64))
-    return points[keep]
-
-
-def _peaks(excess: Floats) -> NDArray[np.intp]:
-    """Return the positions of the three highest local maxima."""
-    padded = np.pad(excess, 1, constant_values=-np.inf)
-    local = np.flatnonzero((excess >= padded[:-2]) & (excess >= padded[2:]))
-    return local[np.argsort(-excess[local])][:3]
-
-
-def _raise(run: Callable[[float], Chain], worst: Floats, aim: float, low: float, excess: float) -> float:
-    """Return c > low at which the worst truths, given as signals over the boundary, miss with probability aim."""
-    slope = -low - 1 / low  # of log P[|N| > c]: a first guess, replaced by the secant
-    critical = low
-    for _ in range(12):
-        previous, critical = critical, critical - (excess - _SLACK / 2) / slope
-        chain = run(critical)
-        before, excess = excess, max(math.log(chain.miss(theta * chain.map.boundary) / aim) for theta in worst)
-        if 0 <= excess <= _SLACK:
-            break
-        slope = min((excess - before) / (critical - previous), slope / 4)
-    return critical
+    most, slope = largest(relative), (lambda c: -c - 1 / c)
+    return least_critical(run, relative=relative, span=span, beta=beta, most=most, start=two_sided, slope=slope)

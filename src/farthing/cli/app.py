@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import flags, groups, ledgers, questions, select
+from farthing.cli import audit, compare, flags, groups, ledgers, questions, select
 from farthing.cli.failing import explained
 
 app = typer.Typer(
@@ -174,6 +174,8 @@ questions.register(app)
 select.register(app)
 ledgers.register(app)
 groups.register(app)
+compare.register(app)
+audit.register(app)
 
 
 @app.command()

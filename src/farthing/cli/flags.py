@@ -50,6 +50,15 @@ Simultaneous = Annotated[
         "--simultaneous", help="Hold the confidence for all groups at once, not for each.", rich_help_panel=ACCURACY
     ),
 ]
+Share = Annotated[
+    str | None,
+    typer.Option(
+        metavar="95%",
+        help="With GROUP BY: stop as soon as this part of the groups is within the target. The others, mostly the "
+        "smallest, stop too, marked not met, and are not paid for.",
+        rich_help_panel=ACCURACY,
+    ),
+]
 Nonnegative = Annotated[
     bool,
     typer.Option(

@@ -29,6 +29,7 @@ class Wanted:
     rank: flags.Rank = None
     confidence: flags.Confidence = None
     simultaneous: flags.Simultaneous = False
+    share: flags.Share = None
     nonnegative: flags.Nonnegative = False
     on_miss: flags.OnMiss = None
     mechanism: flags.Mechanism = None
@@ -74,6 +75,7 @@ class Wanted:
             "absolute": options.widths("--absolute", self.absolute, names),
             "rank": options.widths("--rank", self.rank, ranked),
             "confidence": self._read(options.fraction, "--confidence", self.confidence),
+            "share": self._read(options.fraction, "--share", self.share),
             "loss": self._read(options.loss, "--loss", self.loss),
             "max_epsilon": self._read(options.amount, "--max-epsilon", self.max_epsilon),
             "cap": None if self.cap is None else options.cap(self.cap),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -250,6 +251,8 @@ def _locked(sources: Mapping[str, Source]) -> Any:
     source = next(iter(sources.values()))
     try:
         connection.execute(f"SET temp_directory = {text(str(spill))}")
+        with suppress(duckdb.CatalogException):  # without ICU the zone is UTC anyway
+            connection.execute("SET TimeZone = 'UTC'")  # in which CSV text without a zone is read
         for view, source in sources.items():  # the last one is what failed
             scan = source.scan()
             if scan is not None:

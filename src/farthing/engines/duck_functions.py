@@ -222,7 +222,9 @@ def _dated(function: Function, arguments: Sequence[Text], constants: Sequence[ob
         return Text(f"date_diff('day', {first}, {last})", Type.INTEGER, level)
     word, moment = str(constants[0]).lower(), arguments[1]
     if function is Function.DATE_TRUNC:
-        return Text(f"CAST(date_trunc('{word}', {moment.sql}) AS {_NATIVE[moment.type]})", moment.type, level)
+        # Bare, its comparison with a constant off the grid is folded to TRUE or FALSE, of NULL too (DuckDB 1.5).
+        kept = f"greatest(date_trunc('{word}', {moment.sql}))"
+        return Text(f"CAST({kept} AS {_NATIVE[moment.type]})", moment.type, level)
     return Text(f"CAST(date_part('{_PARTS.get(word, word)}', {moment.sql}) AS BIGINT)", Type.INTEGER, level)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from farthing.engines.duck_functions import Text
 from farthing.engines.duck_scalars import UNFOLDED, Scalars
-from farthing.engines.duck_sql import TABLE, constant, keyed_hash, reader, row
+from farthing.engines.duck_sql import TABLE, keyed_hash, reader, row, stored
 from farthing.engines.engine import PARTS_SALT
 from farthing.errors import UnsupportedQuery
 from farthing.query.aggregates import Total
@@ -233,11 +234,9 @@ class Rows:
         own, parts = self._catalog.own, []
         for part in conjuncts(where):
             match part:
-                case Compare(Column(name), operator, Literal() as value) if own.native.get(name) in (
-                    "DATE",
-                    "TIMESTAMP",
-                ):
-                    parts.append(f"{row(name)} {operator.value} {constant(value)}")
+                case Compare(Column(name), operator, Literal(date() as moment)):
+                    same = stored(moment, own.native.get(name, ""))
+                    parts += [] if same is None else [f"{row(name)} {operator.value} {same}"]
         return " AND ".join(parts) or "TRUE"
 
 

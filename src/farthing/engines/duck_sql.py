@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TABLE: Final = "farthing_table"
 KEYS: Final = "farthing_keys"
+ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 
 
 def canonical_type(native: str) -> Type:
@@ -34,7 +35,7 @@ _TYPES: Final = {
         ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), Type.INTEGER
     ),
     **dict.fromkeys(("FLOAT", "DOUBLE"), Type.FLOAT),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Type.TIMESTAMP),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED), Type.TIMESTAMP),
     "VARCHAR": Type.STRING,
     "BOOLEAN": Type.BOOLEAN,
     "DATE": Type.DATE,
@@ -57,7 +58,8 @@ def reader(name: str, native: str) -> str:
     Floats are read as x + 0: a filter on the bare column may be handed to the reader of Arrow or Parquet, which can
     take -0.0 and 0.0 for different values; a filter on an expression stays with DuckDB, which does not. Days and times
     outside the years 1 to 9999 are NULL, infinite ones too. Coarse timestamps are cast only where the cast succeeds:
-    TRY_CAST does raise there (DuckDB 1.5).
+    TRY_CAST does raise there (DuckDB 1.5). Times with a zone are read in UTC, by their microseconds since 1970: a cast
+    would go by the session's zone.
     """
     column = row(name)
     if native in ("FLOAT", "DOUBLE"):
@@ -68,7 +70,7 @@ def reader(name: str, native: str) -> str:
         return f"CAST({column} AS VARCHAR)"
     if native in _EDGES:
         first, last = (f"CAST('{moment}' AS {native})" for moment in _EDGES[native])
-        read = column if native in ("DATE", "TIMESTAMP") else f"CAST({column} AS TIMESTAMP)"
+        read = _NAIVE.get(native, "CAST({} AS TIMESTAMP)").format(column)
         return f"CASE WHEN {column} BETWEEN {first} AND {last} THEN {read} END"
     return column
 
@@ -80,7 +82,9 @@ _EDGES: Final = {
     "TIMESTAMP_S": _COMMON_ERA,
     "TIMESTAMP_MS": _COMMON_ERA,
     "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 00:00:00"),
+    ZONED: ("0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"),
 }
+_NAIVE: Final = {"DATE": "{}", "TIMESTAMP": "{}", ZONED: "make_timestamp(epoch_us({}))"}
 
 
 def keyed_hash(unit: str, place: str, hash_key: int) -> str:
@@ -118,6 +122,17 @@ def text(value: str) -> str:
     if value.isascii() and value.isprintable():
         return "'" + value.replace("'", "''") + "'"
     return "decode('" + "".join(f"\\x{byte:02X}" for byte in value.encode()) + "'::BLOB)"
+
+
+def stored(value: date, native: str) -> str | None:
+    """Return a date or time as a column of a native type holds it; None where that takes a cast of the column.
+
+    >>> stored(datetime(2013, 1, 31, 12), ZONED)
+    "CAST('2013-01-31 12:00:00+00' AS TIMESTAMP WITH TIME ZONE)"
+    """
+    if native == ZONED and isinstance(value, datetime):
+        return f"CAST('{value.isoformat(sep=' ')}+00' AS {ZONED})"
+    return _moment(value) if native in ("DATE", "TIMESTAMP") else None
 
 
 def _moment(value: date) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import UTC
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,16 +41,22 @@ class Beside:
     public: bool = True
 
 
-def reals(rows: Sequence[Mapping[str, Any]], schema: Schema) -> list[dict[str, Any]]:
-    """Return rows whose columns of doubles hold doubles, even where whole numbers were given."""
+def as_read(rows: Sequence[Mapping[str, Any]], schema: Schema) -> list[dict[str, Any]]:
+    """Return rows as engines read them: doubles in columns of doubles, times with a zone in UTC."""
     kinds = dict(schema.columns)
-    return [
-        {
-            name: float(value) if kinds.get(name) is Type.FLOAT and value is not None else value
-            for name, value in row.items()
-        }
-        for row in rows
-    ]
+    return [{name: _as_read(value, kinds.get(name)) for name, value in row.items()} for row in rows]
+
+
+def _as_read(value: Any, kind: Type | None) -> Any:
+    """Return a value of a column as engines read it; None for a time that is outside the years 1 to 9999 in UTC."""
+    if kind is Type.FLOAT and value is not None:
+        return float(value)
+    if kind is Type.TIMESTAMP and value is not None and value.tzinfo is not None:
+        try:
+            return value.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError:
+            return None
+    return value
 
 
 def key_of(value: Any, *, exact: bool = False) -> Any:
@@ -100,7 +107,7 @@ def joined(
         )
     on = explicit(join.on, scope)
     named = [
-        {f"{join.table}.{name}": row[name] for name in table.schema.names} for row in reals(table.rows, table.schema)
+        {f"{join.table}.{name}": row[name] for name in table.schema.names} for row in as_read(table.rows, table.schema)
     ]
     if query.unit.is_row or join.fan_out is not None:
         named = _fanned(named, join, scope)

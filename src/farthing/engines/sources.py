@@ -88,11 +88,27 @@ class Arrow:
         """Nothing to scan."""
 
     def load(self, columns: tuple[str, ...] | None) -> Any:
-        """Return the columns."""
-        return self.read(columns)
+        """Return the columns, times with a zone in UTC without one: Arrow holds both as the same integers.
+
+        DuckDB's own reading of zoned seconds and milliseconds fails where they are out of its range.
+        """
+        rows = self.read(columns)
+        plain = _in_utc(rows.schema)
+        return rows if plain == rows.schema else rows.cast(plain)
 
     def check(self) -> None:
         """Rows in memory stay."""
+
+
+def _in_utc(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without time zones."""
+    import pyarrow as pa
+
+    fields = [
+        field.with_type(pa.timestamp(field.type.unit)) if pa.types.is_timestamp(field.type) else field
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
 
 
 def from_path(path: str | Path) -> Files:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.errors import InvalidTarget
 from farthing.planning.plan import Plan
-from farthing.privacy.loss import Booked, Gdp, Loss, Zcdp
+from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
 
@@ -31,6 +31,10 @@ class Wanted(Protocol):
     @property
     def confidence(self) -> float:
         """The chance that each interval holds its truth."""
+
+    @property
+    def share(self) -> float:
+        """The part of the groups that have to be within their target, 1 for all."""
 
     @property
     def numbers(self) -> int:
@@ -63,6 +67,7 @@ class Frame:
         cap: the most this question may cost, or None for all that is left.
         budget: the ledger's total.
         remaining: what the ledger has left.
+        share: the part of the groups that have to be within their target, 1 for all.
     """
 
     query: Query
@@ -74,6 +79,7 @@ class Frame:
     cap: Booked | None
     budget: Budget
     remaining: Booked
+    share: float = 1.0
 
     @classmethod
     def of(
@@ -107,12 +113,20 @@ class Frame:
                 got=type(named).__name__,
                 next_step=f"pass a {budget.currency.__name__}",
             )
+        if request.share < 1 and budget.currency is Pure:
+            raise InvalidTarget(
+                "share= needs Gaussian noise, and so a delta > 0",
+                rule="groups are refined side by side in looks whose noise averages out",
+                got=f"share={request.share:g} under a pure budget",
+                next_step="leave share= out, or open the ledger with Budget(epsilon=, delta=1e-6)",
+            )
         most = remaining if named == "all" else named
         cap = None if named == "all" and parts == 1 else _cap(most, budget, parts)
         targets = tuple(request.target(output.name) for output in query.outputs)
         ranks = tuple(request.rank_of(output.name) for output in query.outputs)
         beta = request.beta(query.groups * max(len(query.outputs), request.numbers))
-        return cls(query, targets, ranks, request.goal(query), request.confidence, beta, cap, budget, remaining)
+        goal = request.goal(query)
+        return cls(query, targets, ranks, goal, request.confidence, beta, cap, budget, remaining, share=request.share)
 
     @property
     def target(self) -> Target | None:

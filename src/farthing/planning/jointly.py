@@ -69,7 +69,7 @@ def plan_jointly(frame: Frame, state: State | None) -> Plan:
             next_step="ask for the count and the sum one by one, or open the ledger with Budget(epsilon=, delta=1e-6)",
         )
     query = frame.query
-    measures, statistics = from_aggregates(query.outputs)
+    measures, statistics = query.measures, from_aggregates(query.outputs, query.measures)
     information = [
         float(GRAIN) / (measure.sensitivity(query.max_rows) * measure.step) ** 2 / ROUNDING_VARIANCE
         for measure in measures

@@ -1,4 +1,4 @@
-"""Plans of one count or sum: Gaussian refinement, and the single look that a pure budget buys."""
+"""Plans of one count or sum: Gaussian refinement."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import numpy as np
 from farthing.accuracy.schedule import Rule, Schedule
 from farthing.accuracy.stopping import two_sided
 from farthing.errors import InvalidTarget
-from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
-from farthing.privacy.loss import Booked, Pure
 
 if TYPE_CHECKING:
     from farthing.accuracy.kept import Kept
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
-    from farthing.query.aggregates import Measure
+    from farthing.privacy.loss import Booked
     from farthing.query.query import Query
 
 
@@ -50,6 +48,7 @@ class Refinement:
         coin: how information turns into loss.
         beta: the failure probability a group that the schedule is calibrated for.
         top: the largest informations that groups have already, as many as one unit can touch, in grains.
+        share: the part of the groups that are refined until they are within the target; the rest stops with them.
     """
 
     asked: str
@@ -57,11 +56,15 @@ class Refinement:
     coin: Coin
     beta: float
     top: tuple[int, ...] = ()
+    share: float = 1.0
 
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
-        return (f"{self.asked} with Gaussian noise, in looks, each group until it is within the target",)
+        told = f"{self.asked} with Gaussian noise, in looks, each group until it is within the target"
+        if self.share >= 1:
+            return (told,)
+        return (told, f"as soon as {100 * self.share:.6g} % of the groups are, the others stop too, and pay no more")
 
     @property
     def gives_up(self) -> bool:
@@ -83,53 +86,6 @@ class Refinement:
         return self.schedule.critical / math.sqrt(grains * self.coin.per_grain) if grains else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class OneLook:
-    """One release with two-sided geometric noise.
-
-    Attributes:
-        asked: the aggregate in words.
-        measure: what the engine computes.
-        farthings: epsilon a group, in farthings.
-        max_groups, sensitivity: the most groups that one unit can move, and by how many steps each.
-        beta: the failure probability a group.
-    """
-
-    asked: str
-    measure: Measure
-    farthings: int
-    max_groups: int
-    sensitivity: int
-    beta: float
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """What will be measured, in words, in order."""
-        return (f"{self.asked} with two-sided geometric noise, once",)
-
-    @property
-    def gives_up(self) -> bool:
-        """Nothing is given up: there is one look."""
-        return False
-
-    def price(self, size: float) -> Booked:  # noqa: ARG002  # the same at every size
-        """Return what the members of a group pay, of any size."""
-        return Pure.of_farthings(self.farthings)
-
-    def width(self, size: float) -> float:  # noqa: ARG002  # the same at every size
-        """Return the half-width of every group."""
-        return self._half_width(self.farthings)
-
-    def affordable(self, remaining: Booked) -> float:
-        """Return the half-width that this loss would reach for every group; infinite if none."""
-        farthings = remaining.farthings // self.max_groups
-        return self._half_width(farthings) if farthings else math.inf
-
-    def _half_width(self, farthings: int) -> float:
-        """Return the half-width in answer units of a release at this price a group."""
-        return geometric.half_width(farthings, self.sensitivity, self.beta) * self.measure.step
-
-
 def coin_of(frame: Frame) -> Coin:
     """Return how information about the first measure, in answer units, turns into loss."""
     query = frame.query
@@ -149,12 +105,11 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(frame.beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept.at(frame.beta, coin.per_grain)
-    free = kept is not None and kept.covers(relative, absolute, frame.beta, limit)
+    free = kept is not None and kept.covers(relative, absolute, frame.beta, limit, frame.share)
     if kept is not None and free:
         schedule, beta = kept.schedule(coin.per_grain), kept.beta
     else:
-        signed = _signed(frame.query)
-        schedule, beta = _sharper(coin, relative, absolute, beta=frame.beta, limit=limit, kept=kept, signed=signed)
+        schedule, beta = _sharper(frame, coin, relative, absolute, limit=limit, kept=kept)
     most = int(schedule.looks[-1])
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups
@@ -168,7 +123,7 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
         half_width=schedule.floor,
         reachable=target is None or schedule.floor <= asked * (1 + 1e-9),
         free=free,
-        pricing=Refinement(str(frame.query.aggregate), schedule, coin, beta, top),
+        pricing=Refinement(str(frame.query.aggregate), schedule, coin, beta, top, frame.share),
     )
 
 
@@ -178,15 +133,20 @@ def _signed(query: Query) -> bool:
 
 
 def _sharper(
-    coin: Coin, relative: float, absolute: float, *, beta: float, limit: int, kept: Kept | None, signed: bool
+    frame: Frame, coin: Coin, relative: float, absolute: float, *, limit: int, kept: Kept | None
 ) -> tuple[Schedule, float]:
     """Return the looks of new measurements, and the failure probability a group they are calibrated for.
 
     After an earlier rule it is componentwise the tightest of what was asked before and now: the new rule then goes on
     wherever the old one did.
     """
+    signed, beta = _signed(frame.query), frame.beta
+    again = kept is not None and kept.share < 1
+    meets = 0 if frame.share >= 1 else 2 if again else 1
     if kept is None:
-        looks = Schedule.plan(relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit, signed=signed)
+        looks = Schedule.plan(
+            relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit, signed=signed, meets=meets
+        )
         return looks, beta
     beta = min(beta, kept.beta)
     schedule = Schedule.plan(
@@ -197,6 +157,7 @@ def _sharper(
         cap_grains=max(limit, kept.grains),
         after=Rule(kept.relative, kept.critical, kept.grains),
         signed=signed,
+        meets=meets,
     )
     return schedule, beta
 
@@ -226,36 +187,3 @@ def refuse_too_much(limit: int, cap: Booked, coin: Coin) -> None:
             got=repr(cap),
             next_step="name less: at that loss noise is far below one anyway",
         )
-
-
-def plan_one_look(frame: Frame, kept: Kept | None) -> Plan:
-    """Return the plan of one two-sided geometric release, which is what a pure budget buys."""
-    query, target = frame.query, frame.target
-    if target is not None and target.relative > 0:
-        raise InvalidTarget(
-            "a relative target cannot be met under a pure budget",
-            rule="refining in steps needs Gaussian noise, and so a delta > 0",
-            got=f"relative={target.relative:g} with delta = 0",
-            next_step="ask for absolute= alone, or open the ledger with Budget(epsilon=, delta=1e-6)",
-        )
-    measure, cap = query.measures[0], frame.cap or frame.remaining
-    affordable = max(1, cap.farthings // query.max_groups)
-    needed = None
-    if target is not None:
-        needed = geometric.price_of(target.absolute / measure.step, query.sensitivity, frame.beta)
-    wanted = affordable if needed is None else min(affordable, needed)
-    free = kept is not None and kept.grains >= wanted  # one look: what was released serves at any confidence
-    if kept is not None and free:
-        wanted = kept.grains
-    pricing = OneLook(str(query.aggregate), measure, wanted, query.max_groups, query.sensitivity, frame.beta)
-    price = Pure.of_farthings(0 if free else wanted * query.max_groups)
-    return frame.plan(
-        cap=cap,
-        target_price=None if needed is None else Pure.of_farthings(needed * query.max_groups),
-        worst_price=price,
-        fresh_price=price,
-        half_width=pricing.width(0),
-        reachable=target is None or pricing.width(0) <= target.absolute,
-        free=free,
-        pricing=pricing,
-    )

@@ -12,11 +12,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from farthing.errors import InvalidBounds
+from farthing.errors import InvalidBounds, UnsupportedQuery
 from farthing.query.bounding import LARGEST
+from farthing.query.expressions import And, Case, Literal
 
 if TYPE_CHECKING:
-    from farthing.query.expressions import Scalar
+    from collections.abc import Iterable
+
+    from farthing.query.expressions import Expression, Scalar
 
 STEP_BITS: Final = 20
 """Values are rounded to a grid of 2^-20 of the larger bound before they are added: sums are of whole numbers."""
@@ -256,6 +259,94 @@ class Variance:
 
 
 @dataclass(frozen=True, slots=True)
+class Ratio:
+    """One count or sum over another: SUM(tip) / SUM(fare). The bottom is never below zero.
+
+    Where the bottom is zero there is no ratio, and no number is wrong. A part of a count over the whole count is better
+    asked as the mean of 0 and 1, see `ratio_of`.
+    """
+
+    top: Count | CountUnits | Sum
+    bottom: Count | CountUnits | Sum
+
+    def __post_init__(self) -> None:
+        wrong = [part for part in (self.top, self.bottom) if not isinstance(part, Count | CountUnits | Sum)]
+        if wrong or self.top == self.bottom:
+            raise UnsupportedQuery(
+                "this is no ratio of two counts or sums",
+                construct="ratio",
+                rule="COUNT or SUM over another COUNT or SUM",
+                got=f"{self.top} / {self.bottom}",
+                next_step="ask for each aggregate by itself, and compute with the answers",
+            )
+        if _least(self.bottom) < 0:
+            raise InvalidBounds(
+                "the bottom of a ratio may be negative",
+                rule="lower >= 0 for the values below the line: near a sum of zero a ratio says nothing",
+                got=str(self.bottom),
+                next_step="pass lower=0 for the bottom, if its values are not negative",
+            )
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures it is a function of: first what it divides by."""
+        return (*self.bottom.measures, *self.top.measures)
+
+    @property
+    def least(self) -> float:
+        """The least that the ratio can be."""
+        return -math.inf if _least(self.top) < 0 else 0.0
+
+    @property
+    def typical(self) -> tuple[float, float]:
+        """What a row adds to the bottom and to the top, about."""
+        return _row(self.bottom), _row(self.top)
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return json.dumps(["ratio", self.top.canonical(), self.bottom.canonical()])
+
+    def __str__(self) -> str:
+        return f"{self.top} / {self.bottom}"
+
+
+def _least(part: Count | CountUnits | Sum) -> float:
+    """Return the least that a row adds to a count or a sum."""
+    return part.lower if isinstance(part, Sum) else 0.0
+
+
+def _row(part: Count | CountUnits | Sum) -> float:
+    """Return what a row adds to a count or a sum, about."""
+    return max(abs(part.lower), abs(part.upper)) / 2 if isinstance(part, Sum) else 1.0
+
+
+def ratio_of(top: Aggregate, bottom: Aggregate) -> Mean | Ratio:
+    """Return one aggregate over another.
+
+    Rows that meet a condition over all rows are the mean of 0 and 1: measured from the middle, that is up to nine times
+    cheaper than two counts.
+
+    >>> from farthing.query.expressions import Case, Column, Compare, Literal, Operator
+    >>> late = Case(((Compare(Column("delay"), Operator.GT, Literal(15)), Literal(1)),))
+    >>> str(ratio_of(Count(late), Count()))
+    'AVG(CASE WHEN delay > 15 THEN 1 ELSE 0 END in [0, 1])'
+    """
+    match top, bottom:
+        case Count(value=Case(branches=((condition, Literal()),), otherwise=None)), Count(value=None):
+            return part_of(condition, None)
+        case _:
+            return Ratio(top, bottom)  # type: ignore[arg-type]  # refused there
+
+
+def part_of(condition: Expression, whole: Expression | None) -> Mean:
+    """Return the part of the rows (of a whole, or all) that meet a condition: the mean of 0 and 1."""
+    one, none = Literal(1), Literal(0)
+    if whole is None:
+        return Mean(Case(((condition, one),), none), 0.0, 1.0)
+    return Mean(Case(((And((whole, condition)), one), (whole, none))), 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Quantile:
     """The q-quantile of clamped values; MIN is q = 0, MAX is q = 1, MEDIAN is q = 1/2.
 
@@ -295,7 +386,7 @@ class Quantile:
         return f"QUANTILE({self.value} in [{self.lower:g}, {self.upper:g}], {self.q:g})"
 
 
-Aggregate: TypeAlias = Count | CountUnits | Sum | Mean | Variance | Quantile
+Aggregate: TypeAlias = Count | CountUnits | Sum | Mean | Variance | Ratio | Quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +400,22 @@ class Output:
 def counting(name: str) -> tuple[Output, ...]:
     """Return COUNT(*) under a name, alone."""
     return (Output(name, Count()),)
+
+
+def needed(aggregates: Iterable[Aggregate]) -> tuple[Measure, ...]:
+    """Return the measures that aggregates are functions of, each once, in their order.
+
+    A sum beside a mean of the same clamped values needs none of its own: it is the centred sum and centre times count.
+    """
+    asked = tuple(aggregates)
+    others = {measure for aggregate in asked if not isinstance(aggregate, Sum) for measure in aggregate.measures}
+    spare = {
+        Total(total.value, total.lower, total.upper)
+        for total in others
+        if isinstance(total, Total) and total.power == 1 and Rows(total.value) in others
+    }
+    found = dict.fromkeys(measure for aggregate in asked for measure in aggregate.measures)
+    return tuple(measure for measure in found if measure in others or measure not in spare)
 
 
 def middle(lower: float, upper: float) -> float:

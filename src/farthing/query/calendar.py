@@ -62,7 +62,7 @@ def calendar(first: Moment | str, last: Moment | str, unit: str = "day") -> list
 def _read(moment: Moment | str) -> Moment:
     """Return a date or time."""
     if isinstance(moment, datetime) and moment.tzinfo is not None:
-        raise _refused("a time with a zone", repr(moment), "give times without zone, as the table has them")
+        raise _refused("a time with a zone", repr(moment), "give times without zone, in UTC where the table has zones")
     if isinstance(moment, date):
         return moment
     try:

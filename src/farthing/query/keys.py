@@ -252,7 +252,7 @@ def _wrong_type(name: str, kind: Type, got: str) -> InvalidKeys:
         f"keys of {name!r} have the wrong type",
         rule=f"keys of a column have its type, {kind}",
         got=got,
-        next_step=f"pass {kind} values",
+        next_step=f"pass {kind} values" + (" without zone, in UTC where the table has zones" if ", tz=" in got else ""),
     )
 
 

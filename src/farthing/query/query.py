@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
+from farthing.query.aggregates import needed
 from farthing.query.normal import conjunction
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ class Query:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Return what an engine computes: the measures of all aggregates, each once."""
-        return tuple(dict.fromkeys(measure for output in self.outputs for measure in output.aggregate.measures))
+        """Return what an engine computes: the measures that the aggregates need, each once."""
+        return needed(output.aggregate for output in self.outputs)
 
     @property
     def sensitivity(self) -> int:

@@ -19,8 +19,8 @@ class Type(StrEnum):
     """What a column holds, as far as questions care.
 
     DECIMAL is read as a double wherever it is compared or grouped; TIMESTAMP is without time zone, read to the
-    microsecond; OTHER (nested values, times with a zone, integers beyond 64 bits, ...) can only be counted, tested for
-    NULL, or serve as the privacy unit.
+    microsecond, and in UTC where the table has zones; OTHER (nested values, integers beyond 64 bits, ...) can only be
+    counted, tested for NULL, or serve as the privacy unit.
     """
 
     INTEGER = "integer"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from farthing.query.aggregates import Count, CountUnits
+from farthing.query.aggregates import Count, CountUnits, Ratio
 
 if TYPE_CHECKING:
+    from farthing.query.aggregates import Aggregate
     from farthing.query.query import Query
 
 
@@ -48,10 +49,16 @@ def _clamped(query: Query) -> str:
     """Return which values are clamped, and how."""
     found = dict.fromkeys(
         f"{aggregate.value} clamped into [{aggregate.lower:g}, {aggregate.upper:g}]"
-        for aggregate in (output.aggregate for output in query.outputs)
+        for output in query.outputs
+        for aggregate in _parts(output.aggregate)
         if not isinstance(aggregate, Count | CountUnits)
     )
     return f"; {', '.join(found)}" if found else ""
+
+
+def _parts(aggregate: Aggregate) -> tuple[Any, ...]:
+    """Return the aggregates that values are clamped for: both of a ratio, else the one."""
+    return (aggregate.top, aggregate.bottom) if isinstance(aggregate, Ratio) else (aggregate,)
 
 
 def _many(count: int, thing: str) -> str:

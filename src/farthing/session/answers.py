@@ -60,6 +60,7 @@ def answer(
         _strict=strict,
         _by_size=by_size,
         _optimality=outcome.optimality or partial(optimality.refuse, query),
+        _data_set=context.data_set,
     )
     if request.on_miss == "raise" and not reached.all():
         raise TargetMissed(

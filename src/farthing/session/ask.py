@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.errors import BudgetExceeded
 from farthing.planning import Frame, Plan
+from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
 from farthing.session import free
+from farthing.session.chained import Chained
 from farthing.session.direct import Direct, summed
 from farthing.session.jointly import Jointly
 from farthing.session.ranked import Ranked
@@ -101,13 +103,13 @@ def _measured(context: Context, found: _Found, request: Request) -> Outcome:
     return outcome
 
 
-def _method(query: Query, blob: bytes | None, mechanism: str | None) -> Method:
-    """Return how a question is answered."""
+def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bool) -> Method:
+    """Return how a question is answered; `pure` says in which kind of books."""
     if mechanism is not None:
         return Relative.of(query, mechanism, blob)
     match query.outputs:
         case [one] if isinstance(one.aggregate, Count | CountUnits | Sum):
-            return Direct.of(query, blob)
+            return Chained.of(query, blob) if pure else Direct.of(query, blob)
         case [one] if isinstance(one.aggregate, Quantile):
             return Ranked.of(query, blob)
         case _:
@@ -122,12 +124,13 @@ def _find(context: Context, query: Query, request: Request, parts: int) -> _Foun
     if request.mechanism is not None:  # releases of their own, which other questions are not answered from
         question = f"{PREFIX}{request.mechanism}.{question}"
     stored = context.ledger.load(question)
-    method = _method(query, None if stored is None else stored.blob, request.mechanism)
+    blob = None if stored is None else stored.blob
+    method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
     frame = frame_of(context, query, request, parts)
     own = _Found(question, query, 0 if stored is None else stored.version, method, method.plan(frame))
-    if own.plan.free or not isinstance(method, Direct) or frame.target is None:
+    if own.plan.free or not isinstance(method, Direct | Chained) or frame.target is None:
         return own
-    return next(_free(context, data, own, frame), own)
+    return next(_free(context, data, own, frame, type(method)), own)
 
 
 def frame_of(context: Context, query: Query, request: Request, parts: int) -> Frame:
@@ -143,13 +146,13 @@ def frame_of(context: Context, query: Query, request: Request, parts: int) -> Fr
     )
 
 
-def _free(context: Context, data: str, own: _Found, frame: Frame) -> Iterator[_Found]:
-    """Give the ways in which cells of other questions answer this one for nothing."""
+def _free(context: Context, data: str, own: _Found, frame: Frame, kind: type[Direct | Chained]) -> Iterator[_Found]:
+    """Give the ways in which cells of other questions, measured by the same kind of method, answer this one."""
     assert frame.target is not None  # noqa: S101  # a named loss is paid
     made = own.plan
     for other in free.found(context.ledger, data, own.query, context.engine.schema):
         if other.cells.shape[1] == 1:
-            method = Direct(own.query, None, other.chosen)
+            method = kind(own.query, None, other.chosen)
             again = method.plan(frame)
             if again.free:
                 about = f"{again.about}; taken from groups that were released before"

@@ -1,4 +1,4 @@
-"""One count or sum: refined in looks with Gaussian noise, or released once under a pure budget."""
+"""One count or sum: refined in looks with Gaussian noise."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from farthing.accuracy.baselines import doubling_cost
 from farthing.accuracy.kept import Kept
 from farthing.accuracy.report import Report, reported
 from farthing.accuracy.schedule import FIRST_GRAINS
-from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianRefinement, Measured, worst_cost
-from farthing.mechanisms.geometric import GeometricRelease
-from farthing.planning.refinement import OneLook, Refinement, Standing, plan_one_look, plan_refinement
-from farthing.privacy.loss import Pure
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured, worst_cost
+from farthing.planning.refinement import Refinement, Standing, coin_of, plan_refinement
 from farthing.release import Cells
 from farthing.session import optimality
 from farthing.session.method import Outcome
 from farthing.session.records import Record, keys_to_bytes
 from farthing.session.refine import refine
+from farthing.session.share import reached, refine_share
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt
@@ -53,12 +52,11 @@ class Direct:
     def plan(self, frame: Frame) -> Plan:
         """Return the plan, given what was released before."""
         record = self.record
-        if frame.budget.currency is Pure:
-            return plan_one_look(frame, None if record is None else record.kept)
         standing = None
         if record is not None:
             top = np.sort(record.measured.information)[-self.query.max_groups :]
-            standing = Standing(record.kept, tuple(int(n) for n in top))
+            kept = reached(record.kept, record.measured, coin_of(frame).per_grain)
+            standing = Standing(kept, tuple(int(n) for n in top))
         return plan_refinement(frame, standing)
 
     def told(self, plan: Plan) -> Outcome:
@@ -72,13 +70,12 @@ class Direct:
         truth = context.engine.measure(query, context.ledger.hash_key)[0]
         step_log2 = query.measures[0].step_log2
         before = Measured.nothing(query.groups) if self.record is None else self.record.measured
-        if isinstance(pricing, OneLook):
-            noisy = GeometricRelease(truth, query.sensitivity, query.max_groups).release(pricing.farthings)
-            after = Measured(noisy, np.full(query.groups, pricing.farthings, np.int64), step_log2)
-            return self._outcome(plan, before, after, context.loss(receipt.reserved), self._record(plan, after))
-        assert isinstance(pricing, Refinement)  # noqa: S101  # the two kinds of plan of this method
-        mechanism = GaussianRefinement(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
-        after = refine(mechanism, pricing.schedule, before, request.progress)
+        assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
+        mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
+        if pricing.share < 1:
+            after = refine_share(mechanism, pricing.schedule, pricing.share, before, request.progress)
+        else:
+            after = refine(mechanism, pricing.schedule, before, request.progress)
         if receipt.exclusive:
             grains = worst_cost(after.information, query.max_groups) - worst_cost(before.information, query.max_groups)
         else:
@@ -98,7 +95,9 @@ class Direct:
         kept = Record.from_bytes(outcome.blob).kept
         paid_in_full = not receipt.exclusive or receipt.version == 0
         theirs = Record.from_bytes(current).kept
-        serves = not receipt.exclusive or theirs.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
+        serves = not receipt.exclusive or theirs.covers(
+            kept.relative, kept.absolute, kept.beta, kept.grains, kept.share
+        )
         return current if paid_in_full and serves else outcome.blob
 
     def _record(self, plan: Plan, after: Measured) -> bytes:
@@ -111,10 +110,10 @@ class Direct:
         """Return what released measurements tell."""
         report = _report(plan, after)
         cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report))
-        assert isinstance(plan.pricing, Refinement | OneLook)  # noqa: S101  # the two kinds of plan of this method
+        assert isinstance(plan.pricing, Refinement)  # noqa: S101  # the kind of plan of this method
         return Outcome(
             (cells,),
-            _paid(plan, before, after, price),
+            parameter_of(after.information - before.information, price),
             price,
             blob,
             lambda: _doubling(plan, self.query, after),
@@ -131,10 +130,7 @@ def summed(plan: Plan, report: Report) -> Outcome:
 def kept_by(plan: Plan) -> Kept:
     """Return the promise that measurements stopped by this plan keep."""
     pricing = plan.pricing
-    if isinstance(pricing, OneLook):
-        absolute = plan.half_width if plan.target is None else plan.target.absolute
-        return Kept(0.0, absolute, plan.half_width, pricing.beta, 0.0, pricing.farthings)
-    assert isinstance(pricing, Refinement)  # noqa: S101  # the two kinds of plan of this method
+    assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
     schedule = pricing.schedule
     return Kept(
         relative=schedule.relative,
@@ -145,6 +141,7 @@ def kept_by(plan: Plan) -> Kept:
         grains=int(schedule.looks[-1]),
         futility=schedule.futility.width if schedule.futility else 0.0,
         signed=schedule.signed,
+        share=pricing.share,
     )
 
 
@@ -158,20 +155,10 @@ def met(plan: Plan, values: Any, report: Report) -> Any:
 
 def _report(plan: Plan, measured: Measured) -> Report:
     """Return values and intervals of released measurements."""
-    if isinstance(plan.pricing, OneLook):
-        value = measured.values
-        return Report(value, value - plan.half_width, value + plan.half_width, np.ones(len(value), np.bool_))
-    assert isinstance(plan.pricing, Refinement)  # noqa: S101  # the two kinds of plan of this method
+    assert isinstance(plan.pricing, Refinement)  # noqa: S101  # the kind of plan of this method
     schedule = plan.pricing.schedule
     futile = ~schedule.stopped(measured.information, measured.values)
     return reported(measured.values, measured.information, schedule, futile)
-
-
-def _paid(plan: Plan, before: Measured, after: Measured, price: Booked) -> Any:
-    """Return each group's own loss in this ask, as the currency's parameter, rounded up."""
-    if isinstance(plan.pricing, OneLook):
-        return (after.information if price else np.zeros_like(after.information)) * 2.0**-40
-    return parameter_of(after.information - before.information, price)
 
 
 def parameter_of(grains: Any, price: Booked) -> Any:

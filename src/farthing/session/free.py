@@ -23,6 +23,7 @@ from farthing.accuracy import sums
 from farthing.accuracy.report import Report
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.geometric import rate_of
+from farthing.planning.chained import Grid
 from farthing.planning.refinement import Refinement
 from farthing.query.arrange import places
 from farthing.query.keys import Keys
@@ -166,8 +167,11 @@ def summed(found: Found, frame: Frame, pricing: Pricing) -> Report | None:
     values = found.record.measured.values[cells]
     half: NDArray[np.float64]
     if not isinstance(pricing, Refinement):
-        steps = sums.geometric(many, rate_of(kept.grains, query.sensitivity), beta)
-        half = np.full(len(cells), steps * query.measures[0].step)
+        if kept.relative > 0:  # cells of a chain that stopped by what it showed: no bound on their sum is known
+            return None
+        grid = Grid.at(query, found.record.measured.unit_log2)
+        steps = sums.geometric(many, rate_of(kept.grains, grid.sensitivity), beta)
+        half = np.full(len(cells), steps * grid.step)
     else:
         per_grain = pricing.coin.per_grain
         information = found.record.measured.information[cells]

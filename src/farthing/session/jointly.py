@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.accuracy.joint import State
-from farthing.mechanisms.gaussian import GaussianRefinement, Measured, worst_cost
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
 from farthing.planning.jointly import Staged, plan_jointly
 from farthing.release import Cells
 from farthing.session.direct import parameter_of
@@ -51,7 +51,10 @@ class Jointly:
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> Jointly:
         """Return the method of a question."""
-        return cls(query, None if blob is None else state_of(blob))
+        state = None if blob is None else state_of(blob)
+        if state is not None and len(state.means) != len(query.measures):
+            raise unreadable(ValueError())
+        return cls(query, state)
 
     def plan(self, frame: Frame) -> Plan:
         """Return the plan, given what was released before."""
@@ -94,13 +97,13 @@ class Lanes:
     Proof: [SmithT22]; one unit moves each measure of a kept group by at most its sensitivity, and each measurement of
         one measure of one group is one Gaussian step.
     Assumes: an engine that keeps the contract of `engines.Engine.measure`; exact sampler.
-    Rounds: as `mechanisms.gaussian.GaussianRefinement`.
+    Rounds: as `mechanisms.gaussian.GaussianMeasurements`.
 
     Attributes:
         mechanisms: one for each measure.
     """
 
-    mechanisms: tuple[GaussianRefinement, ...]
+    mechanisms: tuple[GaussianMeasurements, ...]
 
     @classmethod
     def of(cls, engine: Engine, query: Query, hash_key: int) -> Lanes:
@@ -108,7 +111,7 @@ class Lanes:
         truth = engine.measure(query, hash_key)
         return cls(
             tuple(
-                GaussianRefinement(
+                GaussianMeasurements(
                     truth[place], measure.sensitivity(query.max_rows), query.max_groups, step_log2=measure.step_log2
                 )
                 for place, measure in enumerate(query.measures)

@@ -6,15 +6,13 @@ its information; when to stop was decided from it, which leaves a bias that the 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from farthing.errors import UnsupportedQuery
 from farthing.mechanisms.gaussian import Measured, worst_cost
-from farthing.mechanisms.geometric import rate_of
-from farthing.planning.refinement import OneLook, Refinement
+from farthing.mechanisms.laplace import rates_of
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.privacy.policy import LARGEST_SIZE
 
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.limits import Limit
+    from farthing.planning.chained import Chained
+    from farthing.planning.refinement import Refinement
     from farthing.planning.relative import Noise
     from farthing.query import Query
 
@@ -30,28 +30,45 @@ if TYPE_CHECKING:
 _MOST_SIZES = 4096
 
 
-def of_measured(query: Query, pricing: Refinement | OneLook, measured: Measured) -> Limit:
-    """Return the limit of a refined count or sum, or of one look under a pure budget: over all asks that paid for it.
+def of_measured(query: Query, pricing: Refinement, measured: Measured) -> Limit:
+    """Return the limit of a refined count or sum: over all asks that paid for it.
 
     Groups that were given up count as paid for, and not as answers.
     """
     from farthing.limits import for_query
 
-    step = query.measures[0].step
-    if isinstance(pricing, OneLook):
-        q = math.exp(-rate_of(pricing.farthings, pricing.sensitivity))
-        sds: Floats = np.full(query.groups, math.sqrt(2 * q) / (1 - q) * step)
-        paid: Gdp | Zcdp | Pure = Pure.of_farthings(pricing.farthings * pricing.max_groups)
-    else:
-        information = measured.information
-        done = pricing.schedule.stopped(information, measured.values)
-        if not done.any():
-            refuse(query, "every group was given up, or stopped at the cap", "ask for a larger absolute error")
-        sds = 1 / np.sqrt(information[done] * pricing.coin.per_grain)
-        paid = pricing.coin.loss(worst_cost(information, query.max_groups))
+    step, information = query.measures[0].step, measured.information
+    done = _done(query, pricing, measured)
     return for_query(
-        paid, sds=sds, sensitivity=query.sensitivity * step, max_groups=query.max_groups, signed=_signed(query)
+        pricing.coin.loss(worst_cost(information, query.max_groups)),
+        sds=1 / np.sqrt(information[done] * pricing.coin.per_grain),
+        sensitivity=query.sensitivity * step,
+        max_groups=query.max_groups,
+        signed=_signed(query),
     )
+
+
+def of_chain(query: Query, pricing: Chained, shown: Measured) -> Limit:
+    """Return the limit of a count or sum under a pure budget: over all asks that paid for it, by the last looks."""
+    from farthing.limits import for_query
+
+    grid, done = pricing.grid, _done(query, pricing, shown)
+    q = np.exp(-rates_of(shown.information[done], grid.sensitivity))
+    return for_query(
+        Pure.of_farthings(worst_cost(shown.information, query.max_groups)),
+        sds=np.sqrt(2 * q) / (1 - q) * grid.step,
+        sensitivity=grid.sensitivity * grid.step,
+        max_groups=query.max_groups,
+        signed=_signed(query),
+    )
+
+
+def _done(query: Query, pricing: Refinement | Chained, measured: Measured) -> NDArray[np.bool_]:
+    """Return which groups were not given up; refuse where none is left."""
+    done = pricing.schedule.stopped(measured.information, measured.values)
+    if not done.any():
+        refuse(query, "every group was given up, or stopped at the cap", "ask for a larger absolute error")
+    return done
 
 
 def of_relative(noise: Noise, values: Floats, currency: type[Gdp | Zcdp]) -> Limit:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from farthing.privacy.loss import Booked
     from farthing.query.schema import Schema
-    from farthing.release import Answer
     from farthing.session.context import Context
     from farthing.session.reading import Reader
 
@@ -46,10 +45,6 @@ class Part(Questions):
     def name(self) -> str:
         """What tells this part from the others, as in "region = 'north'"."""
         return str(self._reader.part)
-
-    def refine(self, answer: Answer, **changes: Any) -> Answer:
-        """Return a sharper answer to a question of this part: the same as `answer.refine`."""
-        return answer.refine(**changes)
 
     def partition(self, *_: object, **__: object) -> NoReturn:
         """Refuse: a part is not divided again.

@@ -9,6 +9,7 @@ from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Va
 from farthing.session import spreading
 from farthing.session.answering import FOR_NOW, Read, answered, planned, said
 from farthing.session.choices import Choices
+from farthing.session.comparisons import Comparisons
 from farthing.session.request import Request
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class How(TypedDict, total=False):
         rank: for quantiles, how far the rank of the answer may be off, as a share of its group's rows.
         confidence: the chance that the promise holds, in [0.5, 1); default 0.95.
         simultaneous: whether it holds for all groups at once instead of for each; default False.
+        share: for a count or sum by groups, the part of the groups that have to be within the target: as soon as they
+            are, the others stop too, not met, and are not paid for. Default 1, all.
         loss: a loss to pay instead of a target (Gdp, Zcdp or Pure, in the ledger's currency).
         max_epsilon: the most epsilon that this question may cost.
         cap: the most this question may cost: a loss, or "all" of what is left; default a tenth of the budget.
@@ -52,6 +55,7 @@ class How(TypedDict, total=False):
     rank: float | Mapping[str, float]
     confidence: float
     simultaneous: bool
+    share: float
     loss: Booked | None
     max_epsilon: float | None
     cap: Loss | str | None
@@ -89,7 +93,7 @@ By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
 
-class Questions(Choices, Protocol):
+class Questions(Choices, Comparisons, Protocol):
     """The questions that protected data can be asked. Every method prices, reserves, measures, settles and tells.
 
     All of them raise:

@@ -11,7 +11,7 @@ import numpy as np
 from farthing.accuracy.ranks import NoisyRanks, Ranks
 from farthing.accuracy.stopping import two_sided
 from farthing.mechanisms import geometric
-from farthing.mechanisms.gaussian import GRAIN, GaussianRefinement, Measured, worst_cost
+from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured, worst_cost
 from farthing.planning.ranked import Bisection, Choice, Sought, plan_ranked
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.query.aggregates import Quantile
@@ -99,7 +99,7 @@ def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileStat
     Guarantee: mu-GDP for mu^2 = the sum over the `max_groups` dearest groups of all grains spent on the group.
     Proof: [SmithT22]; docs/proofs/accuracy.quantiles.md.
     Assumes: one unit moves the rows at or below any threshold, less q of the rows, by at most `asked.sensitivity`.
-    Rounds: as `mechanisms.gaussian.GaussianRefinement`.
+    Rounds: as `mechanisms.gaussian.GaussianMeasurements`.
     """
     noisy = NoisyRanks(ranks, pricing.descent.asked)
     tell = request.progress
@@ -150,7 +150,7 @@ def _least_rows(pricing: Choice, ranks: Ranks, beta: float) -> NDArray[np.float6
     if pricing.currency is Pure:
         noisy = geometric.GeometricRelease(ranks.rows, max_rows).release(pricing.count)
         return np.asarray(noisy - float(geometric.half_width(pricing.count, max_rows, beta)))
-    lane = GaussianRefinement(ranks.rows, max_rows)
+    lane = GaussianMeasurements(ranks.rows, max_rows)
     grains = np.full(ranks.groups, pricing.count, np.int64)
     shown = lane.measure(Measured.nothing(ranks.groups), grains).values
     return np.asarray(shown - two_sided(beta) * max_rows / np.sqrt(pricing.count * float(GRAIN)))

@@ -164,6 +164,12 @@ class Reader:
             )
         return found
 
+    def condition(self, value: Any) -> Expression:
+        """Return a condition whose rows are counted, from SQL, ibis or ready made."""
+        found = self._predicate(value)
+        assert found is not None  # noqa: S101  # something was given
+        return found
+
     def range(self, lower: float | None, upper: float | None, bounds: Bounds | None) -> tuple[float, float]:
         """Return the clamps of a value: those named, or those of the bounds."""
         default = self._bounds(bounds)

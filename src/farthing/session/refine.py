@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from farthing.mechanisms.gaussian import Measured
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from farthing.accuracy.jumps import Ints
     from farthing.accuracy.schedule import Schedule
-    from farthing.mechanisms.gaussian import GaussianRefinement
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,18 @@ class Progress:
     half_width: float
 
 
+class Measurements(Protocol):
+    """What a refinement looks through: a mechanism and the truth inside it."""
+
+    def measure(self, state: Measured, grains: Ints, groups: Ints | None = None) -> Measured:
+        """Return the state of some groups after each has paid so many grains more."""
+
+    def unit_for(self, grains: int) -> int:
+        """Return the exponent of a unit, in answer units, fine enough for all that is measured up to so many grains."""
+
+
 def refine(
-    mechanism: GaussianRefinement,
+    mechanism: Measurements,
     schedule: Schedule,
     state: Measured,
     progress: Callable[[Progress], None] | None = None,
@@ -62,6 +72,6 @@ def refine(
         active, part, values, behind = active[going], part.take(going), values[going], reached[ahead[going]]
         look += 1
         if progress is not None:
-            widest = schedule.critical / np.sqrt(float(information.min()) * schedule.per_grain)
+            widest = schedule.critical / schedule.precision(float(information.min()))
             progress(Progress(look, len(mean), len(mean) - len(active), float(widest)))
     return Measured(mean, information, state.unit_log2)

@@ -10,7 +10,7 @@ from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
 from farthing.planning.relative import KINDS
 from farthing.privacy.loss import Booked, Loss
-from farthing.query.aggregates import Quantile
+from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ Width: TypeAlias = float | Mapping[str, float]
 
 ON_MISS: Final = ("return", "drop", "raise")
 _INNER: Final = ("shares", "numbers")
-_NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "nonnegative", "on_miss"})
+_NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "nonnegative", "on_miss", "share"})
 WIDTHS: Final = ("relative", "absolute", "rank")
 
 
@@ -36,6 +36,7 @@ class Request:
         loss: the loss named instead, or None.
         confidence: the chance that each interval holds its truth.
         simultaneous: whether all must hold at once.
+        share: the part of the groups that have to be within the target; the others are stopped with them. 1 for all.
         nonnegative: whether answers below zero are shown as zero.
         max_epsilon: the most epsilon this question may cost, or None.
         cap: the most this question may cost: a loss, "all", or None for a tenth of the budget.
@@ -53,6 +54,7 @@ class Request:
     loss: Booked | None = None
     confidence: float = 0.95
     simultaneous: bool = False
+    share: float = 1.0
     nonnegative: bool = False
     max_epsilon: float | None = None
     cap: Loss | str | None = None
@@ -135,6 +137,8 @@ class Request:
                     next_step="the columns are " + ", ".join(sorted(names)),
                 )
         self._check_ranks(query)
+        if self.share < 1:
+            _check_share(query)
 
     def _check_ranks(self, query: Query) -> None:
         """Refuse rank targets of anything but quantiles, and aggregates that only a rank was given for."""
@@ -172,7 +176,8 @@ class Request:
             return f"at {self.loss!r} (named)"
         each = {output.name: self._goal(output) for output in query.outputs}
         if len(set(each.values())) == 1:
-            return f"within {next(iter(each.values()))}"
+            part = "" if self.share >= 1 else f" for {100 * self.share:.6g} % of the groups"
+            return f"within {next(iter(each.values()))}{part}"
         return "within " + "; ".join(f"{goal} of {name}" for name, goal in each.items())
 
     def _goal(self, output: Output) -> str:
@@ -186,7 +191,7 @@ class Request:
         """Return the request with some options replaced, for a refine: what is left out stays."""
         kept: dict[str, Any] = {field: getattr(self, field) for field in self.__slots__ if field not in _INNER}
         if "loss" in changes:
-            kept |= dict.fromkeys(WIDTHS)
+            kept |= dict.fromkeys(WIDTHS) | {"share": 1.0}
         elif any(name in changes for name in WIDTHS):
             kept["loss"] = None
         if "max_epsilon" in changes:
@@ -202,6 +207,18 @@ class Request:
     def without_progress(self) -> Request:
         """Return the request without its callback, so that an answer keeps nothing alive."""
         return replace(self, progress=None)
+
+
+def _check_share(query: Query) -> None:
+    """Refuse a share of the groups where there are none, or where groups are not refined one by one in looks."""
+    (first, *others) = query.outputs
+    if others or not isinstance(first.aggregate, Count | CountUnits | Sum) or query.groups < 2:
+        raise InvalidTarget(
+            "share= is for one count or sum by groups",
+            rule="the groups of one count or sum are refined side by side, until enough of them are within the target",
+            got=", ".join(str(output.aggregate) for output in query.outputs) + f", {query.groups:,} groups",
+            next_step="leave share= out; or ask for the count or the sum in a question of its own, with by= and keys=",
+        )
 
 
 def _no_target(name: str, asked: Request) -> InvalidTarget:
@@ -267,7 +284,27 @@ def _check_terms(asked: Request) -> None:
             got=repr(progress),
             next_step="pass a function of one argument, or leave it out",
         )
+    _check_share_terms(asked)
     _check_mechanism(asked)
+
+
+def _check_share_terms(asked: Request) -> None:
+    """Refuse a share that is none, or that goes with no target."""
+    share = asked.share
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        raise InvalidTarget(
+            "share is no part of the groups",
+            rule="0 < share <= 1: the part of the groups that have to be within the target",
+            got=repr(share),
+            next_step="share=0.95 for 95 % of the groups; leave it out for all",
+        )
+    if share < 1 and (asked.loss is not None or asked.mechanism is not None or asked.rank is not None):
+        raise InvalidTarget(
+            "share= goes with a target that groups are refined to",
+            rule="relative=, absolute= or both, without loss=, rank= and mechanism=",
+            got=f"share={share!r}",
+            next_step="drop share=, or ask with relative=0.1, absolute=50, share=0.95",
+        )
 
 
 def _check_mechanism(asked: Request) -> None:

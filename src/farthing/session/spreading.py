@@ -12,7 +12,7 @@ import numpy as np
 from farthing.accuracy.contributions import NoisySpread, auto_bounds, report, warns
 from farthing.accuracy.stopping import two_sided
 from farthing.errors import BudgetExceeded, InvalidBounds, InvalidTarget
-from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianRefinement, Measured
+from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
 from farthing.privacy.words import said
 from farthing.query import Bounds
@@ -213,7 +213,7 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
 def _noisy(truth: Any, grains: int) -> Any:
     """Return a histogram with noise on every place."""
     places = len(truth)
-    return GaussianRefinement(truth).measure(Measured.nothing(places), np.full(places, grains, np.int64)).values
+    return GaussianMeasurements(truth).measure(Measured.nothing(places), np.full(places, grains, np.int64)).values
 
 
 def _padded(columns: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidBounds
-from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Total, Variance
+from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Total, Variance, ratio_of
 from farthing.query.expressions import Call, Case, Column, Expression, Function, Literal, Scalar
 from farthing.query.schema import NUMBER_TYPES, Type
 
@@ -57,10 +57,12 @@ class Parts:
 
 
 def inner(node: Node) -> Node | None:
-    """Return the aggregate function that a node of the SELECT list is, or None."""
+    """Return the aggregate function that a node of the SELECT list is, or the ratio of two; else None."""
     while type(node).__name__ in ("Filter", "WithinGroup", "Window", "Paren", "IgnoreNulls", "RespectNulls"):
         node = node.this
-    return node if type(node).__name__ == "Anonymous" and str(node.name).upper() in NAMES else None
+    if _is(node, "Div"):
+        return node if all(inner(side) is not None for side in (node.this, node.expression)) else None
+    return node if _is(node, "Anonymous") and str(node.name).upper() in NAMES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,24 @@ class Aggregates:
             UnsupportedQuery: another aggregate, or arguments it does not take.
             InvalidBounds: a value without bounds, or with bounds that are no range.
         """
+        while _is(node, "Paren"):
+            node = node.this
+        if _is(node, "Div"):
+            return self._ratio(node)
         parts = self._parts(node)
         with self.reader.source.located(parts.node):
             return _rules()[parts.name](self, parts)
+
+    def _ratio(self, node: Node) -> Read:
+        """Return one aggregate over another."""
+        top, bottom = self.read(node.this), self.read(node.expression)
+        with self.reader.source.located(node):
+            made = ratio_of(top.aggregate, bottom.aggregate)
+        if top.max_rows != bottom.max_rows and None not in (top.max_rows, bottom.max_rows):
+            raise self.reader.source.refuse(
+                "two bounds on rows", "one question has one bound on the rows of a unit in a group", node
+            )
+        return Read(made, "ratio", top.max_rows or bottom.max_rows)
 
     def _parts(self, node: Node) -> Parts:
         """Return an aggregate taken apart; refuse windows."""
@@ -212,7 +229,7 @@ class Aggregates:
                 next_step=f"write {parts.name}(CLAMP({name}, 0, 200)), with numbers that fit the data, "
                 "or pass lower=0, upper=200",
             )
-        return self.bounds.lower, self.bounds.upper
+        return float(self.bounds.lower), float(self.bounds.upper)
 
     def _clamp(self, node: Node) -> tuple[Node, tuple[float, float] | None]:
         """Return what CLAMP(x, lower, upper) clamps and its bounds; any other value as it is."""

@@ -316,7 +316,7 @@ _INSTEAD: Final[dict[str, tuple[str, str]]] = {
     "Struct": ("a struct", "ask of one value at a time"),
     "Bracket": ("a part of a list", "ask of a column of plain values"),
     "Tuple": ("a row of values", "compare value by value"),
-    "AtTimeZone": ("AT TIME ZONE", "times here have no zone"),
+    "AtTimeZone": ("AT TIME ZONE", "times have no zone here; those of a table that has zones are read in UTC"),
     "Distinct": ("DISTINCT", "only COUNT(DISTINCT unit) counts what differs"),
     "Order": ("ORDER BY within a function", "leave it out: the order of rows does not matter"),
     "Alias": ("an alias within an expression", "give names in the SELECT list"),

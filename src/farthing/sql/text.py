@@ -153,6 +153,8 @@ def syntax_tree(source: Source, text: str | None = None) -> Node:
     except SqlglotError as problem:
         first = (getattr(problem, "errors", None) or [{}])[0]
         raise source.unreadable(str(first.get("description", "not SQL")), _start(first)) from None
+    except ValueError:  # from the parser's own reading of numbers, as in a path of JSON
+        raise source.unreadable("not SQL", None) from None
     except RecursionError:
         raise _too_deep(source) from None
     if len(trees) != 1:

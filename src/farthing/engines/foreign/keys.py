@@ -82,7 +82,7 @@ def portable(table: pa.Table) -> pa.Table:
         (t.is_floating, pa.float64()),
         (t.is_decimal, pa.float64()),
         (t.is_date, pa.date32()),
-        (lambda kind: t.is_timestamp(kind) and kind.tz is None, pa.timestamp("us")),
+        (t.is_timestamp, pa.timestamp("us")),
         (lambda kind: t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind), pa.string()),
     )
     columns = {}

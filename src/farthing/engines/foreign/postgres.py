@@ -55,17 +55,21 @@ class Postgres:
         return str(self._connection.con.info.server_version // 10_000)
 
     def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
-        """Return a table whose texts compare by bytes, whatever collation they were stored with."""
-        schema = table.schema()
-        if not any(kind.is_string() for kind in schema.values()):
-            return table, schema
-        names = {name: '"' + name.replace('"', '""') + '"' for name in schema}
-        columns = [
-            f'CAST({quoted} AS text) COLLATE "C" AS {quoted}' if schema[name].is_string() else quoted
-            for name, quoted in names.items()
-        ]
+        """Return a table whose texts compare by bytes, whatever their collation, and whose zoned times are in UTC."""
+        import ibis
+
+        schema, columns = dict(table.schema()), []
+        for name, kind in schema.items():
+            quoted = '"' + name.replace('"', '""') + '"'
+            if kind.is_string():
+                columns.append(f'CAST({quoted} AS text) COLLATE "C" AS {quoted}')
+            elif kind.is_timestamp() and kind.timezone is not None:
+                columns.append(f"{quoted} AT TIME ZONE 'UTC' AS {quoted}")
+                schema[name] = ibis.dtype("timestamp")
+            else:
+                columns.append(quoted)
         sql = f"SELECT {', '.join(columns)} FROM ({self.compile(table)}) AS farthing_table"
-        return self._connection.sql(sql, schema=schema), schema
+        return self._connection.sql(sql, schema=ibis.schema(schema)), schema
 
     def beside(self, table: pa.Table, name: str) -> Any:
         """Return the name of a table that travels with the question."""

@@ -1,7 +1,7 @@
 """Spark: its guards, its hash (xxhash64) and its answers.
 
-Times are TIMESTAMP_NTZ, without zone. Functions that Spark computes by way of the session's time zone, such as
-date_trunc, are built from parts instead.
+Times are TIMESTAMP_NTZ, without zone; a TIMESTAMP is read as one, in UTC. Functions that Spark computes by way of the
+session's time zone, such as date_trunc, are built from parts instead.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ _EDGES: Final = {
     Type.DATE: (date(1, 1, 1), date(9999, 12, 31)),
     Type.TIMESTAMP: (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)),  # noqa: DTZ001  # no zones
 }
+_ERA: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""The microseconds from 1970 to the first and last of the years 1 to 9999."""
+
 _WHOLE: Final = 2.0**52
 _CLOCK: Final = ("hour", "minute", "second")
 _PARTS: Final = {"doy": "dayofyear", "dow": "weekday", "week": "weekofyear"}
@@ -51,14 +54,15 @@ class Spark:
         return ""
 
     def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
-        """Return a table whose texts compare by bytes, and its types, where ibis does not tell times with a zone."""
+        """Return a table whose texts compare by bytes and whose zoned times, which ibis does not tell, are in UTC."""
         import ibis
 
         schema, changed = dict(table.schema()), {}
         for field in self._connection.raw_sql(self.compile(table)).schema:
             native = type(field.dataType).__name__
             if native == "TimestampType":
-                schema[field.name] = ibis.dtype("timestamp('UTC')")
+                schema[field.name] = ibis.dtype("timestamp")
+                changed[field.name] = _in_utc(table[field.name])
             if native == "StringType" and getattr(field.dataType, "collation", "UTF8_BINARY") != "UTF8_BINARY":
                 changed[field.name] = call("collate", "string", table[field.name], "UTF8_BINARY")
         return table.mutate(**changed) if changed else table, schema
@@ -201,6 +205,17 @@ class Spark:
     def spelled(self, value: Term) -> Any:
         """Return an integer, truth value, date or time as text."""
         return value.expr.cast("string")
+
+
+def _in_utc(moment: Any) -> Any:
+    """Return a zoned time as it is in UTC, NULL outside the years 1 to 9999; a cast would go by the session's zone."""
+    import ibis
+
+    micros = call("unix_micros", "int64", moment)
+    inside = ibis.cases((micros.between(*(ibis.literal(edge) for edge in _ERA)), micros))
+    seconds = inside.cast("decimal(19, 0)") / ibis.literal(1_000_000).cast("decimal(7, 0)")
+    passed = call("make_dt_interval", "interval('us')", 0, 0, 0, seconds)
+    return call("try_add", "timestamp", call("to_timestamp_ntz", "timestamp", "1970-01-01 00:00:00"), passed)
 
 
 def _part(name: str, moment: Any) -> Any:

@@ -77,7 +77,8 @@ class Literal:
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise refused("number out of range", "a whole number in a question fits in 64 bits", value)
         if isinstance(value, datetime) and value.tzinfo is not None:
-            raise refused("time zone", "times in a question have no zone", value)
+            step = "write the time without zone, in UTC where the table has zones"
+            raise refused("time zone", "times in a question have no zone", value, step)
         if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise refused("broken text", "text in a question is valid Unicode", ascii(value))
 

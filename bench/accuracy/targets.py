@@ -1,0 +1,160 @@
+"""What the further kinds of targets cost: a share of the groups, a ratio, a ranking.
+
+Share: the price of counts until that share of 1,000 groups is within 10 % or 5, over that of an oracle who knows
+every count and pays for the cheapest groups only. Ratio: a part of the rows within one in a hundred, as two counts
+and as a mean of 0 and 1. Ranking: over someone who knows the gaps and measures all groups once, just finely enough
+for the first places to come out right as often as asked; and over one who also has to prove it by that one look.
+
+    python bench/accuracy/targets.py [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+from farthing.accuracy.contest import Contest
+from farthing.accuracy.joint import Joint, State
+from farthing.accuracy.schedule import Schedule
+from farthing.accuracy.statistics import Ratio
+from farthing.accuracy.stopping import two_sided
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.session.share import refine_share
+
+GRAIN, BETA = 2.0**-56, 0.05
+ZIPF = np.maximum(1, (300_000 / np.arange(1, 1001) ** 1.1)).astype(np.int64)
+RANKED = {
+    "zipf, n=100, k=10": (200_000 / np.arange(1, 101), 10),
+    "zipf^0.75, n=1000, k=10": (1e6 / np.arange(1, 1001) ** 0.75, 10),
+    "even gaps, n=20, k=5": (10_000 - 300.0 * np.arange(20), 5),
+    "one close pair, n=100, k=2": (np.concatenate([[10_500.0, 10_000.0], np.full(98, 3_000.0)]), 2),
+}
+SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+
+
+def share_prices() -> list[dict[str, float]]:
+    """Return the price of each share, and what the oracle who pays for the cheapest groups would have paid."""
+    found = []
+    relative, absolute = 0.1, 5.0
+    widths = np.sort(np.maximum(relative * ZIPF, absolute))[::-1]
+    for share in SHARES:
+        schedule = Schedule.plan(relative, absolute, BETA, per_grain=GRAIN, cap_grains=1 << 60, meets=int(share < 1))
+        mechanism = GaussianMeasurements(ZIPF)
+        end = refine_share(mechanism, schedule, share, Measured.nothing(len(ZIPF)))
+        paid = float(end.information.max()) * GRAIN
+        last = widths[math.ceil(share * len(ZIPF)) - 1]
+        met = schedule.stopped(end.information, end.values).mean()
+        found.append({"share": share, "mu": math.sqrt(paid), "met": float(met),
+                      "paid_over_oracle": paid / (two_sided(BETA) / last) ** 2})  # fmt: skip
+    return found
+
+
+def ratio_price(part: float, rows: float, rng: np.random.Generator, runs: int) -> dict[str, float]:
+    """Return the cost of a part of the rows within one in a hundred: of two counts, and as a mean of 0 and 1."""
+    found = {"part": part, "rows": rows}
+    for name, ratio, lanes, per_grain in (
+        ("two_counts", Ratio(0, 1, 0.0, 0.0, 1.0, (1.0, 0.5)), (rows, rows * part), (GRAIN, GRAIN)),
+        ("mean", Ratio(0, 1, 0.5, 0.0, 1.0), (rows, rows * (part - 0.5)), (GRAIN, GRAIN / 0.25)),
+    ):
+        question = Joint((ratio,), ((0.0, 0.01),), BETA, per_grain, 1 << 60)
+        truth = np.repeat(np.array(lanes)[:, None], runs, axis=1)
+        scale = np.sqrt(np.array(per_grain))[:, None]
+
+        def measure(grains, groups, truth=truth, scale=scale):
+            return truth[:, groups] + rng.standard_normal(grains.shape) / (scale * np.sqrt(np.maximum(grains, 1)))
+
+        state = question.run(State.nothing(2, 1, runs), measure)
+        found[f"{name}_mu"] = math.sqrt(float(state.paid.mean()) * GRAIN)
+        found[f"{name}_missed"] = float(((state.lower[0] > part) | (state.upper[0] < part)).mean())
+    return found
+
+
+def leads(shown: np.ndarray, truth: np.ndarray, k: int) -> np.ndarray:
+    """Return the least lead, float64[runs], of the first k places over their next ones, in the order of the truth."""
+    order = np.argsort(-truth, kind="stable")
+    ranked = shown[:, order]
+    after = np.maximum.accumulate(ranked[:, ::-1], axis=1)[:, ::-1]
+    return (ranked[:, :k] - after[:, 1 : k + 1]).min(axis=1)
+
+
+def oracle_information(truth: np.ndarray, k: int, noise: np.ndarray, *, proof: bool) -> float:
+    """Return the least information of one look at all groups after which the first k places are right.
+
+    Args:
+        truth: the numbers, which the oracle knows.
+        k: how many places.
+        noise: float64[runs, groups], standard normal.
+        proof: whether leads have to be larger than the noise of one look, at beta shared among the k places; else that
+            the order comes out right is enough. Both at 95 of 100.
+    """
+    low, high = -60.0, 60.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        sigma = 2.0 ** (-middle / 2)
+        needed = two_sided(2 * BETA / k) * math.sqrt(2) * sigma if proof else 0.0
+        good = (leads(truth + noise * sigma, truth, k) > needed).mean()
+        low, high = (low, middle) if good >= 1 - BETA else (middle, high)
+    return 2.0**high
+
+
+def ranking_price(name: str, rng: np.random.Generator, runs: int) -> dict[str, float | str]:
+    """Return what a ranking costs, over two oracles, and how often it is wrong."""
+    truth, k = RANKED[name]
+    contest = Contest(k, BETA, GRAIN, 1 << 58)
+    paid, total, wrong, left = [], [], 0, 0
+
+    def measure(grains, groups):
+        """Return fresh Gaussian values."""
+        return truth[groups] + rng.standard_normal(len(groups)) / np.sqrt(grains * GRAIN)
+
+    for _ in range(runs):
+        end = contest.run(None, len(truth), measure)
+        order = np.concatenate(end.blocks)
+        wrong += bool((truth[order[:k]] != np.sort(truth)[::-1][:k]).any())
+        left += bool(contest.unsettled(end))
+        paid.append(end.paid.max() * GRAIN)
+        total.append(np.sort(end.paid)[-5:].sum() * GRAIN)
+    noise = rng.standard_normal((2_000, len(truth)))
+    knows, proves = (oracle_information(truth, k, noise, proof=proof) for proof in (False, True))
+    return {
+        "groups": name,
+        "wrong": wrong / runs,
+        "unsettled": left / runs,
+        "mu": math.sqrt(np.mean(paid)),
+        "over_one_who_knows": float(np.mean(paid) / knows),
+        "over_one_who_proves": float(np.mean(paid) / proves),
+        "five_groups_a_unit": float(np.mean(total) / knows / 5),
+    }
+
+
+def main() -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
+    options = parser.parse_args()
+    rng, runs = np.random.default_rng(20_240_801), 100 if options.quick else 1_000
+    records = {
+        "share": share_prices(),
+        "ratio": [ratio_price(part, 10_000.0, rng, runs) for part in (0.05, 0.2, 0.5, 0.8)],
+        "ranking": [ranking_price(name, rng, runs) for name in RANKED],
+    }
+    for name, rows in records.items():
+        print(name)
+        for row in rows:
+            print(
+                "  "
+                + "  ".join(
+                    f"{key} {value:.4g}" if isinstance(value, float) else f"{value}" for key, value in row.items()
+                )
+            )
+    if options.json is not None:
+        options.json.write_text(json.dumps(records, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

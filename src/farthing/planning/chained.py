@@ -1,0 +1,233 @@
+"""Plans of one count or sum under a pure budget: a chain of two-sided geometric noise that gets finer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.accuracy.laws import COARSEST, LAPLACE
+from farthing.accuracy.schedule import Rule, Schedule
+from farthing.errors import InvalidTarget
+from farthing.mechanisms import geometric
+from farthing.mechanisms.gaussian import highest_level
+from farthing.mechanisms.laplace import MOST_FARTHINGS
+from farthing.privacy.loss import Booked, Pure
+from farthing.rounding import FARTHING
+
+if TYPE_CHECKING:
+    from farthing.accuracy.kept import Kept
+    from farthing.planning.frame import Frame
+    from farthing.planning.plan import Plan
+    from farthing.planning.refinement import Standing
+    from farthing.query.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The steps that noise is drawn in.
+
+    A chain that groups leave by what it showed is calibrated for Laplace noise: its steps are so fine that integer
+    noise is Laplace noise for all purposes, whatever the question costs. Where every group takes the same look the
+    integer law itself serves, on the steps of the answer.
+
+    Attributes:
+        max_groups: the most groups that one unit can move.
+        sensitivity: by how many steps it can move each.
+        step_log2: a step is 2^step_log2 in answer units.
+    """
+
+    max_groups: int
+    sensitivity: int
+    step_log2: int
+
+    @classmethod
+    def of(cls, query: Query, total: Booked, *, flat: bool) -> Grid:
+        """Return the grid of a new chain under a budget: the answer's if `flat`, else one of decay COARSEST a step."""
+        if flat:
+            return cls.at(query, query.measures[0].step_log2)
+        finer = max(0, math.ceil(math.log2(total.value / COARSEST / query.sensitivity)))
+        return cls(query.max_groups, query.sensitivity << finer, query.measures[0].step_log2 - finer)
+
+    @classmethod
+    def at(cls, query: Query, step_log2: int) -> Grid:
+        """Return the grid on which a chain began."""
+        finer = query.measures[0].step_log2 - step_log2
+        return cls(query.max_groups, query.sensitivity << finer, step_log2)
+
+    @property
+    def step(self) -> float:
+        """A step in answer units."""
+        return math.ldexp(1.0, self.step_log2)
+
+    @property
+    def per_farthing(self) -> float:
+        """One over the noise's scale, in answer units, at one farthing of epsilon."""
+        return float(FARTHING) / (self.sensitivity * self.step)
+
+    @property
+    def finest(self) -> int:
+        """The most farthings of a group at which the noise is Laplace noise for all purposes."""
+        return min(MOST_FARTHINGS, math.floor(COARSEST * self.sensitivity / FARTHING))
+
+    def half_width(self, farthings: int, beta: float) -> float:
+        """Return the half-width of one look, in answer units, by the integer law itself."""
+        return geometric.half_width(farthings, self.sensitivity, beta) * self.step
+
+    def price_of(self, absolute: float, beta: float) -> int:
+        """Return the least farthings a group whose noise stays within a distance in answer units."""
+        return geometric.price_of(absolute / self.step, self.sensitivity, beta)
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """A chain of looks at one measure, each group until it is within its target; the last look alone is paid.
+
+    Attributes:
+        asked: the aggregate in words.
+        schedule: the looks, in farthings of epsilon a group.
+        grid: the steps of the noise.
+        beta: the failure probability a group that the schedule is calibrated for.
+        top: the largest farthings of the groups already, as many as one unit can touch.
+    """
+
+    asked: str
+    schedule: Schedule
+    grid: Grid
+    beta: float
+    top: tuple[int, ...]
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What will be measured, in words, in order."""
+        if len(self.schedule.looks) == 1:
+            return (f"{self.asked} with two-sided geometric noise, once",)
+        looks = "in looks that get finer, each group until it is within the target; the last look alone is paid"
+        return (f"{self.asked} with two-sided geometric noise, {looks}",)
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether groups for which the target is hopeless are given up early."""
+        return self.schedule.futility is not None
+
+    def price(self, size: float) -> Booked:
+        """Return about what the members of a group with this answer would pay."""
+        farthings = int(self.schedule.typical(np.array([size]))[0])
+        return Pure.of_farthings(min(farthings, int(self.schedule.looks[-1])))
+
+    def width(self, size: float) -> float:
+        """Return the half-width that such a group ends with."""
+        return float(self.schedule.half_width(np.array([size]))[0])
+
+    def affordable(self, remaining: Booked) -> float:
+        """Return the half-width that this loss would reach for every group; infinite if none."""
+        level = min(highest_level(remaining.farthings, self.top), MOST_FARTHINGS)
+        return self.grid.half_width(level, self.beta) if level else math.inf
+
+
+def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None = None) -> Plan:
+    """Return the plan of a chain of looks; without a cap it may use all that is left.
+
+    Args:
+        frame: what is asked.
+        standing: what was shown before, or None.
+        grid: the steps of what was shown before, or None.
+    """
+    target = frame.target
+    if grid is None:
+        flat = target is None or target.relative == 0
+        grid = Grid.of(frame.query, frame.budget.total, flat=flat)
+    top = standing.top if standing is not None else (0,) * grid.max_groups
+    cap, limit = _limit(frame, top)
+    relative = 0.0 if target is None else target.relative
+    absolute = grid.half_width(limit, frame.beta) if target is None else target.absolute
+    kept = None if standing is None else _at(standing.kept, grid, frame.beta)
+    free = kept is not None and kept.covers(relative, absolute, frame.beta, limit)
+    if kept is not None and free:
+        schedule, beta = kept.schedule(grid.per_farthing), kept.beta
+    else:
+        schedule, beta = _sharper(frame, grid, relative, absolute, limit=limit, kept=kept)
+    most = int(schedule.looks[-1])
+    asked = math.inf if target is None else target.absolute
+    needed = grid.price_of(asked, frame.beta) if grid.step <= asked < math.inf else None
+    return frame.plan(
+        cap=cap,
+        target_price=None if needed is None else Pure.of_farthings(_needed(schedule, needed) * grid.max_groups),
+        worst_price=Pure.of_farthings(0 if free else sum(max(most - has, 0) for has in top)),
+        fresh_price=Pure.of_farthings(0 if free else most * grid.max_groups),
+        half_width=schedule.floor,
+        reachable=target is None or schedule.floor <= asked * (1 + 1e-9),
+        free=free,
+        pricing=Chained(str(frame.query.aggregate), schedule, grid, beta, top),
+    )
+
+
+def _needed(schedule: Schedule, flat: int) -> int:
+    """Return the farthings a group that the target can cost at most, from those of a single look."""
+    if schedule.relative == 0:
+        return flat
+    return max(flat, math.ceil(schedule.critical / schedule.absolute / schedule.per_grain))
+
+
+def _limit(frame: Frame, top: tuple[int, ...]) -> tuple[Booked, int]:
+    """Return the most that the question may cost in all, and the level that each group may be raised to."""
+    if frame.cap is None:
+        cap: Booked = Pure.of_farthings(sum(top)) + frame.remaining
+        level = highest_level(frame.remaining.farthings, top)
+        return cap, max(1, min(level, MOST_FARTHINGS))
+    level = frame.cap.farthings // len(top)
+    if frame.target is None and level > MOST_FARTHINGS:
+        raise InvalidTarget(
+            "the loss is more than one question can hold",
+            rule=f"at most {Pure.of_farthings(MOST_FARTHINGS * len(top))!r} for this question",
+            got=repr(frame.cap),
+            next_step="name less: at that loss noise is far below one anyway",
+        )
+    return frame.cap, max(1, min(level, MOST_FARTHINGS))
+
+
+def _at(kept: Kept, grid: Grid, beta: float) -> Kept:
+    """Return the promise of what stands, at another failure probability where that is known.
+
+    Where every group was shown at the same level, whatever came out, its noise is plain and serves at any confidence.
+    """
+    if kept.relative > 0:
+        return kept
+    floor = grid.half_width(kept.grains, beta)
+    return replace(kept, law=LAPLACE.name, beta=beta, floor=floor, critical=floor * grid.per_farthing * kept.grains)
+
+
+def _sharper(
+    frame: Frame, grid: Grid, relative: float, absolute: float, *, limit: int, kept: Kept | None
+) -> tuple[Schedule, float]:
+    """Return the looks of new measurements, and the failure probability a group they are calibrated for.
+
+    After an earlier rule it is componentwise the tightest of what was asked before and now: the new rule then goes on
+    wherever the old one did.
+    """
+    beta, after = frame.beta, None
+    if kept is not None:
+        beta, limit = min(beta, kept.beta), max(limit, kept.grains)
+        relative, absolute = min(relative, kept.relative), min(absolute, kept.floor)
+        after = Rule(kept.relative, kept.critical, kept.grains)
+    if relative == 0:
+        least = limit if frame.target is None else 0 if kept is None else kept.grains
+        return _flat(grid, absolute, beta, limit=limit, least=least), beta
+    signed = getattr(frame.query.aggregate, "lower", 0.0) < 0
+    schedule = Schedule.plan(
+        relative, absolute, beta, per_grain=grid.per_farthing, cap_grains=min(limit, grid.finest), after=after,
+        signed=signed, law=LAPLACE,
+    )  # fmt: skip
+    return schedule, beta
+
+
+def _flat(grid: Grid, absolute: float, beta: float, *, limit: int, least: int) -> Schedule:
+    """Return the one look of an absolute target, priced by the integer law itself."""
+    wanted = grid.price_of(absolute, beta) if absolute >= grid.step else limit
+    level = max(min(wanted, limit), least)
+    one = Schedule.plan(0.0, absolute, beta, per_grain=grid.per_farthing, cap_grains=level, law=LAPLACE)
+    floor = grid.half_width(level, beta)
+    critical = floor * grid.per_farthing * level
+    return replace(one, critical=critical, looks=np.array([level], np.int64), capped=floor > absolute)

@@ -1,0 +1,182 @@
+"""One count or sum under a pure budget: a chain of looks that get finer, of which the last alone is paid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.accuracy.kept import Kept
+from farthing.accuracy.laws import LAPLACE
+from farthing.accuracy.report import reported
+from farthing.errors import DataError
+from farthing.mechanisms.gaussian import Measured, worst_cost
+from farthing.mechanisms.laplace import LaplaceChain, Shown
+from farthing.planning.chained import Chained as Pricing
+from farthing.planning.chained import Grid, plan_chain
+from farthing.planning.refinement import Standing
+from farthing.privacy.loss import Pure
+from farthing.release import Cells
+from farthing.rounding import FARTHING
+from farthing.session import optimality
+from farthing.session.direct import met
+from farthing.session.method import Outcome
+from farthing.session.records import Record, keys_to_bytes
+from farthing.session.refine import refine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.query import Query
+    from farthing.session.context import Context
+    from farthing.session.request import Request
+
+    Int64 = NDArray[np.int64]
+
+_BITS = 60
+"""Answers stay below 2^60 steps of noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """A question under a pure budget whose answer is one measure.
+
+    What the ledger keeps is a `Record` whose means are the shown values and whose informations are farthings.
+
+    Attributes:
+        query: the question, arranged.
+        blob: what the ledger keeps of it, or None.
+        record: the same, read.
+    """
+
+    query: Query
+    blob: bytes | None
+    record: Record | None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> Chained:
+        """Return the method of a question."""
+        return cls(query, blob, None if blob is None else Record.from_bytes(blob))
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was shown before."""
+        record = self.record
+        if record is None:
+            return plan_chain(frame)
+        top = np.sort(record.measured.information)[-self.query.max_groups :]
+        standing = Standing(record.kept, tuple(int(n) for n in top))
+        return plan_chain(frame, standing, Grid.at(self.query, record.measured.unit_log2))
+
+    def told(self, plan: Plan) -> Outcome:
+        """Return the answer of a free plan: what was shown before."""
+        assert self.record is not None  # noqa: S101  # a plan is free where something stands
+        return self._outcome(plan, self.record.measured, 0, 0 * self.record.measured.information)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
+        """Ask the engine, look until every group is within its target, and price the last looks.
+
+        A chain is carried on by one line of looks: whoever does not hold it alone begins another, and pays it in full.
+
+        Guarantee: everything shown is epsilon-DP ex post, for epsilon = the sum of the K largest last levels; the
+            charges of a question sum to that of every chain begun for it.
+        Proof: docs/proofs/mechanisms.laplace.md for a chain; [RogersSRW23, Lemma 5.2] for the sum over questions;
+            docs/proofs/session.chained.md for the books.
+        Assumes: a pure ledger; an exclusive receipt means that no other line of looks leaves from what is stored.
+        Rounds: nothing.
+        """
+        pricing = plan.pricing
+        assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+        grid, groups = pricing.grid, self.query.groups
+        truth = context.engine.measure(self.query, context.ledger.hash_key)[0]
+        looks = _Looks(_chain(truth, self.query, grid))
+        before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
+        if self.record is not None and receipt.exclusive:
+            before = self.record.measured
+        after = refine(looks, pricing.schedule, before, request.progress)
+        paid = worst_cost(after.information, grid.max_groups) - worst_cost(before.information, grid.max_groups)
+        outcome = self._outcome(plan, after, paid, after.information - before.information)
+        return replace(outcome, blob=self._record(plan, after))
+
+    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep: one line of looks.
+
+        Whoever was charged an increase must store the line that it carried on. A line that was paid in full may be
+        left: then the one that stands stays, if it serves.
+        """
+        assert outcome.blob is not None  # noqa: S101  # something was measured
+        if current in {None, self.blob} or (receipt.exclusive and receipt.version > 0):
+            return outcome.blob
+        kept, theirs = Record.from_bytes(outcome.blob).kept, Record.from_bytes(current).kept
+        serves = theirs.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
+        return current if serves or not receipt.exclusive else outcome.blob
+
+    def _record(self, plan: Plan, after: Measured) -> bytes:
+        """Return what the ledger keeps of the last looks."""
+        keys = self.query.keys
+        listed = b"" if keys is None or self.query.cuts_groups else keys_to_bytes(keys.table)
+        return Record(after, kept_by(plan), "" if keys is None else keys.fingerprint, listed).to_bytes()
+
+    def _outcome(self, plan: Plan, shown: Measured, price: int, paid: Int64) -> Outcome:
+        """Return what was shown, at a price in farthings, of which each group's own are `paid`."""
+        pricing = plan.pricing
+        assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+        schedule = pricing.schedule
+        futile = ~schedule.stopped(shown.information, shown.values)
+        report = reported(shown.values, shown.information, schedule, futile)
+        return Outcome(
+            (Cells(report.value, report.lower, report.upper, met(plan, shown.values, report)),),
+            np.asarray(paid * float(FARTHING), np.float64),
+            Pure.of_farthings(price),
+            optimality=partial(optimality.of_chain, self.query, pricing, shown),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """A chain as the refinement loop sees it: levels as informations, shown values as means."""
+
+    chain: LaplaceChain
+
+    def measure(self, state: Measured, grains: Int64, groups: Int64 | None = None) -> Measured:
+        """Return what is shown after each group was raised by so many farthings."""
+        before = Shown(state.mean, state.information, state.unit_log2)
+        shown = self.chain.measure(before, state.information + grains, groups)
+        return Measured(shown.value, shown.farthings, shown.step_log2)
+
+    def unit_for(self, grains: int) -> int:  # noqa: ARG002  # one grid for all looks
+        """Return the exponent of the chain's grid."""
+        return self.chain.step_log2
+
+
+def kept_by(plan: Plan) -> Kept:
+    """Return the promise that a chain stopped by this plan keeps."""
+    pricing = plan.pricing
+    assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+    schedule = pricing.schedule
+    return Kept(
+        relative=schedule.relative,
+        absolute=schedule.absolute,
+        floor=schedule.floor,
+        beta=pricing.beta,
+        critical=schedule.critical,
+        grains=int(schedule.looks[-1]),
+        futility=schedule.futility.width if schedule.futility else 0.0,
+        signed=schedule.signed,
+        law=LAPLACE.name,
+    )
+
+
+def _chain(truth: Int64, query: Query, grid: Grid) -> LaplaceChain:
+    """Return the chain of a truth, told in the grid's steps."""
+    finer = query.measures[0].step_log2 - grid.step_log2
+    if len(truth) and max(abs(int(truth.max())), abs(int(truth.min()))) >= 1 << (_BITS - finer):
+        raise DataError(
+            "the answers are too large for this budget",
+            rule="answers times epsilon < about 2^50",
+            next_step="open the ledger with a smaller epsilon, or clamp values more narrowly",
+        )
+    return LaplaceChain(truth << finer, grid.sensitivity, grid.max_groups, step_log2=grid.step_log2)

@@ -1,0 +1,256 @@
+"""The largest groups in the right order, with their numbers: only groups whose place is not settled are refined."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.accuracy.contest import FEWEST_GRAINS, Contest
+from farthing.chosen import Ranking
+from farthing.errors import BudgetExceeded, InvalidTarget, UnsupportedQuery
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
+from farthing.planning.refinement import coin_of
+from farthing.privacy.loss import Pure
+from farthing.privacy.words import said
+from farthing.query.aggregates import Count, CountUnits, Sum
+from farthing.query.words import about
+from farthing.session import free
+from farthing.session.answering import bounded
+from farthing.session.ask import frame_of
+from farthing.session.standing import blob_of, standing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.accuracy.contest import Standing
+    from farthing.accuracy.jumps import Floats, Ints
+    from farthing.ledger.entry import Receipt
+    from farthing.mechanisms.gaussian import Coin
+    from farthing.planning import Frame
+    from farthing.privacy.loss import Booked
+    from farthing.query import AutoBounds, Bounds, Query
+    from farthing.session.answering import Read
+    from farthing.session.context import Context
+    from farthing.session.reading import Question
+    from farthing.session.request import Request
+    from farthing.session.standing import Wanted
+_TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
+"""What may be changed of a ranking, and what it is called in `Wanted`."""
+
+
+def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Wanted, request: Request) -> Ranking:
+    """Return the k largest groups in order, and what is settled of it.
+
+    Guarantee: the numbers, the order and when it was settled are together as private as what the ledger charged.
+    Proof: mechanisms.gaussian for one run, privacy.filters for the sum; docs/proofs/accuracy.places.md for the order.
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`.
+    Rounds: prices up to whole farthings.
+    """
+    question, chosen = bounded(context, read, given, request)
+    check(question, wanted)
+    context.engine.check()
+    query = question.query.arranged()
+    frame = frame_of(context, query, request, 1)
+    job = _Job.of(context, query, wanted, frame)
+    before = job.stored
+    paid = context.loss(0)
+    if before is None or job.contest.goes_on(before):
+        before, paid = _booked(context, job, before)
+
+    def again(**changes: Any) -> Ranking:
+        """Rank again, with some terms changed."""
+        terms = {field: changes.pop(name) for name, field in _TERMS.items() if name in changes}
+        asked = replace(wanted, **terms)
+        return rank(context, read, given, asked, request.changed(**changes, confidence=asked.confidence))
+
+    return _told(context, question, job, before, paid=paid + chosen, again=again)
+
+
+def check(question: Question, wanted: Wanted) -> None:
+    """Refuse what cannot be ranked."""
+    query, outputs = question.query, question.outputs
+    kind = Count | CountUnits | Sum
+    if question.private or len(outputs) != 1 or not isinstance(outputs[0].aggregate, kind) or not query.by:
+        raise UnsupportedQuery(
+            "groups are ranked by one count or sum",
+            construct="ranking",
+            rule="listed groups of a column, by their rows, or by a value that is added up",
+            got=", ".join(str(output.aggregate) for output in outputs) + (" of unlisted groups" * question.private),
+            next_step='session.ranking("dest", k=10, keys={"dest": [...]})',
+        )
+    if wanted.k > query.groups:
+        raise InvalidTarget(
+            "more places are wanted than groups are listed",
+            rule="k <= the number of keys",
+            got=f"k={wanted.k}, {query.groups} keys",
+            next_step="lower k, or list more keys",
+        )
+    if wanted.relative and getattr(query.aggregate, "lower", 0.0) < 0:
+        raise InvalidTarget(
+            "a relative distance of sums that may be negative",
+            rule="apart_relative is for counts, and sums of values with lower >= 0",
+            got=str(query.aggregate),
+            next_step="apart=50, in the units of the sum",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A ranking, ready to be run.
+
+    Attributes:
+        query: the question, arranged.
+        wanted: what is wanted of it.
+        coin: how information turns into loss.
+        contest: how its places are settled.
+        identity: its name in the ledger.
+        version: of what the ledger keeps.
+        stored: what was released of it, or None.
+        frame: the price and what is left.
+    """
+
+    query: Query
+    wanted: Wanted
+    coin: Coin
+    contest: Contest
+    identity: str
+    version: int
+    stored: Standing | None
+    frame: Frame
+
+    @classmethod
+    def of(cls, context: Context, query: Query, wanted: Wanted, frame: Frame) -> _Job:
+        """Return the job of a question, given what the ledger keeps of it."""
+        if context.budget.currency is Pure:
+            raise InvalidTarget(
+                "a ranking needs Gaussian noise, and so a delta > 0",
+                rule="groups are refined in looks whose noise averages out",
+                got="a pure budget",
+                next_step="session.top_k(..., within=50) chooses groups; or open the ledger with a delta",
+            )
+        facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative)]
+        identity = free.identity(context.data(query), f"ranking {query.family()}", json.dumps(facts))
+        found = context.ledger.load(identity)
+        stored = None if found is None else standing_of(found.blob)
+        coin = coin_of(frame)
+        top = (0,) * coin.max_groups if stored is None else _top(stored, coin)
+        limit = coin.level(frame.remaining, top) if frame.cap is None else coin.level(frame.cap, (0,) * len(top))
+        if limit < FEWEST_GRAINS:
+            raise InvalidTarget(
+                "the price allowed is too small to look at the groups",
+                rule="at least 2^-44 of mu^2 for each of a unit's groups",
+                got=repr(frame.cap or frame.remaining),
+                next_step='allow more with cap= or max_epsilon=, or cap="all"',
+            )
+        contest = Contest(wanted.k, frame.beta, coin.per_grain, limit, wanted.apart, wanted.relative)
+        return cls(query, wanted, coin, contest, identity, 0 if found is None else found.version, stored, frame)
+
+
+def _top(standing: Standing, coin: Coin) -> tuple[int, ...]:
+    """Return the largest informations, as many as one unit can touch."""
+    return tuple(int(n) for n in np.sort(standing.paid)[-coin.max_groups :])
+
+
+def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Standing, Booked]:
+    """Reserve what the cap allows, measure, settle to what was used."""
+    top = (0,) * job.coin.max_groups if before is None else _top(before, job.coin)
+    increase = job.coin.loss(sum(max(job.contest.cap_grains - has, 0) for has in top))
+    fresh = job.coin.loss(job.contest.cap_grains * job.coin.max_groups)
+    receipt = _reserve(context, job, increase, fresh)
+    try:
+        query = job.query
+        truth = context.engine.measure(query, context.ledger.hash_key)[0]
+        step_log2 = query.measures[0].step_log2
+        mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
+
+        def measure(grains: Ints, groups: Ints) -> Floats:
+            """Return fresh noisy values of some groups."""
+            return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
+
+        after = job.contest.run(before, query.groups, measure)
+        held = np.zeros(query.groups, np.int64) if before is None else before.paid
+        if receipt.exclusive:
+            grains = worst_cost(after.paid, query.max_groups) - worst_cost(held, query.max_groups)
+        else:
+            grains = worst_cost(after.paid - held, query.max_groups)
+        price, blob = job.coin.loss(grains), blob_of(after)
+        context.ledger.settle(
+            receipt, price.farthings, lambda current: blob if receipt.exclusive or current is None else current
+        )
+    except BaseException:
+        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
+        raise
+    return after, context.loss(price.farthings)
+
+
+def _reserve(context: Context, job: _Job, increase: Booked, fresh: Booked) -> Receipt:
+    """Reserve the worst price; say what is left when it does not fit."""
+    try:
+        return context.ledger.reserve(
+            increase=increase.farthings,
+            fresh=max(fresh.farthings, increase.farthings),
+            question=job.identity,
+            version=job.version,
+            label=f"the order of the {job.wanted.k} largest {', '.join(job.query.by)} of {job.query.table} "
+            f"by {job.query.aggregate}",
+            target=job.wanted.words,
+        )
+    except BudgetExceeded:
+        left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
+        raise BudgetExceeded(
+            "the ranking does not fit in the budget",
+            needed=increase,
+            left=left,
+            rule="its cap <= what is left; nothing was charged",
+            got=f"needs {said(increase, delta)}, left {said(left, delta)}",
+            next_step='cap="all" spends at most what is left',
+        ) from None
+
+
+def _told(
+    context: Context, question: Question, job: _Job, standing: Standing, *, paid: Booked, again: Callable[..., Ranking]
+) -> Ranking:
+    """Return the places with what there is to say of them."""
+    k, values = job.wanted.k, standing.means
+    unsettled, rows, place = set(job.contest.unsettled(standing)), list[Any](), 1
+    for number, block in enumerate(standing.blocks):
+        order = block[np.argsort(-values[block], kind="stable")]
+        rows += [(int(group), place, number not in unsettled, len(block) > 1) for group in order]
+        place += len(block)
+        if len(rows) >= k:
+            break
+    groups, first, settled, several = (np.array(column) for column in zip(*rows[:k], strict=True))
+    width = job.contest.places(standing).half_widths(standing.information)[groups]
+    assert job.query.keys is not None  # noqa: S101  # there are groups
+    return Ranking(
+        keys=job.query.keys.table.take(groups).select(list(question.query.by)),
+        place=first,
+        value=values[groups],
+        lower=values[groups] - width,
+        upper=values[groups] + width,
+        settled=settled,
+        tied=settled & several,
+        paid=paid,
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        goal=job.wanted.words,
+        about="; ".join([*_advice(job, settled), about(question.query), context.where_kept]),
+        _refine=again,
+    )
+
+
+def _advice(job: _Job, settled: Any) -> list[str]:
+    """Return what to do where not every place is settled."""
+    if settled.all():
+        return ["all places are settled"]
+    told = f"{int((~settled).sum())} of {len(settled)} places are not settled at this price: the leads are too small"
+    if job.wanted.apart:
+        typical = 2 * 4.0**2 / job.wanted.apart**2 / job.coin.per_grain
+        price = job.coin.loss(int(typical) * job.coin.max_groups)
+        return [
+            f"{told}; ties within {job.wanted.apart:,.6g} would take about {said(price, job.frame.budget.report_delta)}"
+        ]
+    return [f"{told}; allow more with cap=, or name a distance that does not matter, as in apart=50"]

@@ -1,0 +1,420 @@
+"""Shares of the groups, ratios, differences and rankings, through sessions, SQL and the command line."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import farthing
+from farthing.accuracy.places import Places, looks
+from farthing.cli.app import app
+from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMismatch, UnsupportedQuery
+from farthing.query.aggregates import Count, Mean, Ratio, Sum, ratio_of
+from farthing.query.expressions import Case, Column, Compare, Literal, Operator
+
+SIZES = (40_000, 20_000, 9_000, 4_000, 1_500, 500, 90, 10)
+ZONES = {"zone": list(range(len(SIZES)))}
+LATE = Case(((Compare(Column("delay"), Operator.GT, Literal(15)), Literal(1)),))
+
+
+@pytest.fixture(scope="module")
+def rides():
+    """Return rides by zone, with delays, tips and fares; some are missing."""
+    rng = np.random.default_rng(5)
+    zone = np.repeat(np.arange(len(SIZES)), SIZES)
+    tip = rng.uniform(0, 20, len(zone))
+    tip[rng.random(len(zone)) < 0.1] = np.nan
+    fare = pa.array(rng.uniform(0, 100, len(zone)), mask=rng.random(len(zone)) < 0.05)
+    return pa.table({"zone": zone, "delay": rng.normal(10, 20, len(zone)), "tip": tip, "fare": fare})
+
+
+def opened(rides, *, mu=20, **options):
+    """Return a session with much to spend."""
+    return farthing.Session(rides, budget=farthing.Budget(mu=mu), **options)
+
+
+def test_a_share_of_the_groups_costs_less_than_all(rides):
+    """Three of four groups are within 10 %; the smallest are not, and what they would have cost is not paid."""
+    asked = {"by": "zone", "keys": ZONES, "relative": 0.1, "cap": "all"}
+    whole = opened(rides).count(**asked, absolute=2)
+    part = opened(rides).count(**asked, absolute=2, share=0.75)
+
+    assert whole.met.all()
+    assert 0.75 <= part.met.mean() < 1
+    assert part.paid.amount < whole.paid.amount / 10
+    assert (part.group_paid[~part.met] >= part.group_paid[part.met].max() * 0.99).all()
+    assert "within 10 % or 2 for 75 % of the groups" in part.caption
+    assert ((part.lower < part.value) & (part.value < part.upper)).all()
+
+
+def test_a_share_is_refined_for_the_difference(rides):
+    """The rest is measured later for what it costs beyond; looser asks and larger shares that are there are free."""
+    session = opened(rides)
+    asked = {"by": "zone", "keys": ZONES, "relative": 0.1, "absolute": 2, "cap": "all"}
+    part = session.count(**asked, share=0.6)
+    reached = float(part.met.mean())
+
+    assert not part.refine(share=reached).paid
+    assert not part.refine(share=0.3).paid
+    assert not part.refine(relative=0.2, absolute=50).paid
+    whole = part.refine(share=1)
+    assert whole.met.all()
+    assert whole.paid
+    alone = opened(rides).count(**asked)
+    assert float(whole.paid.amount + part.paid.amount) < 1.1 * float(alone.paid.amount)
+    assert not session.count(**asked).paid
+
+
+def test_groups_that_were_stopped_with_others_answer_nothing_else(rides):
+    """A question on the group that was stopped is not told from there; one on a group that was done is."""
+    session = opened(rides)
+    part = session.count(by="zone", keys=ZONES, relative=0.1, absolute=2, share=0.6, cap="all")
+    done, left = int(np.flatnonzero(part.met)[0]), int(np.flatnonzero(~part.met)[-1])
+
+    assert not session.count(by="zone", keys={"zone": [done]}, relative=0.1, absolute=2).paid
+    assert session.plan(by="zone", keys={"zone": [left]}, relative=0.1, absolute=2, cap="all").worst_price
+
+
+def test_the_plan_tells_of_a_share(rides):
+    """Its steps and its target say so; the reservation is that of all groups, and what is too dear says the price."""
+    session = opened(rides, mu=1)
+    plan = session.plan(by="zone", keys=ZONES, relative=0.1, absolute=2, share=0.9)
+
+    assert "for 90 % of the groups" in plan.goal
+    assert "as soon as 90 % of the groups" in plan.steps[-1]
+    assert "times the cap" in plan.advice
+    assert plan.worst_price == session.plan(by="zone", keys=ZONES, relative=0.1, absolute=2).worst_price
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.5, "95%", True])
+def test_a_share_that_is_none_is_refused(rides, share):
+    """It lies above 0 and is at most 1."""
+    with pytest.raises(InvalidTarget, match="share"):
+        opened(rides).count(by="zone", keys=ZONES, relative=0.1, absolute=5, share=share)
+
+
+def test_a_share_is_refused_where_it_means_nothing(rides):
+    """Without groups, for means, quantiles, several aggregates, a named loss, relative noise, and a pure budget."""
+    session = opened(rides)
+    groups = {"by": "zone", "keys": ZONES, "share": 0.9}
+    for ask in (
+        lambda: session.count(absolute=5, share=0.9),
+        lambda: session.mean("delay", lower=0, upper=60, absolute=5, **groups),
+        lambda: session.quantile("delay", 0.5, lower=0, upper=60, absolute=5, **groups),
+        lambda: session.quantile("delay", 0.5, lower=0, upper=60, rank=0.1, **groups),
+        lambda: session.count(loss=farthing.Gdp(0.1), **groups),
+        lambda: session.count(relative=0.1, absolute=5, mechanism="asinh", **groups),
+        lambda: farthing.Session(rides, budget=farthing.Budget(epsilon=1)).count(absolute=50, **groups),
+    ):
+        with pytest.raises(InvalidTarget, match="share"):
+            ask()
+    assert not session.spent
+
+
+def test_a_simultaneous_rank_is_shared_among_groups(rides):
+    """For all groups at once a quantile takes a smaller chance of error in each."""
+    session = opened(rides)
+    text = "SELECT zone, MEDIAN(CLAMP(delay, 0, 60)) FROM data GROUP BY zone"
+    chance = [
+        session.plan(text, keys={"zone": [0, 1]}, rank=0.05, simultaneous=at_once).pricing.descent.beta
+        for at_once in (False, True)
+    ]
+
+    assert [0.05, 0.025] == chance
+    assert session.sql(text, keys={"zone": [0, 1]}, rank=0.05, simultaneous=True).met.all()
+
+
+def test_the_part_of_the_rows_is_a_mean(rides):
+    """The ratio of a condition is the mean of 0 and 1, in Python, in SQL and as AVG(CASE ...): one measurement."""
+    session = opened(rides)
+    truth = float(np.mean(rides["delay"].to_numpy() > 15))
+    ratio = session.ratio("delay > 15", absolute=0.01)
+
+    assert truth == pytest.approx(ratio.value, abs=0.02)
+    sql = "SELECT COUNT(*) FILTER (WHERE delay > 15) / COUNT(*) AS late FROM data"
+    assert not session.sql(sql, absolute=0.01).paid
+    mean = "SELECT AVG(CASE WHEN delay > 15 THEN 1 ELSE 0 END) AS late FROM data"
+    assert not session.sql(mean, absolute=0.01, lower=0, upper=1).paid
+    assert session.sql(sql, absolute=0.01).name == "late"
+
+
+def test_a_part_of_a_part(rides):
+    """With a condition below the line only its rows count, above it too."""
+    delay = rides["delay"].to_numpy()
+    answer = opened(rides).ratio("delay > 30", "delay > 15", absolute=0.02)
+
+    assert float((delay > 30).sum() / (delay > 15).sum()) == pytest.approx(answer.value, abs=0.04)
+
+
+def test_a_ratio_of_sums_by_group(rides):
+    """SUM / SUM with clamps of each; missing values do not count; SQL is the same question."""
+    session = opened(rides)
+    asked = {"by": "zone", "keys": {"zone": [0, 1, 2]}, "relative": 0.05, "cap": "all"}
+    answer = session.ratio("tip", "fare", top_range=(0, 15), bottom_range=(0, 80), **asked)
+    frame = rides.to_pandas()
+    for place in range(3):
+        mine = frame[frame["zone"] == place]
+        truth = mine["tip"].clip(0, 15).sum() / mine["fare"].clip(0, 80).sum()
+        assert truth == pytest.approx(answer.value[place], rel=0.1)
+    assert answer.met.all()
+    text = "SELECT zone, SUM(CLAMP(tip, 0, 15)) / SUM(CLAMP(fare, 0, 80)) AS rate FROM data GROUP BY zone"
+    assert not session.sql(text, keys={"zone": [0, 1, 2]}, relative=0.05, cap="all").paid
+    assert answer.refine(relative=0.03).paid
+    assert not answer.refine(relative=0.2).paid
+
+
+def test_a_sum_per_row_and_rows_per_sum(rides):
+    """A value over all rows, also those where it is missing; a count over a sum; a plan names what is measured."""
+    session, frame = opened(rides), rides.to_pandas()
+    tips = session.ratio("tip", top_range=(0, 20), absolute=0.3)
+    rows = session.ratio("delay > 15", "fare", bottom_range=(0, 100), absolute=0.002)
+
+    assert frame["tip"].sum() / len(frame) == pytest.approx(tips.value, abs=0.6)
+    assert (frame["delay"] > 15).sum() / frame["fare"].sum() == pytest.approx(rows.value, abs=0.004)
+    plan = session.ratio("tip", top_range=(0, 20), absolute=0.3, explain=True)
+    assert plan.free
+    assert "rows, sum of (tip)" in plan.steps[0]
+
+
+def test_ratios_that_are_none_are_refused(rides):
+    """A number over itself, a bottom that may be negative, a mean above the line, three numbers."""
+    session = opened(rides)
+    with pytest.raises(UnsupportedQuery, match="ratio"):
+        session.ratio(None, absolute=0.1)
+    with pytest.raises(InvalidBounds, match="negative"):
+        session.ratio("tip", "delay", top_range=(0, 20), bottom_range=(-5, 60), absolute=0.1)
+    for text in ("AVG(CLAMP(tip, 0, 9)) / COUNT(*)", "COUNT(*) / COUNT(tip) / COUNT(*)", "2 * COUNT(*) / COUNT(tip)"):
+        with pytest.raises(UnsupportedQuery):
+            session.sql(f"SELECT {text} FROM data", absolute=0.1)
+    with pytest.raises(InvalidTarget, match="delta"):
+        farthing.Session(rides, budget=farthing.Budget(epsilon=1)).ratio("delay > 15", absolute=0.1)
+    assert not session.spent
+
+
+def test_ratio_of_says_what_is_a_part():
+    """A filtered count over all rows is a mean; a count of values over another is a ratio."""
+    assert isinstance(ratio_of(Count(LATE), Count()), Mean)
+    assert isinstance(ratio_of(Count(Column("tip")), Count()), Ratio)
+    assert -np.inf == Ratio(Sum(Column("tip"), -5, 5), Count()).least
+    assert (1.0, 2.5) == Ratio(Sum(Column("tip"), -5, 5), Count()).typical
+
+
+def test_having_and_order_by_know_a_ratio(rides):
+    """A ratio of the SELECT list may be named again, by its words or its alias."""
+    part = "COUNT(*) FILTER (WHERE delay > 15) / COUNT(*)"
+    text = f"SELECT zone, {part} FROM data GROUP BY zone HAVING {part} > 0.01 ORDER BY {part} DESC LIMIT 2"
+    answer = opened(rides).sql(text, keys=ZONES, absolute=0.05, cap="all")
+
+    assert "ratio" == answer.name
+    assert 2 == len(answer.value)
+    assert answer.value[0] >= answer.value[1]
+
+
+def test_a_difference_of_two_groups(rides):
+    """The signed sum is the difference of counts, and costs what one count of that accuracy does."""
+    session = opened(rides)
+    answer = session.difference("zone", (2, 3), absolute=100)
+
+    assert 5_000 == pytest.approx(answer.value, abs=300)
+    assert answer.paid == session.count(absolute=100).paid
+    assert answer.refine(absolute=50).paid
+    assert not answer.refine(absolute=200).paid
+    assert -5_000 == pytest.approx(session.difference("zone", (3, 2), absolute=100).value, abs=300)
+    assert "SUM(CASE" in session.difference("zone", (2, 3), absolute=100, explain=True).question
+
+
+@pytest.mark.parametrize("ends", [(0, 20), (2, 15), (-15, 3), (-20, 0)])
+def test_a_difference_of_sums_clamps_first(rides, ends):
+    """Values are clamped before the sign is put on; missing values and NaN count in neither group."""
+    frame = rides.to_pandas()
+    value = {name: (frame["tip"] - 5).where(frame["zone"] == name).clip(*ends).sum() for name in (1, 2)}
+    answer = opened(rides, mu=200).difference(
+        "zone", (1, 2), value="tip - 5", lower=ends[0], upper=ends[1], absolute=200, cap="all"
+    )
+
+    assert value[1] - value[2] == pytest.approx(answer.value, abs=600)
+
+
+def test_a_relative_difference_and_several_columns(rides):
+    """The target may be a part of the difference; groups of several columns are tuples, missing values are None."""
+    session = opened(rides)
+    by = {"zone": "zone", "late": "delay > 15"}
+    answer = session.difference(by, ((0, True), (0, False)), relative=0.1, absolute=50)
+    delay, zone = rides["delay"].to_numpy(), rides["zone"].to_numpy()
+
+    truth = ((delay > 15) & (zone == 0)).sum() - ((delay <= 15) & (zone == 0)).sum()
+    assert float(truth) == pytest.approx(answer.value, rel=0.25)
+    assert answer.met
+    assert session.difference("zone", (7, None), absolute=50).met
+
+
+@pytest.mark.parametrize("groups", [(1,), (1, 1), (1, 2, 3), "ab", ("x", 1), 5])
+def test_groups_that_are_no_two_are_refused(rides, groups):
+    """Two different values of the column."""
+    with pytest.raises((InvalidKeys, UnsupportedQuery)):
+        opened(rides).difference("zone", groups, absolute=5)
+
+
+def test_a_difference_needs_a_column(rides):
+    """Without a grouping column there are no groups."""
+    with pytest.raises(UnsupportedQuery, match="grouping column"):
+        opened(rides).difference((), (1, 2), absolute=5)
+
+
+def test_a_difference_under_a_pure_budget(rides):
+    """It is a sum, which a pure ledger answers too."""
+    session = farthing.Session(rides, budget=farthing.Budget(epsilon=1))
+
+    assert 20_000 == pytest.approx(session.difference("zone", (0, 1), absolute=500, cap="all").value, abs=2_500)
+
+
+def test_a_ranking_settles_its_places(rides):
+    """The first places come out right, with intervals; groups far down the list pay less than those near the top."""
+    ranking = opened(rides).ranking("zone", k=5, keys=ZONES)
+
+    assert [0, 1, 2, 3, 4] == list(ranking)
+    assert ranking.settled.all()
+    assert [1, 2, 3, 4, 5] == ranking.place.tolist()
+    assert not ranking.tied.any()
+    assert ((ranking.lower < np.array(SIZES[:5])) & (np.array(SIZES[:5]) < ranking.upper)).sum() >= 4
+    assert ["place", "zone", "value", "lower", "upper", "settled", "tied"] == ranking.to_arrow().column_names
+    assert "5 of 5 places settled" in ranking.caption
+    assert "all places are settled" in repr(ranking)
+    assert 5 == len(ranking.to_pandas())
+
+
+def test_a_ranking_goes_on_where_it_stopped(rides):
+    """Asking again, fewer places and a smaller cap are free; more places and a larger cap pay the difference."""
+    session = opened(rides)
+    asked = {"by": "zone", "keys": ZONES}
+    first = session.ranking(**asked, k=6, cap=farthing.Gdp(0.0008))
+    spent = session.spent
+
+    assert spent <= farthing.Gdp(0.0008)
+    assert not session.ranking(**asked, k=6, cap=farthing.Gdp(0.0008)).paid
+    assert not first.refine(k=1, cap=farthing.Gdp(0.0004)).paid
+    whole = first.refine(cap="all")
+    assert whole.settled.all()
+    assert whole.paid
+    assert first.settled.sum() < 6
+    assert "not settled" in first.about
+    assert session.ranking(**asked, k=6, confidence=0.99, cap="all").paid
+
+
+def test_equal_groups_end_as_ties_or_at_the_cap():
+    """Equal groups are told as tied where that is allowed, share a place, and else stay unsettled at the cap."""
+    table = pa.table({"zone": [*range(4)] * 1_000 + [9] * 8_000})
+    keys = {"zone": [*range(4), 9]}
+    session = farthing.Session(table, budget=farthing.Budget(mu=3))
+    tied = session.ranking("zone", k=3, keys=keys, apart=200, cap=farthing.Gdp(1))
+    near = session.ranking("zone", k=3, keys=keys, apart_relative=0.2, cap=farthing.Gdp(1))
+    open_end = session.ranking("zone", k=3, keys=keys, cap=farthing.Gdp(1))
+
+    for ranking in (tied, near):
+        assert [1, 2, 2] == ranking.place.tolist()
+        assert [False, True, True] == ranking.tied.tolist()
+        assert ranking.settled.all()
+    assert [True, False, False] == open_end.settled.tolist()
+    assert open_end.paid > tied.paid
+    assert "apart=" in open_end.about
+    assert not tied.refine(apart=500).paid
+
+
+def test_a_distance_that_the_cap_cannot_reach_tells_its_price():
+    """Where ties need more than the cap, the ranking says about how much."""
+    table = pa.table({"zone": [*range(4)] * 1_000})
+    session = farthing.Session(table, budget=farthing.Budget(mu=3))
+    ranking = session.ranking("zone", k=2, keys={"zone": [0, 1, 2, 3]}, apart=5, cap=farthing.Gdp(0.01))
+
+    assert not ranking.settled.any()
+    assert "ties within 5 would take about Gdp" in ranking.about
+
+
+def test_a_ranking_of_sums_and_in_a_part(rides):
+    """A value may be added up; a part of a partition ranks its own rows, and its ledger pays."""
+    session = opened(rides)
+    summed = session.ranking("zone", k=2, value="fare", lower=0, upper=100, keys=ZONES)
+    part = session.partition(by="zone", keys=[0, 1])[0]
+    alone = part.ranking({"late": "delay > 15"}, k=1, keys={"late": [True, False]})
+
+    assert [0, 1] == list(summed)
+    assert [False] == list(alone)
+    assert part.spent == alone.paid
+
+
+def test_units_in_several_groups_pay_the_sum():
+    """A unit in two groups pays for both: the price is that of the two dearest."""
+    who = np.repeat(np.arange(3_000), 2)
+    table = pa.table({"who": who, "zone": np.tile([0, 1], 3_000)})
+    table = pa.concat_tables([table, pa.table({"who": np.arange(3_000, 9_000), "zone": np.zeros(6_000, int)})])
+    bounds = farthing.Bounds(max_groups=2, max_rows=1)
+    session = farthing.Session(table, unit="who", budget=farthing.Budget(mu=2), bounds=bounds)
+    ranking = session.ranking("zone", k=1, keys={"zone": [0, 1]})
+
+    assert [0] == list(ranking)
+    assert session.spent == ranking.paid
+
+
+def test_rankings_that_cannot_be_are_refused(rides):
+    """Too many places, no groups, unlisted groups, a wrong distance, a pure budget, a cap that buys nothing."""
+    session = opened(rides)
+    for wrong in ({"k": 0}, {"k": 9}, {"apart": -1}, {"apart_relative": 1.0}, {"apart": 5, "apart_relative": 0.1},
+                  {"confidence": 2}, {"cap": farthing.Gdp(1e-9)}):  # fmt: skip
+        with pytest.raises(InvalidTarget):
+            session.ranking(**{"by": "zone", "keys": ZONES, "k": 3} | wrong)
+    with pytest.raises(InvalidTarget, match="negative"):
+        session.ranking("zone", k=2, value="delay", lower=-5, upper=60, keys=ZONES, apart_relative=0.1)
+    with pytest.raises(InvalidTarget, match="delta"):
+        farthing.Session(rides, budget=farthing.Budget(epsilon=1)).ranking("zone", k=2, keys=ZONES)
+    with pytest.raises(UnsupportedQuery, match="ranked"):
+        session.ranking("zone", k=2, keys="private")
+    assert not session.spent
+    with pytest.raises(farthing.BudgetExceeded, match="does not fit"):
+        opened(rides, mu=1).ranking("zone", k=3, keys=ZONES, cap=farthing.Gdp(2))
+
+
+def test_chances_add_up_to_at_most_one():
+    """Over all groups and looks, wherever the pilot says that groups are settled."""
+    for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7)):
+        rule = Places(2, 0.05, 2.0**-56, pilot, 1 << 40, (2, 0.0))
+        total = sum(float(rule.chances(int(grains)).sum()) for grains in looks(1 << 20, 1 << 62))
+
+        assert 0.05 < total <= 1
+
+
+def test_the_looks_are_the_same_for_all_questions():
+    """A larger cap, or a finer pilot, only takes another stretch of them."""
+    whole = looks(1 << 20, 1 << 62).tolist()
+
+    assert looks(1 << 30, 1 << 40).tolist() == [look for look in whole if 1 << 30 <= look <= 1 << 40]
+    assert np.diff(np.log(whole)) == pytest.approx(np.log(1.25), rel=1e-5)
+
+
+def test_refining_an_answer_of_another_version_is_refused(rides):
+    """A session refines answers of its own data; of another declared version it refuses them, uncharged."""
+    mine, other = opened(rides), opened(rides, version="2")
+    answer = mine.count(absolute=100)
+
+    assert mine.refine(answer, absolute=50).paid
+    assert not mine.refine(answer, absolute=200).paid
+    with pytest.raises(LedgerMismatch, match="another state of the data"):
+        other.refine(answer, absolute=50)
+    assert not other.spent
+
+
+def test_a_share_on_the_command_line(tmp_path, monkeypatch):
+    """--share 75% stops early; --share of 150 % is refused with exit code 2."""
+    monkeypatch.chdir(tmp_path)
+    zone = np.repeat(["a", "b", "c", "d"], [9_000, 4_000, 2_000, 30])
+    (tmp_path / "rides.csv").write_text("zone\n" + "\n".join(zone) + "\n", encoding="utf-8")
+    runner = CliRunner()
+    assert 0 == runner.invoke(app, ["init", "rides.csv", "--mu", "5", "--keys", "zone=a,b,c,d"]).exit_code
+    ask = ["ask", "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone", "--relative", "10%", "--absolute", "3"]
+    found = runner.invoke(app, [*ask, "--share", "75%", "--json"])
+
+    assert 0 == found.exit_code, found.output
+    rows = json.loads(found.stdout)["answers"]
+    assert [True, True, True, False] == [row["met"] for row in rows]
+    assert 2 == runner.invoke(app, [*ask, "--share", "150%"]).exit_code

@@ -9,14 +9,14 @@ from farthing.audit.battery import lanes
 LANES = lanes()
 GATE = ("count, Gaussian noise", "sum, geometric noise", "parts of a partition", "two questions, their difference")
 KINDS = ("zCDP", "geometric", "mean", "variance", "quantile", "asinh", "two-stage", "refined", "parts", "top-k")
-QUICK = [lane for lane in LANES if lane.name in GATE]
+BY_NAME = {lane.name: lane for lane in LANES}
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("lane", QUICK, ids=lambda lane: lane.name)
+@pytest.mark.parametrize("lane", GATE)
 def test_lanes_hold_and_see_their_bugs(lane):
     """A few of the lanes: the mechanism keeps its promise and its planted bug is seen."""
-    seen = itself.judged(lane, 12_000, 1 - 1e-10)
+    seen = itself.judged(BY_NAME[lane], 12_000, 1 - 1e-10)
 
     assert not seen.broken
     assert seen.caught

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from farthing.experiments.chance import Generator
     from farthing.experiments.setting import Setting
 
-_EAGERNESS: Final = (5.0, 8.0, 12.0, 17.0)
+_EAGERNESS: Final = (5.0, 8.0, 12.0, 17.0, 2.5, 1.2, 0.6, 0.3)
 _CURRENCIES: Final[dict[str, type[Gdp | Zcdp | Pure]]] = {"gdp": Gdp, "zcdp": Zcdp, "pure": Pure}
 
 
@@ -233,11 +233,12 @@ def _eager(setting: Setting, **others: Any) -> list[Choice]:
 def _our_choices(setting: Setting) -> list[Choice]:
     """Return the choices of our method: the currencies that could be best, and how eagerly to pick."""
     gaussian, laplace = setting.gaussian_affordable, setting.laplace_affordable
+    steady = (False, True) if setting.task.picked else (False,)
     kinds: list[dict[str, Any]] = []
     if gaussian >= _CLOSE * laplace:
-        kinds += [{"currency": "gdp"}]
+        kinds += [{"currency": "gdp", "steady": each} for each in steady]
     if laplace >= _CLOSE * gaussian:
-        kinds += [{"currency": "pure"}, *([{"currency": "pure", "steady": True}] if setting.task.picked else [])]
+        kinds += [{"currency": "pure", "steady": each} for each in steady]
     return [each for kind in kinds for each in _eager(setting, **kind)]
 
 

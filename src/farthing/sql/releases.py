@@ -72,12 +72,14 @@ class Released:
         known |= {output.name.casefold() + end for output in self.outputs for end in ("", *ENDS)}
         return node.args.get("table") is None and str(node.name).casefold() in known
 
-    def _aggregate(self, node: Node) -> Scalar:
-        """Return the column of an aggregate."""
+    def _aggregate(self, node: Node) -> Scalar | None:
+        """Return the column of an aggregate; None for a ratio that is none, whose parts may be."""
         text = self.aggregates.read(node).aggregate.canonical()
         for output in self.outputs:
             if output.aggregate.canonical() == text:
                 return Column(output.name)
+        if type(inner(node)).__name__ == "Div":
+            return None
         raise self.aggregates.reader.source.refuse(
             "an aggregate that is not selected", "put it in the SELECT list, so that it is released", node
         )

@@ -24,6 +24,10 @@ from farthing.cli.app import app
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
 COMMANDS = {
+    "attack",
+    "audit",
+    "compare",
+    "workload",
     "demo",
     "init",
     "ask",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.errors import InvalidBudget, NoiseError
-from farthing.mechanisms.scores import LARGEST, checked_scores, priced, rate_of, refused, spread_of
+from farthing.mechanisms.scores import checked_scores, priced, rate_of, refused, require_threshold, spread_of
 from farthing.mechanisms.stopping import Stopped, look_until
 from farthing.noise.bits import system_bits
 from farthing.noise.gradual import finer_geometric
@@ -62,14 +62,7 @@ class ReducedAboveThreshold:
 
     def __post_init__(self) -> None:
         spread_of(self.sensitivity, monotone=self.monotone)
-        usable = isinstance(self.threshold, int | float | Fraction) and not isinstance(self.threshold, bool)
-        if not (usable and -LARGEST < self.threshold < LARGEST):
-            raise InvalidBudget(
-                "the threshold is no usable number",
-                rule="a finite number below 2^62 in size",
-                got=repr(self.threshold),
-                next_step="name the score to be passed",
-            )
+        require_threshold(self.threshold)
 
     @property
     def share(self) -> Fraction:

@@ -131,3 +131,15 @@ def restated(loss: Loss, currency: type[B]) -> B:
 def chance(delta: Number) -> Fraction:
     """Return a delta that a mechanism may use up, or refuse it."""
     return within_unit(delta)
+
+
+def require_threshold(threshold: Any) -> None:
+    """Refuse what no score can be held against."""
+    usable = isinstance(threshold, int | float | Fraction) and not isinstance(threshold, bool)
+    if not (usable and -LARGEST < threshold < LARGEST):
+        raise InvalidBudget(
+            "the threshold is no usable number",
+            rule="a finite number below 2^62 in size",
+            got=repr(threshold),
+            next_step="name the score to be passed",
+        )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.errors import InvalidBudget, NoiseError
-from farthing.mechanisms.scores import LARGEST, B, checked_scores, priced, rate_of, restated, spread_of
+from farthing.errors import NoiseError
+from farthing.mechanisms.scores import B, checked_scores, priced, rate_of, require_threshold, restated, spread_of
 from farthing.mechanisms.stopping import Stopped, look_until
 from farthing.noise.races import Field, Noisy, first_above
 from farthing.privacy.loss import Pure
@@ -56,14 +56,7 @@ class AboveThreshold:
     def __post_init__(self) -> None:
         priced(self.epsilon)
         spread_of(self.sensitivity, monotone=self.monotone)
-        usable = isinstance(self.threshold, int | float | Fraction) and not isinstance(self.threshold, bool)
-        if not (usable and -LARGEST < self.threshold < LARGEST):
-            raise InvalidBudget(
-                "the threshold is no usable number",
-                rule="a finite number below 2^62 in size",
-                got=repr(self.threshold),
-                next_step="name the score to be passed",
-            )
+        require_threshold(self.threshold)
 
     @property
     def loss(self) -> Pure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from functools import cache
 
@@ -17,11 +18,19 @@ ARROW = {Type.STRING: pa.string(), Type.INTEGER: pa.int64(), Type.FLOAT: pa.floa
          Type.TIMESTAMP: pa.timestamp("us"), Type.BOOLEAN: pa.bool_()}  # fmt: skip
 NATIVE = {Type.STRING: "text", Type.INTEGER: "bigint", Type.FLOAT: "double precision", Type.DATE: "date",
           Type.TIMESTAMP: "timestamp", Type.BOOLEAN: "boolean"}  # fmt: skip
+ZONED = "z"
+"""Times in a column of this name have a zone; rows hold them in UTC."""
 
 
 def arrow(rows, kinds):
     """Return rows as Arrow."""
-    return pa.table({name: pa.array([row[name] for row in rows], ARROW[kind]) for name, kind in kinds.items()})
+    native = {name: pa.timestamp("us", "Asia/Tokyo") if name == ZONED else ARROW[kind] for name, kind in kinds.items()}
+    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in native.items()})
+
+
+def _aware(time):
+    """Return a time in UTC with its zone."""
+    return None if time is None else time.replace(tzinfo=dt.UTC)
 
 
 @cache
@@ -39,12 +48,15 @@ def table_on(kind, rows, kinds):
     if kind == "spark":
         from farthing.engines.foreign.spark import _frame
 
-        return _frame(spark_session(), arrow(rows, kinds))
+        frame = _frame(spark_session(), arrow(rows, kinds))
+        zoned = f"cast(concat(cast({ZONED} AS string), 'Z') AS timestamp) AS {ZONED}"
+        return frame.selectExpr(*(zoned if name == ZONED else f"`{name}`" for name in kinds))
     connection, name = postgres(), f"t_{uuid.uuid4().hex[:12]}"
-    columns = ", ".join(f'"{column}" {NATIVE[kind]}' for column, kind in kinds.items())
+    native = {column: "timestamptz" if column == ZONED else NATIVE[kind] for column, kind in kinds.items()}
+    columns = ", ".join(f'"{column}" {kind}' for column, kind in native.items())
     with connection.con.transaction(), connection.con.cursor() as cursor:
         cursor.execute(f"CREATE TEMPORARY TABLE {name} ({columns})")
         with cursor.copy(f"COPY {name} FROM STDIN") as copy:
             for row in rows:
-                copy.write_row([row[column] for column in kinds])
+                copy.write_row([_aware(row[name]) if name == ZONED else row[name] for name in kinds])
     return connection.table(name)

@@ -32,8 +32,9 @@ ENGINES = ["duckdb", *FOREIGN]
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
 
 KINDS = {"u": Type.STRING, "v": Type.INTEGER, "s": Type.STRING, "i": Type.INTEGER, "f": Type.FLOAT, "d": Type.DATE,
-         "t": Type.TIMESTAMP, "b": Type.BOOLEAN}  # fmt: skip
+         "t": Type.TIMESTAMP, "z": Type.TIMESTAMP, "b": Type.BOOLEAN}  # fmt: skip
 SCHEMA = Schema.of(KINDS)
+TIMES = [dt.datetime(1, 1, 1), dt.datetime(2013, 3, 31, 2, 30, 1, 5), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
 VALUES = {
     "u": ["", "ann", "bob", "cy", "Ann"],
     "v": [1, 2, 3, 2**63 - 1, -(2**63)],
@@ -41,7 +42,8 @@ VALUES = {
     "i": [0, 1, -1, 7, 2**53 + 1, 2**63 - 1, -(2**63)],
     "f": [0.0, -0.0, 1.5, -2.5, 99.0, math.inf, -math.inf, math.nan, 1e300, 5e-324],
     "d": [dt.date(1, 1, 1), dt.date(2013, 1, 31), dt.date(9999, 12, 31)],
-    "t": [dt.datetime(1, 1, 1), dt.datetime(2013, 3, 31, 2, 30, 1, 5), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)],
+    "t": TIMES,
+    "z": TIMES,
     "b": [True, False],
 }
 ROWS = st.lists(
@@ -60,7 +62,7 @@ def questions(outputs, where=True):
 
     @st.composite
     def drawn(draw):
-        by = tuple(draw(st.lists(st.sampled_from("sifdtb"), max_size=2, unique=True)))
+        by = tuple(draw(st.lists(st.sampled_from("sifdtzb"), max_size=2, unique=True)))
         lists = {}
         for column in by:
             fit = [x for x in VALUES[column] if not (isinstance(x, float) and (math.isnan(x) or str(x) == "-0.0"))]
@@ -165,7 +167,7 @@ def searches(column_count=2):
     """Return searches for keys."""
     return st.builds(
         lambda by, unit, most: Query("data", tuple(by), None, None, (), PrivacyUnit(unit), Bounds(most, 1)),
-        st.lists(st.sampled_from("sifdtb"), min_size=1, max_size=column_count, unique=True),
+        st.lists(st.sampled_from("sifdtzb"), min_size=1, max_size=column_count, unique=True),
         st.sampled_from([None, "u", "v"]),
         st.integers(1, 3),
     )

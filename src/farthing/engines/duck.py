@@ -252,7 +252,7 @@ def _locked(sources: Mapping[str, Source]) -> Any:
     try:
         connection.execute(f"SET temp_directory = {text(str(spill))}")
         with suppress(duckdb.CatalogException):  # without ICU the zone is UTC anyway
-            connection.execute("SET TimeZone = 'UTC'")  # in which CSV text without a zone is read
+            connection.execute("SET GLOBAL TimeZone = 'UTC'")  # in which CSV text without a zone is read
         for view, source in sources.items():  # the last one is what failed
             scan = source.scan()
             if scan is not None:

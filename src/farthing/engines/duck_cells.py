@@ -133,6 +133,8 @@ def on_grid(rows: Rows, total: Total) -> Text:
 
     if x.sql in rows.packed and not rows.shares(total):  # one pass over the entries of a dictionary, not two
         return _each(rows, x, lambda v: placed(Text(f"({inside(v)})", Type.FLOAT)))
+    if x.sql in rows.packed:  # entries are few: clamped again for every total
+        return _each(rows, x, placed, first=inside)
     return _each(rows, rows.bind(_each(rows, x, inside)), placed)
 
 
@@ -144,15 +146,27 @@ def _number(rows: Rows, value: Scalar) -> Text:
     return rows.scalars.bind(Text(text.double, Type.FLOAT, text.level, text.plain and text.real))
 
 
-def _each(rows: Rows, x: Text, of: Callable[[Text], str], kind: Type = Type.FLOAT) -> Text:
+def _each(
+    rows: Rows,
+    x: Text,
+    of: Callable[[Text], str],
+    kind: Type = Type.FLOAT,
+    *,
+    first: Callable[[Text], str] | None = None,
+) -> Text:
     """Return what a formula makes of a value: once for each entry of a dictionary, where it is stored as one.
+
+    Another formula, that gives a double, may come first; only for such a dictionary.
 
     DuckDB does so by itself for functions of one column that cannot fail, but takes + and * for ones that can, on
     doubles too. A formula inside of list_transform is computed as part of that function, which it takes for safe.
     """
     if x.sql not in rows.packed:
         return Text(of(x), kind, x.level)
-    sql = f"list_transform([{x.sql}], lambda v: {of(Text('v', x.type, plain=True))})[1]"
+    entries, kept = f"[{x.sql}]", x.type
+    if first is not None:
+        entries, kept = f"list_transform({entries}, lambda v: {first(Text('v', kept, plain=True))})", Type.FLOAT
+    sql = f"list_transform({entries}, lambda v: {of(Text('v', kept, plain=True))})[1]"
     rows.packed.add(sql)
     return Text(sql, kind, x.level)
 

@@ -101,13 +101,13 @@ class Arrow:
 
 
 def _in_utc(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without time zones."""
+    """Return a schema whose times have no zone."""
     import pyarrow as pa
 
-    fields = [
-        field.with_type(pa.timestamp(field.type.unit)) if pa.types.is_timestamp(field.type) else field
-        for field in schema
-    ]
+    fields = []
+    for column in schema:
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        fields.append(column.with_type(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) else column)
     return pa.schema(fields, schema.metadata)
 
 

@@ -69,7 +69,10 @@ def moment(reader: Meeting, text: str, kind: Type, node: Node | None) -> Literal
     try:
         return Literal(date.fromisoformat(text) if kind is Type.DATE else datetime.fromisoformat(text))
     except ValueError:
-        raise reader.source.refuse(f"{kind} {text[:40]!r}", f"write a {kind} as '2013-01-31'", node) from None
+        form = "'2013-01-31'"
+        if kind is Type.TIMESTAMP:
+            form = "'2013-01-31 10:00:00', without zone, in UTC where the table has zones"
+        raise reader.source.refuse(f"{kind} {text[:40]!r}", f"write a {kind} as {form}", node) from None
 
 
 def number(reader: Translator, node: Node, text: str) -> Literal:

@@ -7,8 +7,14 @@ from farthing.audit import itself
 from farthing.audit.battery import lanes
 
 LANES = lanes()
-GATE = ("count, Gaussian noise", "sum, geometric noise", "parts of a partition", "two questions, their difference")
-KINDS = ("zCDP", "geometric", "mean", "variance", "quantile", "asinh", "two-stage", "refined", "parts", "top-k")
+GATE = (
+    "count, Gaussian noise",
+    "sum, geometric noise",
+    "mean",
+    "count, a chain of four looks",
+    "parts of a partition",
+    "two questions, their difference",
+)
 BY_NAME = {lane.name: lane for lane in LANES}
 
 

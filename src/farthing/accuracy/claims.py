@@ -126,10 +126,11 @@ def claim(
         guess = np.sqrt(wanted.sum(axis=0) / size)
         more = now.missing(purse.means[:, groups], guess)
         most = np.floor((left - later) * (weight / rest))
-        ticks = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2, most)), 1.0)
-        fresh = purse.buy(shape * ticks.astype(np.int64), groups)
+        wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2, most)), 1.0)
+        ticks = np.minimum(wished.astype(np.int64), left - later)  # beyond 2^53 the product above may round up
+        fresh = purse.buy(shape * ticks, groups)
         now.tell(fresh, np.sqrt(weight * ticks))
-        left = left - ticks.astype(np.int64)
+        left = left - ticks
         if later:
             wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
     return now.ends()

@@ -151,8 +151,8 @@ class Prices:
             size, spread = self._spread(statistic, values, variances, (relative, absolute))
             width = statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
             slopes = statistic.slopes(values, width)
-            if self.named_loss:  # of which each output asks for the same multiple of what it could have alone
-                width = (np.abs(slopes) / np.sqrt(self.worth)).sum(axis=0)
+            if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
+                width = z * (np.abs(slopes) / np.sqrt(self.worth * max(self.cap, 1))).sum(axis=0)
             slopes = statistic.slopes(values, width)
             need = (z * slopes / np.maximum(width, _TINY)) ** 2 / self.worth
             needs.append(np.minimum(need, _HUGE) * (width > 0))

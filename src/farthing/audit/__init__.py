@@ -9,7 +9,9 @@ True
 
 from farthing.audit.battery import Lane, lanes
 from farthing.audit.bookkeeping import books
+from farthing.audit.bounding import bounded
 from farthing.audit.bounds import LowerBound, renyi_lower, two_samples
+from farthing.audit.charging import accounts
 from farthing.audit.clock import Timing, timing
 from farthing.audit.corpus import CORPUS, Case, check_corpus, odd_values
 from farthing.audit.findings import Finding
@@ -22,6 +24,7 @@ from farthing.audit.oracles import NOISY, Question, all_neighbours, floor_of, ne
 from farthing.audit.outcomes import Outcome
 from farthing.audit.rates import Rates
 from farthing.audit.report import Check, Report, Row
+from farthing.audit.ruins import failing
 from farthing.audit.tables import Town, town
 from farthing.audit.trials import Transcript, side_by_side
 
@@ -42,9 +45,12 @@ __all__ = [
     "Timing",
     "Town",
     "Transcript",
+    "accounts",
     "all_neighbours",
     "books",
+    "bounded",
     "check_corpus",
+    "failing",
     "floor_of",
     "fork_safe",
     "fuzz",

@@ -110,6 +110,7 @@ SHAPES: Final = (
     Case("seeded sample", "SELECT COUNT(*) AS n FROM u USING SAMPLE reservoir(25 ROWS) REPEATABLE (42)", moves=5),
     Case("asof join", "SELECT COUNT(*) AS n FROM u ASOF JOIN o ON u.uid >= o.uid", moves=2),
     Case("small average", "SELECT AVG(x) AS n FROM u WHERE uid IN (7, 8)", "bounded", noisy=True, moves=18),
+    Case("quotient", "SELECT SUM(x) / COUNT(*) AS n FROM u WHERE uid IN (7, 8)", "bounded", noisy=True, moves=18),
     Case("average threshold", _counted("x >= (SELECT AVG(x) FROM u)"), moves=48),
     Case("forged unit", "SELECT COUNT(DISTINCT uid % 5) AS n FROM u", moves=5),
     Case("distinct values", "SELECT COUNT(DISTINCT amt) AS n FROM u JOIN o USING (uid)", moves=40),
@@ -128,6 +129,19 @@ ERRORS: Final = (
         "bounded",
     ),
     Case("integer overflow", _counted(f"({_guess('9223372036854775807', '0')}) + uid > 0"), "bounded"),
+    Case("overflow in a sum", f"SELECT SUM(({_guess('9223372036854775807', '0')}) + uid) AS n FROM u", "bounded"),
+    Case(
+        "overflowing cast",
+        f"SELECT SUM(CAST({_guess(chr(39) + '9' * 30 + chr(39), chr(39) + '1' + chr(39))} AS INTEGER)) AS n FROM u",
+        "bounded",
+    ),
+    Case(
+        "no such day",
+        _counted(
+            f"CAST({_guess(chr(39) + '2023-02-30' + chr(39), chr(39) + '2023-01-01' + chr(39))} AS DATE) > '2000-01-01'"
+        ),
+        "bounded",
+    ),
     Case("overflow in a product", _counted(f"({_guess('9223372036854775807', '0')}) * 3 > 0"), "bounded"),
     Case("root of a negative number", _counted(f"SQRT({_guess('-1', '1')}) >= 0"), "bounded"),
     Case("logarithm of zero", _counted(f"LN({_guess('0', '1')}) >= 0"), "bounded"),

@@ -10,7 +10,9 @@ import numpy as np
 
 from farthing.audit.battery import lanes
 from farthing.audit.bookkeeping import books
+from farthing.audit.bounding import bounded
 from farthing.audit.bounds import SLACK, rate_lower
+from farthing.audit.charging import accounts
 from farthing.audit.clock import timing
 from farthing.audit.corpus import CORPUS, check_corpus, odd_values
 from farthing.audit.findings import Finding
@@ -18,6 +20,7 @@ from farthing.audit.fuzzing import fuzz
 from farthing.audit.noises import fork_safe, on_grid, uncorrelated, unseeded
 from farthing.audit.outcomes import failures
 from farthing.audit.report import Check, Report, Row
+from farthing.audit.ruins import failing
 from farthing.audit.trials import factor_of
 from farthing.privacy.budget import Budget
 from farthing.query import Bounds
@@ -150,6 +153,9 @@ def _oracles(seed: int, *, quick: bool) -> tuple[tuple[str, Callable[[], tuple[F
             lambda: fuzz(questions=many, seed=seed),
         ),
         ("the books: charge, look, speak; no refund, no overdraft, nothing sold twice", books),
+        ("answers, choices, searches and spreads are charged what they cost", accounts),
+        ("contributions are cut, values clamped, and nothing else counts", bounded),
+        ("an ask that fails stays charged, and tells nothing", failing),
         ("counts and sums leave on a public grid", on_grid),
         ("noises of two questions and of neighbouring groups are independent", uncorrelated),
         ("textbook seeds change nothing, and no noise comes twice", unseeded),

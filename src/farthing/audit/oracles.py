@@ -92,7 +92,7 @@ def compared(sessions: tuple[Session, Session], question: Question) -> tuple[Out
     """Return what came on the first of two neighbouring sessions, and in what the second differed."""
     here, there = (asked(session, question.ask) for session in sessions)
     wrong = list(here.outcome.differences(there.outcome, but=question.noisy))
-    if not all(np.isfinite(each.values).all() for each in (here, there)):
+    if not (here.finite and there.finite):
         wrong.append("an answer is not finite")
     if here.outcome.kind.startswith("unexpected"):
         wrong.append(f"{here.outcome.kind}: {here.outcome.words}")

@@ -14,8 +14,6 @@ from farthing.release import Answer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from farthing.session import Session
 
 NEWEST: Final = 4
@@ -69,12 +67,11 @@ class Asked:
     result: Any
 
     @property
-    def values(self) -> NDArray[np.float64]:
-        """All noisy numbers that came, float64[columns * groups]: values and ends of intervals."""
-        if not isinstance(self.result, Answer):
-            return np.empty(0)
-        return np.concatenate(
-            [part for cells in self.result.columns for part in (cells.value, cells.lower, cells.upper)]
+    def finite(self) -> bool:
+        """Whether all values are numbers; ends of intervals may be infinite, as those of a quotient by nothing are."""
+        columns = self.result.columns if isinstance(self.result, Answer) else ()
+        return all(
+            np.isfinite(cells.value).all() and not np.isnan(cells.upper - cells.lower).any() for cells in columns
         )
 
 

@@ -1,0 +1,480 @@
+"""Hand-written bugs of farthing: each an edit of its source, and the checks that must see it.
+
+An edit names the exact old text: where the source moved on, it fails loudly, and the list is brought up to date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One bug.
+
+    Attributes:
+        name: what it is.
+        file: below src/farthing.
+        edits: (old text, new text) pairs; each old text is there exactly once.
+        checks: names of `mutant_checks.CHECKS`, cheapest first; one of them has to fail.
+    """
+
+    name: str
+    file: str
+    edits: tuple[tuple[str, str], ...]
+    checks: tuple[str, ...]
+
+    def applied(self, source: Path) -> str:
+        """Return the file's text with the bug in it.
+
+        Raises:
+            LookupError: an old text is not there, or not once.
+        """
+        text = (source / self.file).read_text()
+        for old, new in self.edits:
+            if text.count(old) != 1:
+                raise LookupError(f"{self.name}: {text.count(old)} times in {self.file}, not once: {old!r}")
+            text = text.replace(old, new)
+        return text
+
+
+def _one(name: str, file: str, old: str, new: str, *checks: str) -> Mutant:
+    """Return a mutant of one edit."""
+    return Mutant(name, file, ((old, new),), checks)
+
+
+NOISE = (
+    _one(
+        "half the sigma",
+        "mechanisms/gaussian.py",
+        "sensitivity * 2.0**28 /",
+        "sensitivity * 2.0**27 /",
+        "count",
+    ),
+    _one(
+        "twice the rate of geometric noise",
+        "mechanisms/laplace.py",
+        "farthings * float(FARTHING) / sensitivity, 0.0)",
+        "2 * farthings * float(FARTHING) / sensitivity, 0.0)",
+        "geometric",
+    ),
+    _one(
+        "half the noise of the asinh mechanism",
+        "mechanisms/transformed.py",
+        "math.ldexp(self.sigma, -self.grid_log2),",
+        "math.ldexp(self.sigma / 2, -self.grid_log2),",
+        "asinh",
+    ),
+    _one(
+        "a seed for the noise",
+        "noise/bits.py",
+        "self._start(os.urandom(32) if key is None else key)",
+        "self._start(bytes(32) if key is None else key)",
+        "forks",
+    ),
+    _one(
+        "the same bits after a fork",
+        "noise/bits.py",
+        "elif count > self._left or self._process != _this_process():",
+        "elif count > self._left:",
+        "forks",
+    ),
+    _one(
+        "noise in floating point on top",
+        "mechanisms/gaussian.py",
+        "return np.ldexp(self.mean.astype(np.float64), self.unit_log2)",
+        "return np.ldexp(self.mean.astype(np.float64), self.unit_log2) + np.random.default_rng().normal(0, 1e-3, "
+        "self.mean.shape)",
+        "grid",
+    ),
+    _one(
+        "the finer noise of a chain drawn anew",
+        "noise/gradual.py",
+        "    if before.all():\n        return _given(noise, coarse, rates, bits)\n",
+        "    if before.all():\n        return two_sided_geometric(rates, len(noise), bits)\n",
+        "chain",
+    ),
+    _one(
+        "neighbouring groups share noise",
+        "mechanisms/gaussian.py",
+        "        return whole.astype(np.int64) + noisy, exponent\n",
+        "        return whole.astype(np.int64) + np.repeat(noisy[::2], 2)[: len(noisy)], exponent\n",
+        "independent",
+    ),
+)
+
+BOUNDS = (
+    _one(
+        "no clamp of values",
+        "engines/duck_cells.py",
+        '    return (\n        f"CASE WHEN {x.double} BETWEEN {double(lower)} AND {double(upper)} THEN {inside} "\n',
+        '    return (\n        f"CASE WHEN {x.double} BETWEEN -1e15 AND 1e15 THEN {inside} "\n',
+        "bounded",
+    ),
+    _one(
+        "NULL adds the lower clamp",
+        "engines/duck_cells.py",
+        "WHEN {x.double} <= {INFINITY} THEN {beyond[1]} END",
+        "WHEN {x.double} <= {INFINITY} THEN {beyond[1]} ELSE {beyond[0]} END",
+        "bounded",
+    ),
+    _one(
+        "NaN adds the upper clamp",
+        "engines/duck_cells.py",
+        "WHEN {x.double} <= {INFINITY} THEN {beyond[1]} END",
+        "WHEN {x.double} > {double(upper)} THEN {beyond[1]} END",
+        "bounded",
+    ),
+    _one(
+        "max_groups forgotten by the engine",
+        "engines/duck_measures.py",
+        '    if query.cuts_groups:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
+        '    if False:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
+        "bounded",
+    ),
+    _one(
+        "max_groups forgotten in the price",
+        "planning/refinement.py",
+        "return Coin(frame.gaussian, query.max_groups, query.sensitivity * query.measures[0].step)",
+        "return Coin(frame.gaussian, 1, query.sensitivity * query.measures[0].step)",
+        "accounts",
+    ),
+    _one(
+        "max_rows forgotten by the engine",
+        "engines/duck_measures.py",
+        'return f"least({_count(query, rows, cells, value)}, {most})"',
+        "return _count(query, rows, cells, value)",
+        "bounded",
+    ),
+    _one(
+        "max_rows forgotten in sums",
+        "engines/duck_measures.py",
+        'return f"CASE WHEN {n} <= {most} THEN {s} ELSE CAST({s}::HUGEINT * {most} // {n} AS BIGINT) END"',
+        "return s",
+        "bounded",
+    ),
+    _one(
+        "max_rows forgotten in the sensitivity of counts",
+        "query/aggregates.py",
+        "        return max_rows\n",
+        "        return 1\n",
+        "accounts",
+        "corpus",
+    ),
+    _one(
+        "max_rows forgotten in quantiles",
+        "engines/duck_measures.py",
+        "least(c, {query.max_rows} - ({before})) AS c",
+        "c AS c",
+        "bounded",
+    ),
+    _one(
+        "the smaller clamp as sensitivity",
+        "query/aggregates.py",
+        "largest = max(abs(self.lower - self.centre), abs(self.upper - self.centre))",
+        "largest = min(abs(self.lower - self.centre), abs(self.upper - self.centre)) or 1.0",
+        "accounts",
+    ),
+    _one(
+        "a unit counts in each of its parts",
+        "engines/duck_cells.py",
+        'f"WHERE p = home AND p = {part.place} AND {self.found} > 0{listed}"',
+        'f"WHERE p = {part.place} AND {self.found} > 0{listed}"',
+        "bounded",
+    ),
+    _one(
+        "every ledger has the same hash key",
+        "ledger/shaping.py",
+        '"hash_key": secrets.token_bytes(8),',
+        '"hash_key": bytes(8),',
+        "bounded",
+    ),
+)
+
+PRICES = (
+    _one(
+        "settled below use",
+        "session/ask.py",
+        "receipt, outcome.price.farthings, lambda current",
+        "receipt, outcome.price.farthings // 2, lambda current",
+        "books",
+        "accounts",
+    ),
+    _one(
+        "the price of Gaussian noise in zCDP halved",
+        "mechanisms/gaussian.py",
+        "else Zcdp.of_amount(amount / 2)",
+        "else Zcdp.of_amount(amount / 4)",
+        "accounts",
+    ),
+    _one(
+        "a chain charged less than its last look",
+        "session/chained.py",
+        "outcome = self._outcome(plan, after, price(after.information), after",
+        "outcome = self._outcome(plan, after, price(after.information) // 2, after",
+        "geometric",
+    ),
+    _one(
+        "a mean charged for one of its measures",
+        "accuracy/joint.py",
+        "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
+        "return np.asarray(self.information[0], dtype=np.int64)",
+        "mean",
+        "two at once",
+    ),
+    _one(
+        "several aggregates charged for the dearest",
+        "accuracy/joint.py",
+        "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
+        "return np.asarray(self.information.max(axis=0), dtype=np.int64)",
+        "two at once",
+    ),
+    _one(
+        "levels of a bisection not charged",
+        "accuracy/quantiles.py",
+        "        self.paid[at] += ahead - here\n",
+        "        self.paid[at] = np.maximum(self.paid[at], ahead)\n        self.paid[at] //= 4\n",
+        "ranks",
+    ),
+    _one(
+        "a choice of a quantile at twice its epsilon",
+        "session/ranked.py",
+        "value = quantile.values(quantile.choose(ranks, pricing.most))",
+        "value = quantile.values(quantile.choose(ranks, 2 * pricing.most))",
+        "exponential",
+    ),
+    _one(
+        "k choices charged as one",
+        "mechanisms/top_k.py",
+        "return restated(one, currency) * self.k",
+        "return restated(one, currency)",
+        "accounts",
+    ),
+    _one(
+        "k choices charged as one in a pure ledger",
+        "mechanisms/top_k.py",
+        "return restated(one if isinstance(one, Gdp) else one * self.k, currency)",
+        "return restated(one, currency)",
+        "accounts",
+    ),
+    _one(
+        "the stop of a choice not charged",
+        "session/choosing.py",
+        "rule.price(currency, made.peels))",
+        "rule.price(currency, len(made.places)))",
+        "accounts",
+    ),
+    _one(
+        "the threshold of keys lowered",
+        "mechanisms/keys.py",
+        "return cls(grains, max(1.0, 1 + hide * sigma), max_groups, bits)",
+        "return cls(grains, max(1.0, hide * sigma), max_groups, bits)",
+        "keys",
+    ),
+    _one(
+        "keys from the data",
+        "session/finding.py",
+        "told = np.flatnonzero(search.rule.found(there.units))",
+        "told = np.arange(len(there.units))",
+        "keys",
+    ),
+    _one(
+        "the delta of a search not booked",
+        "session/finding.py",
+        "        delta=search.rule.delta_coins,\n",
+        "",
+        "accounts",
+    ),
+    _one(
+        "the delta of a choice not booked",
+        "session/choosing.py",
+        "        delta=bill.delta,\n",
+        "",
+        "accounts",
+    ),
+    _one(
+        "the search for keys not in the price",
+        "session/finding.py",
+        "paid = search.price\n",
+        "paid = context.loss(0)\n",
+        "accounts",
+    ),
+    Mutant(
+        "a report on bounds for nothing",
+        "session/spreading.py",
+        (
+            ("increase=price.farthings,\n            fresh=price.farthings,", "increase=0,\n            fresh=0,"),
+            ("settle(receipt, price.farthings, lambda _: blob)", "settle(receipt, 0, lambda _: blob)"),
+        ),
+        ("accounts",),
+    ),
+    _one(
+        "chosen bounds not in the price that is told",
+        "session/answering.py",
+        "whole = replace(answer, paid=answer.paid + paid) if paid else answer",
+        "whole = answer",
+        "accounts",
+    ),
+    _one(
+        "parts at their minimum",
+        "ledger/accounts.py",
+        "return max(self.others, self.own + amount) - max(self.others, self.own)",
+        "return min(self.others, self.own + amount) - min(self.others, self.own)",
+        "accounts",
+    ),
+    _one(
+        "losses by group from the private counts",
+        "session/relative.py",
+        "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n",
+        "        from dataclasses import replace\n"
+        "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n"
+        "        made = replace(made, paid=one.noise.policy.mu(counts), strict=one.noise.policy.mu(counts))\n",
+        "accounts",
+    ),
+)
+
+CHARGED_LATER = """    from farthing.ledger.entry import Receipt
+    made = found.plan
+    receipt = Receipt(0, "", made.worst_price.farthings, found.question, found.version, exclusive=True)
+    asked ="""
+MEASURED = "        outcome = found.method.measured(context, found.plan, receipt, request)\n"
+RESERVED = "        receipt = _reserve(context, found)\n"
+
+BOOKS = (
+    _one(
+        "a refund on error",
+        "session/ask.py",
+        "        context.ledger.fail(receipt)  # no refund",
+        "        context.ledger.settle(receipt, 0, None)  # no refund",
+        "books",
+        "failing",
+    ),
+    _one(
+        "a refund where a search for keys fails",
+        "session/finding.py",
+        "        context.ledger.fail(receipt)  # no refund",
+        "        context.ledger.settle(receipt, 0, None)  # no refund",
+        "failing",
+    ),
+    _one(
+        "a refund where a report on bounds fails",
+        "session/spreading.py",
+        "        context.ledger.fail(receipt)  # no refund",
+        "        context.ledger.settle(receipt, 0, None)  # no refund",
+        "failing",
+    ),
+    _one(
+        "a refund where a choice fails",
+        "session/choosing.py",
+        "        context.ledger.fail(receipt)  # no refund",
+        "        context.ledger.settle(receipt, 0, None)  # no refund",
+        "failing",
+    ),
+    _one(
+        "a failed ask refunded by the ledger",
+        "ledger/store.py",
+        "                rows.advance(connection, tip, 0)\n",
+        "                rows.advance(connection, tip, self._given_back(connection, row, -receipt.reserved))\n",
+        "books",
+    ),
+    Mutant(
+        "charged after the answer",
+        "session/ask.py",
+        (
+            ("    receipt = _reserve(context, found)\n    asked =", CHARGED_LATER),
+            (MEASURED, MEASURED + RESERVED),
+            ("        context.ledger.fail(receipt)  #", "        receipt.ledger and context.ledger.fail(receipt)  #"),
+        ),
+        ("books",),
+    ),
+    _one(
+        "the budget not asked",
+        "ledger/rules.py",
+        "    if amount > least.room:\n",
+        "    if amount > least.limit:\n",
+        "books",
+    ),
+    _one(
+        "the budget passed by rounding",
+        "ledger/rules.py",
+        "    if amount > least.room:\n",
+        "    if amount >> 20 > least.room >> 20:\n",
+        "accounts",
+    ),
+    _one(
+        "the delta of keys not asked",
+        "ledger/rules.py",
+        "if delta < 0 or spent + delta > terms.keys_delta:",
+        "if delta < 0 or delta > terms.keys_delta:",
+        "accounts",
+    ),
+    _one(
+        "the predicate left out of a question's identity",
+        "query/query.py",
+        "        columns, rows = (self.by, self.rows) if by is None else (by, self._rows(where))\n",
+        "        columns, rows = (self.by, None) if by is None else (by, None)\n",
+        "independent",
+        "bounded",
+    ),
+    _one(
+        "the aggregate left out of a question's identity",
+        "query/query.py",
+        '                "; ".join(output.aggregate.canonical() for output in self.outputs),\n',
+        "",
+        "bounded",
+        "accounts",
+    ),
+)
+
+DOORS = (
+    Mutant(
+        "the engine's words in an error",
+        "engines/duck.py",
+        (
+            ("OSError, RuntimeError, MemoryError):\n", "OSError, RuntimeError, MemoryError) as error:\n"),
+            ("raise engine_failed() from None\n", "raise DataError(str(error), rule='', next_step='') from None\n"),
+        ),
+        ("failing",),
+    ),
+    _one(
+        "arithmetic that can overflow",
+        "engines/duck_functions.py",
+        'return Text(f"TRY_CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)',
+        'return Text(f"CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)',
+        "errors",
+    ),
+    _one(
+        "a cast that can fail",
+        "engines/duck_functions.py",
+        'parsed = f"TRY_CAST({x.sql} AS {native})"',
+        'parsed = f"CAST({x.sql} AS {native})"',
+        "errors",
+    ),
+    _one(
+        "the first of several statements",
+        "sql/text.py",
+        "    if len(trees) != 1:\n",
+        "    if not trees:\n",
+        "escapes",
+    ),
+    _one(
+        "files open to the engine",
+        "engines/duck.py",
+        '        connection.execute("SET enable_external_access = false")\n',
+        "",
+        "lockdown",
+    ),
+    _one(
+        "settings open to the engine",
+        "engines/duck.py",
+        '        connection.execute("SET lock_configuration = true")\n',
+        "",
+        "lockdown",
+    ),
+)
+
+MUTANTS = (*NOISE, *BOUNDS, *PRICES, *BOOKS, *DOORS)

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/delta.md and docs/group-privacy.md: python docs/images/make.py [FOLDER]."""  # noqa: INP001  no package
+"""Draw the pictures of delta, group privacy and refinement: python docs/images/make.py [FOLDER]."""  # noqa: INP001  no package
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import vl_convert
 
 from farthing.privacy import Gdp
 from farthing.privacy.profile import gaussian, name_and_shame, plot_points, two_sided_geometric
+from farthing.trace import Trace
 
 DELTA = 1e-6
 NOISE = Gdp.from_epsilon(1, delta=DELTA)
@@ -152,6 +153,18 @@ def groups() -> Any:
     return picture("Composition adds rho, a group multiplies it by the square (mu 0.2)", [line])
 
 
+def refinement() -> Any:
+    """How the interval of one count closed in: a trace with looks of its own, so that the picture can be made again."""
+    paid = np.array([0.0016, 0.0062, 0.0231, 0.0331, 0.0387, 0.0392])
+    signs = np.array([0.6, -0.9, 0.5, -0.3, 0.2, 0.15])
+    half = 1.96 / paid
+    value = 1800 + signs * half / 1.96
+    ends = {"value": value, "lower": value - half, "upper": value + half, "paid": paid, "look": np.arange(1, 7)}
+    place, last = np.zeros(6, np.int64), np.arange(6) == 5
+    facts = {"column": place, "group": place, "final": last, "parameter": "mu", "goal": "within 50"}
+    return Trace(("rides",), None, **ends, **facts).chart()
+
+
 def main() -> None:
     """Write every picture as SVG."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
@@ -160,6 +173,7 @@ def main() -> None:
         "delta-curves": curves,
         "delta-weights": weights,
         "group-curves": groups,
+        "refinement": refinement,
     }.items():
         (folder / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(draw().to_json()), encoding="utf-8")
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from farthing.query.calendar import calendar
     from farthing.release import Answer
     from farthing.session import Progress, Session
+    from farthing.trace import Trace
+    from farthing.workload import Workload
 
 __version__ = "0.1.0"
 
@@ -64,7 +66,9 @@ _HOMES = {
     "Session": "session",
     "Target": "accuracy.target",
     "TargetMissed": "errors",
+    "Trace": "trace",
     "UnsupportedQuery": "errors",
+    "Workload": "workload",
     "Zcdp": "privacy.loss",
     "calendar": "query.calendar",
 }
@@ -95,7 +99,9 @@ __all__ = [
     "Session",
     "Target",
     "TargetMissed",
+    "Trace",
     "UnsupportedQuery",
+    "Workload",
     "Zcdp",
     "__version__",
     "calendar",

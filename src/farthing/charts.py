@@ -186,7 +186,7 @@ def policy_chart(sizes: ArrayLike, curves: Mapping[str, ArrayLike], *, title: st
                 alt.Tooltip("rho:Q", format=".4~g"),
             ],
         )
-        .properties(width=480, height=320, title=_heading(alt, title))
+        .properties(width=480, height=320, title=heading(alt, title))
     )
 
 
@@ -221,7 +221,7 @@ def selection_chart(scores: Sequence[float], chances: Mapping[str, Sequence[floa
             color=alt.Color("mechanism:N", title=None, scale=colours),
             tooltip=["score:N", "mechanism:N", alt.Tooltip("probability:Q", format=".4~g")],
         )
-        .properties(width=480, height=280, title=_heading(alt, title))
+        .properties(width=480, height=280, title=heading(alt, title))
     )
 
 
@@ -246,11 +246,11 @@ def prices_chart(prices: Mapping[str, float], *, parameter: str, title: str) -> 
             y=alt.Y("mechanism:N", title=None, sort=list(prices)),
             tooltip=["mechanism:N", alt.Tooltip("price:Q", format=".4~g")],
         )
-        .properties(width=_ANSWER_WIDTH, height=max(48, 26 * len(rows)), title=_heading(alt, title))
+        .properties(width=_ANSWER_WIDTH, height=max(48, 26 * len(rows)), title=heading(alt, title))
     )
 
 
-def _heading(alt: Any, title: str) -> Any:
+def heading(alt: Any, title: str) -> Any:
     """Return a title in lines that fit."""
     return alt.TitleParams(textwrap.wrap(title, _TITLE_LETTERS), anchor="start")
 

@@ -6,7 +6,7 @@ private row.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class FarthingError(Exception):
@@ -28,6 +28,12 @@ class FarthingError(Exception):
         self.got = str(got)
         self.next_step = next_step
         super().__init__(self._message())
+
+    def within(self, place: str) -> Self:
+        """Return this error, saying where it is about, as in "in question 'q2'"."""
+        self.what = f"{place}: {self.what}"
+        self.args = (self._message(),)
+        return self
 
     def _message(self) -> str:
         """Join the facts into one readable line."""

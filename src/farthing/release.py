@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from farthing.limits import Limit
     from farthing.privacy.loss import Booked
     from farthing.query.aftermath import Aftermath
+    from farthing.trace import Trace
 
 Float64 = NDArray[np.float64]
 
@@ -124,6 +125,7 @@ class Answer:
     _strict: Float64
     _by_size: bool
     _optimality: Callable[[], Limit]
+    _trace: Callable[[], Trace]
     _shown: tuple[str, ...] = ()
     _data_set: str = ""
 
@@ -219,6 +221,20 @@ class Answer:
         """
         return self._optimality()
 
+    def trace(self) -> Trace:
+        """Return how this ask closed in on its target: every look, with its interval and what was paid by then.
+
+        Looks are kept of at most 1,000 groups, the last 64 of them; else, and for a free answer, the answer alone is
+        told. Only a group's last interval is promised: see `Trace`.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.count(absolute=50).trace().to_arrow().column_names
+        ['column', 'look', 'value', 'lower', 'upper', 'paid', 'final']
+        """
+        return self._trace()
+
     def _shaped(self, column: NDArray[Any]) -> Any:
         """Return an array as it is, or its only entry where there are no groups."""
         return column if self.keys is not None else column[0].item()
@@ -259,9 +275,10 @@ class Answer:
         values: dict[str, Float64] = {}
         for name, cells in zip(self.names, self.columns, strict=True):
             values |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
-        places = aftermath.arranged(values, self.keys)
+        places, keys = aftermath.arranged(values, self.keys), self.keys
         return replace(
             self,
+            _trace=lambda: self.trace().keep(places, keys.take(places)),
             columns=tuple(cells.keep(places) for cells in self.columns),
             keys=self.keys.take(places),
             paid_by_group=self.paid_by_group[places],

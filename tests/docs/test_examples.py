@@ -177,24 +177,34 @@ def options_of(command) -> set[str]:
     return {name for option in command.params for name in option.opts if name.startswith("--")} - {"--help"}
 
 
+def all_commands() -> dict:
+    """Return the commands by name; those of a group under both names."""
+    found = {}
+    for name, command in get_command(app).commands.items():
+        parts = getattr(command, "commands", None)
+        found |= {name: command} if parts is None else {f"{name} {part}": one for part, one in parts.items()}
+    return found
+
+
 def test_every_command_and_option_is_documented():
     """The command line's page has a section for each command, with each of its options, and no others."""
     page = text_of(DOCS / "reference" / "cli.md")
-    sections = dict(re.findall(r"^## farthing (\w+)[^\n]*\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
-    tree = get_command(app).commands
+    heading = r"^## farthing (\w+(?: [a-z]+)?)[^\n]*\n(.*?)(?=^## |\Z)"
+    sections = dict(re.findall(heading, page, re.MULTILINE | re.DOTALL))
+    tree = all_commands()
     assert set(tree) == set(sections)
     asked = options_of(tree["ask"])
     for name, command in tree.items():
         shown = set(re.findall(r"`(--[a-z0-9-]+)", "".join(re.findall(r"^\|.*$", sections[name], re.MULTILINE))))
         if name == "plan":  # the page says so in words
-            shown = asked - {"--csv", "--chart", "--column", "--rows"}
+            shown = asked - {"--csv", "--chart", "--column", "--rows", "--trace", "--trace-chart"}
         assert options_of(command) == shown, name
 
 
 def test_every_option_is_used_in_some_example_or_guide():
     """Outside of the reference, README and guides mention each option at least once."""
     guides = "".join(text_of(page) for page in OURS if page.parent.name != "reference")
-    everything = set().union(*map(options_of, get_command(app).commands.values()))
+    everything = set().union(*map(options_of, all_commands().values()))
     rare = {"--keep", "--name", "--config"}
     assert [] == sorted(option for option in everything - rare if option not in guides)
 

@@ -149,7 +149,7 @@ class Joint:
         self,
         state: State,
         measure: Callable[[Ints, Ints], Floats],
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[State, int], None] | None = None,
     ) -> State:
         """Measure every group until its outputs are within their targets, given up, or at the cap.
 
@@ -157,7 +157,7 @@ class Joint:
             state: what was released before; its measurements serve as pilot.
             measure: returns fresh noisy values float64[lanes, n], in value units, of n groups, from grains
                 int64[lanes, n] (0: not measured) and group indices int64[n].
-            progress: told (claims made, groups done) after each claim.
+            progress: told (the state, groups done) after each claim.
         """
         purse = Purse(state.means.copy(), state.information.copy(), measure)
         now = replace(self._current(state), means=purse.means, information=purse.information)
@@ -170,7 +170,7 @@ class Joint:
             pilot(self.prices, purse, groups, self._share(now.stages))
             now = self._claimed(now, purse, groups)
             if progress is not None:
-                progress(now.stages, now.met.shape[1] - len(self._open(now)))
+                progress(now, now.met.shape[1] - len(self._open(now)))
         return now
 
     def _share(self, number: int) -> float:

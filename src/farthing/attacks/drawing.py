@@ -18,7 +18,9 @@ AREAS: Final = 20
 """How many areas the made-up people live in."""
 
 
-def secrets(n: int, seed: int | None = None, path: str | Path | None = None, **facts: Any) -> People:
+def secrets(
+    n: int, seed: int | None = None, path: str | Path | None = None, *, attributes: int = 0, **facts: Any
+) -> People:
     """Draw people with secrets that are fair coins, and ids, ages, sexes and areas that tell nothing about them.
 
     Load the file into the system, attack it, and hand the same file to the attack, which scores its guesses by it.
@@ -27,6 +29,7 @@ def secrets(n: int, seed: int | None = None, path: str | Path | None = None, **f
         n: how many people.
         seed: of the secrets; None draws them from the operating system, so that nobody knows them before.
         path: a .csv or .parquet file to write, with the secrets in the column "secret".
+        attributes: how many columns a1, a2, ... of fair coins they have as well, for `membership`.
         **facts: of `People`, such as table="loans".
 
     >>> people = secrets(4, seed=0)
@@ -44,6 +47,7 @@ def secrets(n: int, seed: int | None = None, path: str | Path | None = None, **f
         "sex": np.where(known.bits(n), "F", "M"),
         "area": 1 + known.integers(AREAS, n),
     }
+    columns |= {f"a{number + 1}": row for number, row in enumerate(known.bits(attributes, n).astype(np.int64))}
     people = People(Coins(seed, "secrets", n).bits(n), columns, **facts)
     if path is not None:
         _write(people.to_arrow(), Path(path))

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.charts import require_charts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from farthing.attacks.result import AttackResult
 
 _COLOURS: Final = {"broken": "#D55E00", "holds": "#0072B2", "undecided": "#8DA3B5"}
 _MARKS: Final = {"cap of the claim": "#000000", "always the more frequent": "#666666"}
+_CURVES: Final = ("#D55E00", "#9CC9E8", "#3D94CC", "#0B4F7D", "#009E73", "#CC79A7")
+"""Vermilion for what is broken, which comes first; then blues, the darker the larger the budget."""
+
+_DASHES: Final = ([1, 0], [2, 2], [5, 3], [8, 3], [1, 2], [12, 4])
 _WIDTH: Final = 440
+_FROM_TWO_FIFTHS: Final[Any] = {"domain": [0.4, 1.0], "clamp": True}
 
 
 def accuracy_chart(results: Sequence[AttackResult]) -> Any:
@@ -41,10 +46,12 @@ def accuracy_chart(results: Sequence[AttackResult]) -> Any:
     marks = alt.Chart(alt.Data(values=ticks)).mark_tick(thickness=2, size=22)
     return (
         alt.layer(
-            bars.mark_bar(opacity=0.35, height=16).encode(
-                x=alt.X("accuracy:Q", title="secrets guessed right", scale=share, axis=alt.Axis(format="%"))
+            alt.layer(
+                bars.mark_bar(opacity=0.35, height=16).encode(
+                    x=alt.X("accuracy:Q", title="secrets guessed right", scale=share, axis=alt.Axis(format="%"))
+                ),
+                bars.mark_rule(strokeWidth=2).encode(x=alt.X("lower:Q", scale=share), x2="upper:Q"),
             ),
-            bars.mark_rule(strokeWidth=2).encode(x=alt.X("lower:Q", scale=share), x2="upper:Q"),
             marks.encode(
                 y=across,
                 x=alt.X("share:Q", scale=share),
@@ -56,6 +63,48 @@ def accuracy_chart(results: Sequence[AttackResult]) -> Any:
         .resolve_scale(color="independent")
         .properties(width=_WIDTH)
     )
+
+
+def queries_chart(curves: Mapping[str, Mapping[int, float]], *, title: str = "") -> Any:
+    """Return a picture of the share of secrets that is guessed right as more and more questions are asked.
+
+    Args:
+        curves: by target, the accuracy by number of questions.
+        title: a line above it.
+
+    Returns:
+        An altair chart.
+    """
+    alt = require_charts()
+    names = list(curves)
+    rows = [
+        {"target": name, "questions": asked, "accuracy": share}
+        for name, curve in curves.items()
+        for asked, share in curve.items()
+    ]
+    colours = alt.Scale(domain=names, range=list(_CURVES[: len(names)]))
+    dashes = alt.Scale(domain=names, range=list(_DASHES[: len(names)]))
+    lines = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(point=True, strokeWidth=2.5)
+        .encode(
+            x=alt.X("questions:Q", title="questions asked"),
+            y=alt.Y("accuracy:Q", title="secrets guessed right", axis=alt.Axis(format="%"), scale=_FROM_TWO_FIFTHS),
+            color=alt.Color("target:N", title=None, scale=colours, sort=names),
+            strokeDash=alt.StrokeDash("target:N", title=None, scale=dashes, sort=names),
+            tooltip=["target:N", "questions:Q", alt.Tooltip("accuracy:Q", format=".1%")],
+        )
+    )
+    coin = alt.Chart(alt.Data(values=[{"coin": 0.5}])).mark_rule(strokeDash=[4, 4], color="#666666")
+    picture = alt.layer(coin.encode(y=alt.Y("coin:Q", scale=_FROM_TWO_FIFTHS)), lines)
+    return picture.properties(width=_WIDTH, height=260, title=title)
+
+
+def demonstration_chart(curves: Mapping[str, Mapping[int, float]], results: Sequence[AttackResult]) -> Any:
+    """Return both pictures, one above the other."""
+    alt = require_charts()
+    above = queries_chart(curves, title="The attack of Cohen and Nissim: secrets right after so many questions")
+    return alt.vconcat(above, accuracy_chart(results)).resolve_scale(color="independent", strokeDash="independent")
 
 
 def _row(result: AttackResult) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from farthing.attacks.linear import solve
 from farthing.attacks.published import hashed
-from farthing.attacks.result import BROKEN, HOLDS, UNDECIDED, Verdict
+from farthing.attacks.result import BROKEN, HOLDS, UNDECIDED
 from farthing.attacks.target import UNSTATED
 from farthing.attacks.verdict import CONFIDENCE, best_look, innocent
 from farthing.errors import DataError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.attacks.linear import Method
-    from farthing.attacks.target import Claim
+    from farthing.attacks.target import Claim, Verdict
 
 _RANGE: Final = ("range_low", "range_high")
 _QUESTION: Final = ("exponent", "multiplier", "offset")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.attacks.target import UNSTATED, Claim
+from farthing.attacks.target import UNSTATED, Claim, Verdict
 from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.attacks.target import Asked, People
-
-Verdict = Literal["broken", "holds", "undecided"]
 
 BROKEN: Final[Verdict] = "broken"
 HOLDS: Final[Verdict] = "holds"
@@ -60,6 +58,7 @@ class AttackResult:
         attempted, right: the guesses that the verdict rests on: all of them, or the surest half or quarter.
         epsilon_lower: the true epsilon for a change of one bit is at least this, with `confidence`.
         confidence: of the verdict.
+        p_value: the chance that guesses as good come from a target that keeps the claim is at most this.
         claim: what the verdict is about.
         stated: whether the target claims it; if not, it is `UNSTATED`: epsilon 1 for a change of one bit.
         cap: the accuracy that the claim allows at most, on average.
@@ -85,6 +84,7 @@ class AttackResult:
     right: int
     epsilon_lower: float
     confidence: float
+    p_value: float
     claim: Claim
     stated: bool
     cap: float
@@ -174,6 +174,7 @@ def judged(
         right=look.right,
         epsilon_lower=look.epsilon_lower,
         confidence=CONFIDENCE,
+        p_value=look.p_value,
         claim=claim,
         stated=stated,
         cap=claim.cap,

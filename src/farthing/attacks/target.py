@@ -24,6 +24,9 @@ Speaks = Literal["vector", "sql"]
 Why = Literal["policy", "budget", "failure"]
 """Why there is no answer: this question is not allowed, no further one is, or nothing came that is an answer."""
 
+Verdict = Literal["broken", "holds", "undecided"]
+"""What an attack says of a claim."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -172,7 +175,9 @@ class People:
 
     @classmethod
     def of(cls, bits: Any, **facts: Any) -> People:
-        """Return people with the ids 1 .. n and these secrets."""
+        """Return people with the ids 1 .. n and these secrets; people who are known already as they are."""
+        if isinstance(bits, People):
+            return bits
         secret = binary(bits)
         return cls(secret, {"id": np.arange(1, len(secret) + 1)}, **facts)
 

@@ -17,6 +17,8 @@ import numpy as np
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from farthing.attacks.target import Claim
@@ -86,19 +88,31 @@ def epsilon_lower(
     >>> f"{epsilon_lower(455, 455):.2f} {epsilon_lower(130, 200):.2f} {epsilon_lower(120, 200):.2f}"
     '4.18 0.16 0.00'
     """
-    level = 1 - confidence
-
-    def refuted(epsilon: float) -> bool:
-        return p_value(right, attempted, epsilon, delta=delta, n=n, prior=prior) <= level
-
-    low, high = 0.0, 1.0
-    if not attempted or not refuted(low):
+    if not attempted:
         return 0.0
-    while high < _MOST_EPSILON and refuted(high):
+    return largest_refuted(
+        lambda epsilon: p_value(right, attempted, epsilon, delta=delta, n=n, prior=prior), 1 - confidence
+    )
+
+
+def largest_refuted(chance: Callable[[float], float], level: float) -> float:
+    """Return the largest epsilon at which a p-value is at most the level; 0 if it is above it even there.
+
+    Args:
+        chance: the p-value at an epsilon; grows with it until it has passed the level.
+        level: what it must not pass.
+
+    >>> largest_refuted(lambda epsilon: epsilon / 100, 0.02)
+    2.0
+    """
+    low, high = 0.0, 1.0
+    if chance(low) > level:
+        return 0.0
+    while high < _MOST_EPSILON and chance(high) <= level:
         low, high = high, 2 * high
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
+        low, high = (middle, high) if chance(middle) <= level else (low, middle)
     return low
 
 
@@ -152,6 +166,7 @@ class Look:
         epsilon_lower: the largest epsilon that they refute at the look's share of the level.
         broken: whether they refute the claim.
         level: that share.
+        p_value: of the claim, over the share of the level: the smallest of all looks is a p-value.
     """
 
     attempted: int
@@ -159,6 +174,7 @@ class Look:
     epsilon_lower: float
     broken: bool
     level: float
+    p_value: float
 
 
 def best_look(
@@ -184,8 +200,10 @@ def best_look(
         kept = right[order[: math.ceil(share * len(right))]]
         level, good = (1 - CONFIDENCE) * part, int(kept.sum())
         lower = epsilon_lower(good, len(kept), confidence=1 - level, delta=one.delta, n=n, prior=prior)
-        refuted = len(kept) > 0 and p_value(good, len(kept), one.epsilon, delta=one.delta, n=n, prior=prior) <= level
-        looks.append(Look(len(kept), good, lower, refuted and lower > one.epsilon, level))
+        chance = p_value(good, len(kept), one.epsilon, delta=one.delta, n=n, prior=prior) if len(kept) else 1.0
+        looks.append(
+            Look(len(kept), good, lower, chance <= level and lower > one.epsilon, level, min(1, chance / part))
+        )
     return max(looks, key=lambda look: (look.broken, look.epsilon_lower))  # the first of equals: all guesses
 
 

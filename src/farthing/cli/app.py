@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli import audit, compare, flags, groups, ledgers, questions, select
+from farthing.cli import attack, audit, compare, flags, groups, ledgers, questions, select, workload
 from farthing.cli.failing import explained
 
 app = typer.Typer(
@@ -171,11 +171,13 @@ def init(
 
 
 questions.register(app)
+workload.register(app)
 select.register(app)
 ledgers.register(app)
 groups.register(app)
 compare.register(app)
 audit.register(app)
+attack.register(app)
 
 
 @app.command()

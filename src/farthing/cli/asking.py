@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from farthing import charts
 from farthing.cli import config as settings
@@ -34,12 +35,14 @@ class Output:
     chart: str | None = None
     column: str | None = None
     rows: str | None = None
+    trace: bool = False
+    trace_chart: str | None = None
 
     def checked(self) -> tuple[int | None, Path | None]:
         """Return the most rows to show and the chart's path; refuse what cannot be done, before anything is paid."""
         if self.as_json and self.as_csv:
             raise InvalidOption("--json and --csv were both given", rule="one shape on stdout", next_step="drop one")
-        if self.column is not None and self.chart is None:
+        if self.column is not None and self.chart is None and self.trace_chart is None:
             raise InvalidOption(
                 "--column without --chart",
                 rule="it names the column that is drawn",
@@ -49,6 +52,7 @@ class Output:
         most = show.MOST_ROWS if sys.stdout.isatty() else None
         if self.rows is not None:
             most = options.rows(self.rows)
+        chart_path(self.trace_chart)
         return most, chart_path(self.chart)
 
     def suits(self, made: Question) -> None:
@@ -61,11 +65,17 @@ class Output:
                 got=self.column,
                 next_step=options.nearest(self.column, names),
             )
-        if made.asked.explain and (self.as_csv or self.chart is not None):
+        given = {
+            "--csv": self.as_csv,
+            "--chart": self.chart is not None,
+            "--trace": self.trace,
+            "--trace-chart": self.trace_chart is not None,
+        }
+        if made.asked.explain and any(given.values()):
             raise InvalidOption(
                 "EXPLAIN has no rows to write or draw",
                 rule="it tells the price and asks nothing",
-                got="--csv" if self.as_csv else "--chart",
+                got=next(name for name, there in given.items() if there),
                 next_step="drop EXPLAIN, or that option",
             )
 
@@ -149,13 +159,24 @@ class Shown:
     def present(self, answer: Answer) -> None:
         """Show an answer in the shape that was asked for, then draw it."""
         if self.output.as_json:
-            show.echo_json(show.plain(answer))
+            show.echo_json(show.plain(answer) | ({"trace": traced(answer)} if self.output.trace else {}))
         elif self.output.as_csv:
             _csv(answer)
         else:
             show.show_answer(show.console(), answer, self.most, ordered=self.ordered)
+        if self.output.trace and not self.output.as_json:
+            stream = sys.stderr if self.output.as_csv else sys.stdout
+            stream.write(f"\n{answer.trace().text()}\n")
         if self.chart is not None:
             answer.chart(self.chart, column=self.output.column)
+        if self.output.trace_chart is not None:
+            answer.trace().chart(self.output.trace_chart, column=self.output.column)
+
+
+def traced(answer: Answer) -> list[dict[str, Any]]:
+    """Return every look as plain values; an interval that was not told yet has no ends."""
+    rows = answer.trace().rows()
+    return [{name: None if value in {math.inf, -math.inf} else value for name, value in row.items()} for row in rows]
 
 
 def _csv(answer: Answer) -> None:
@@ -184,8 +205,28 @@ def progress() -> Iterator[Callable[[Progress], None] | None]:
         TextColumn("refining"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("groups, look {task.fields[look]}"),
+        TextColumn("groups, look {task.fields[look]}{task.fields[closing]}"),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("refining", total=None, look=0)
-        yield lambda seen: bar.update(task, total=seen.groups, completed=seen.done, look=seen.look)
+        task = bar.add_task("refining", total=None, look=0, closing="")
+        yield lambda seen: bar.update(
+            task, total=seen.groups, completed=seen.done, look=seen.look, closing=closing(seen)
+        )
+
+
+def closing(seen: Progress) -> str:
+    """Return how near a refinement has come: the group furthest from its target, and what was paid so far.
+
+    >>> from farthing import Gdp, Progress
+    >>> closing(Progress(look=3, groups=8, done=2, half_width=412.3, furthest=412.3, target=50.0, paid=Gdp(0.01)))
+    ': +/-412 on the way to +/-50, paid mu 0.01'
+    """
+    if seen.furthest is None or seen.target is None:
+        return ""
+    paid = "" if seen.paid is None else f", paid {seen.paid.parameter} {seen.paid.value:.3g}"
+    return f": +/-{_short(seen.furthest)} on the way to +/-{_short(seen.target)}{paid}"
+
+
+def _short(width: float) -> str:
+    """Return a half-width with three figures."""
+    return f"{width:,.0f}" if width >= 100 else f"{width:.3g}"

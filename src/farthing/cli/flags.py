@@ -170,6 +170,18 @@ ChartColumn = Annotated[
         "--column", metavar="NAME", help="The answer column to draw. Default: the first.", rich_help_panel=OUTPUT
     ),
 ]
+Trace = Annotated[
+    bool,
+    typer.Option(
+        "--trace", help="Show every look too: how the interval closed in, at what price.", rich_help_panel=OUTPUT
+    ),
+]
+TraceChart = Annotated[
+    str | None,
+    typer.Option(
+        "--trace-chart", metavar="FILE", help="Draw the looks into an .svg, .png or .html file.", rich_help_panel=OUTPUT
+    ),
+]
 Rows = Annotated[
     str | None,
     typer.Option(

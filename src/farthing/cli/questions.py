@@ -32,6 +32,8 @@ def ask(
     chart: flags.Chart = None,
     column: flags.ChartColumn = None,
     rows: flags.Rows = None,
+    trace: flags.Trace = False,
+    trace_chart: flags.TraceChart = None,
     config: flags.ConfigPath = None,
 ) -> None:
     r"""Answer a question at the accuracy you name, and pay for it.
@@ -70,7 +72,8 @@ def ask(
     with explained(as_json=as_json):
         from farthing.cli.asking import Output, ask
 
-        ask(sql, wanted, Output(as_json=as_json, as_csv=as_csv, chart=chart, column=column, rows=rows), config)
+        shape = Output(as_json, as_csv, chart, column, rows, trace=trace, trace_chart=trace_chart)
+        ask(sql, wanted, shape, config)
 
 
 def plan(sql: Sql, *, wanted: Wanted, as_json: flags.Json = False, config: flags.ConfigPath = None) -> None:

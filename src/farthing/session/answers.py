@@ -10,15 +10,20 @@ import numpy as np
 from farthing.errors import TargetMissed
 from farthing.release import Answer, Cells
 from farthing.session import optimality
+from farthing.trace import trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from farthing.planning import Plan
     from farthing.query import Query
     from farthing.session.context import Context
     from farthing.session.method import Outcome
     from farthing.session.request import Request
+    from farthing.trace import Trace
 
 
 def answer(
@@ -32,6 +37,9 @@ def answer(
 ) -> Answer:
     """Return the answer of a question, dropping or raising where targets were missed."""
     columns, paid, by_size = outcome.columns, outcome.paid, outcome.strict is not None
+    if request.nonnegative:
+        columns = tuple(_nonnegative(cells) for cells in columns)
+    traced = partial(_traced, query, plan.goal, outcome, columns)
     strict = np.full(len(paid), plan.worst_price.value) if outcome.strict is None else outcome.strict
     keys = None if query.keys is None else query.keys.table
     if query.keys is not None and query.keys.order is not None:
@@ -41,8 +49,7 @@ def answer(
     if request.on_miss == "drop" and keys is not None and not reached.all():
         columns, paid, strict = tuple(cells.keep(reached) for cells in columns), paid[reached], strict[reached]
         keys = keys.filter(reached)
-    if request.nonnegative:
-        columns = tuple(_nonnegative(cells) for cells in columns)
+        traced = partial(_kept, traced, np.flatnonzero(reached), keys)
     told = Answer(
         names=tuple(output.name for output in query.outputs),
         columns=columns,
@@ -61,6 +68,7 @@ def answer(
         _by_size=by_size,
         _optimality=outcome.optimality or partial(optimality.refuse, query),
         _data_set=context.data_set,
+        _trace=traced,
     )
     if request.on_miss == "raise" and not reached.all():
         raise TargetMissed(
@@ -70,6 +78,28 @@ def answer(
             next_step=plan.advice or "allow a larger cap, or ask for a larger absolute error",
         )
     return told
+
+
+def _traced(query: Query, goal: str, outcome: Outcome, columns: tuple[Cells, ...]) -> Trace:
+    """Return every look of an ask, its groups in the order that was asked."""
+    made = trace(
+        tuple(output.name for output in query.outputs),
+        [(cells.value, cells.lower, cells.upper) for cells in columns],
+        outcome.paid,
+        outcome.looks,
+        parameter=outcome.price.parameter,
+        goal=goal,
+    )
+    if query.keys is None:
+        return made
+    order = query.keys.order
+    places = np.arange(query.groups) if order is None else np.argsort(order, kind="stable")
+    return made.keep(places, query.keys.table)
+
+
+def _kept(traced: Callable[[], Trace], places: NDArray[np.int64], keys: pa.Table) -> Trace:
+    """Return the rows of some groups."""
+    return traced().keep(places, keys)
 
 
 def notes(query: Query, request: Request) -> list[str]:

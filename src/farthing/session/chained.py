@@ -25,6 +25,7 @@ from farthing.session.direct import met
 from farthing.session.method import Outcome
 from farthing.session.records import Record, keys_to_bytes
 from farthing.session.refine import refine
+from farthing.session.tracing import Watched
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,10 +97,18 @@ class Chained:
         before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
         if self.record is not None and receipt.exclusive:
             before = self.record.measured
-        after = refine(looks, pricing.schedule, before, request.progress)
-        paid = worst_cost(after.information, grid.max_groups) - worst_cost(before.information, grid.max_groups)
-        outcome = self._outcome(plan, after, paid, after.information - before.information)
-        return replace(outcome, blob=self._record(plan, after))
+
+        def price(information: Int64) -> int:
+            """Return the farthings of a run that came to these levels."""
+            return worst_cost(information, grid.max_groups) - worst_cost(before.information, grid.max_groups)
+
+        watched = Watched(
+            looks, pricing.schedule, self.query.outputs[0].name, before,
+            lambda levels: Pure.of_farthings(price(levels)), _epsilons,
+        )  # fmt: skip
+        after = refine(watched, pricing.schedule, before, watched.telling(request.progress))
+        outcome = self._outcome(plan, after, price(after.information), after.information - before.information)
+        return replace(outcome, blob=self._record(plan, after), looks=tuple(watched.looks))
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: one line of looks.
@@ -129,7 +138,7 @@ class Chained:
         report = reported(shown.values, shown.information, schedule, futile)
         return Outcome(
             (Cells(report.value, report.lower, report.upper, met(plan, shown.values, report)),),
-            np.asarray(paid * float(FARTHING), np.float64),
+            _epsilons(paid),
             Pure.of_farthings(price),
             optimality=partial(optimality.of_chain, self.query, pricing, shown),
         )
@@ -150,6 +159,11 @@ class _Looks:
     def unit_for(self, grains: int) -> int:  # noqa: ARG002  # one grid for all looks
         """Return the exponent of the chain's grid."""
         return self.chain.step_log2
+
+
+def _epsilons(farthings: Int64) -> NDArray[np.float64]:
+    """Return farthings as epsilons."""
+    return np.asarray(farthings * float(FARTHING), np.float64)
 
 
 def kept_by(plan: Plan) -> Kept:

@@ -237,8 +237,11 @@ class Comparisons(Protocol):
             """Return the question under given bounds."""
             return reader.call(made(under), named, **options, bounds=under)
 
-        asked: Read = read
-        return (planned if explain else answered)(self._context, asked, given, request)
+        return planned(self._context, read, given, request) if explain else self._answered(read, given, request)
+
+    def _answered(self, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
+        """Answer a question that was read."""
+        return answered(self._context, read, given, request)
 
 
 def _over(values: tuple[Any, Any], ranges: tuple[tuple[float, float] | None, ...]) -> Aggregate:

@@ -20,8 +20,10 @@ from farthing.session.method import Outcome
 from farthing.session.records import Record, keys_to_bytes
 from farthing.session.refine import refine
 from farthing.session.share import reached, refine_share
+from farthing.session.tracing import Watched
 
 if TYPE_CHECKING:
+    from farthing.accuracy.jumps import Ints
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
@@ -72,15 +74,24 @@ class Direct:
         before = Measured.nothing(query.groups) if self.record is None else self.record.measured
         assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
         mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
+
+        def price(information: Ints) -> Booked:
+            """Return the price of a run that came to these informations."""
+            if receipt.exclusive:
+                grains = worst_cost(information, query.max_groups) - worst_cost(before.information, query.max_groups)
+            else:
+                grains = worst_cost(information - before.information, query.max_groups)
+            return pricing.coin.loss(grains)
+
+        each = partial(parameter_of, price=plan.worst_price)
+        watched = Watched(mechanism, pricing.schedule, query.outputs[0].name, before, price, each)
+        told = watched.telling(request.progress)
         if pricing.share < 1:
-            after = refine_share(mechanism, pricing.schedule, pricing.share, before, request.progress)
+            after = refine_share(watched, pricing.schedule, pricing.share, before, told)
         else:
-            after = refine(mechanism, pricing.schedule, before, request.progress)
-        if receipt.exclusive:
-            grains = worst_cost(after.information, query.max_groups) - worst_cost(before.information, query.max_groups)
-        else:
-            grains = worst_cost(after.information - before.information, query.max_groups)
-        return self._outcome(plan, before, after, pricing.coin.loss(grains), self._record(plan, after))
+            after = refine(watched, pricing.schedule, before, told)
+        outcome = self._outcome(plan, before, after, price(after.information), self._record(plan, after))
+        return replace(outcome, looks=tuple(watched.looks))
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep.

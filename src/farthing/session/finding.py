@@ -27,6 +27,7 @@ from farthing.session import free, optimality, several
 from farthing.session.ask import frame_of
 from farthing.session.reading import kinds_of
 from farthing.session.records import read_keys, write_keys
+from farthing.trace import trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,6 +129,9 @@ def _nothing(context: Context, question: Question, request: Request, search: Sea
         _strict=none,
         _by_size=False,
         _optimality=lambda: optimality.refuse(query),
+        _trace=lambda: trace(
+            names, [(none, none, none)] * len(names), none, (), parameter=paid.parameter, goal=""
+        ).keep(none.astype(np.int64), empty_keys(kinds_of(context.engine, query))),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from farthing.session.direct import parameter_of
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, unreadable, write_blob
 from farthing.session.refine import Progress
+from farthing.trace import MOST_GROUPS, MOST_LOOKS, Look
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -72,12 +74,21 @@ class Jointly:
         lanes = Lanes.of(context.engine, query, context.ledger.hash_key)
         empty = State.nothing(len(lanes.mechanisms), len(query.outputs), query.groups)
         before = empty if self.state is None else self.state
-        after = pricing.joint.run(before, lanes.measure, _telling(request, query.groups))
+        looks: deque[Look] = deque(maxlen=MOST_LOOKS * len(query.outputs))
+
+        def told(state: State, done: int) -> None:
+            """Keep what a claim told, and tell the asker of it."""
+            paid = parameter_of(state.paid - before.paid, plan.worst_price)
+            looks.extend(_looks(query, state, state.stages - before.stages, paid))
+            if request.progress is not None:
+                request.progress(Progress(state.stages, query.groups, done, math.inf))
+
+        after = pricing.joint.run(before, lanes.measure, told)
         if receipt.exclusive:
             grains = worst_cost(after.paid, query.max_groups) - worst_cost(before.paid, query.max_groups)
         else:
             grains = worst_cost(after.paid - before.paid, query.max_groups)
-        return _outcome(before, after, pricing.coin.loss(grains), blob_of(after))
+        return replace(_outcome(before, after, pricing.coin.loss(grains), blob_of(after)), looks=tuple(looks))
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: ours where an increase was charged, else what stands there.
@@ -159,7 +170,9 @@ def _outcome(before: State, after: State, price: Booked, blob: bytes | None) -> 
     return Outcome(cells, parameter_of(after.paid - before.paid, price), price, blob)
 
 
-def _telling(request: Request, groups: int) -> Callable[[int, int], None] | None:
-    """Return the callback that tells the asker of each stage, or None."""
-    tell = request.progress
-    return None if tell is None else lambda look, done: tell(Progress(look, groups, done, math.inf))
+def _looks(query: Query, state: State, number: int, paid: NDArray[np.float64]) -> Iterator[Look]:
+    """Give one look for each output, unless there are too many groups to keep it."""
+    every = np.arange(query.groups)
+    if len(every) <= MOST_GROUPS:
+        for output, value, lower, upper in zip(query.outputs, state.value, state.lower, state.upper, strict=True):
+            yield Look(output.name, number, every, value.copy(), lower.copy(), upper.copy(), paid)

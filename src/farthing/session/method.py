@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from farthing.release import Cells
     from farthing.session.context import Context
     from farthing.session.request import Request
+    from farthing.trace import Look
 
 
 def _nothing() -> None:
@@ -36,6 +37,7 @@ class Outcome:
         doubling: tells what the doubling baseline would have paid, or None where that says nothing.
         strict: float64[groups], where a policy promised each group its own loss: its value at the released size.
         optimality: tells the least loss that any unbiased mechanism could have paid, where that is known.
+        looks: what was released on the way, where it is kept.
     """
 
     columns: tuple[Cells, ...]
@@ -45,6 +47,7 @@ class Outcome:
     doubling: Callable[[], Booked | None] = _nothing
     strict: NDArray[np.float64] | None = None
     optimality: Callable[[], Limit] | None = None
+    looks: tuple[Look, ...] = ()
 
 
 class Method(Protocol):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
 from farthing.session import spreading
-from farthing.session.answering import FOR_NOW, Read, answered, planned, said
+from farthing.session.answering import FOR_NOW, Read, planned, said
+from farthing.session.batches import Batches
 from farthing.session.choices import Choices
 from farthing.session.comparisons import Comparisons
 from farthing.session.request import Request
@@ -93,7 +94,7 @@ By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
 
-class Questions(Choices, Comparisons, Protocol):
+class Questions(Choices, Comparisons, Batches, Protocol):
     """The questions that protected data can be asked. Every method prices, reserves, measures, settles and tells.
 
     All of them raise:
@@ -265,7 +266,7 @@ class Questions(Choices, Comparisons, Protocol):
             """Return the question under given bounds."""
             return self._reader.histogram(value, edges, by=by, **(about | {"bounds": bounds}))
 
-        return answered(self._context, read, self._given(asking.get("bounds")), request)
+        return self._answered(read, self._given(asking.get("bounds")), request)
 
     def sql(
         self,
@@ -302,7 +303,7 @@ class Questions(Choices, Comparisons, Protocol):
         read, request, explain = self._read(text, keys, (lower, upper), how)
         if explain:
             return planned(self._context, read, self._given(bounds), request)
-        return answered(self._context, read, self._given(bounds), request)
+        return self._answered(read, self._given(bounds), request)
 
     def plan(
         self,
@@ -400,7 +401,7 @@ class Questions(Choices, Comparisons, Protocol):
             """Return the question under given bounds."""
             return self._reader.call(made(bounds), name, by=by, **(about | {"bounds": bounds}))
 
-        return answered(self._context, read, self._given(asking.get("bounds")), Request.of(**_how(asking)))
+        return self._answered(read, self._given(asking.get("bounds")), Request.of(**_how(asking)))
 
     def _given(self, bounds: Bounds | AutoBounds | None) -> Bounds | AutoBounds:
         """Return the bounds of a question: its own, or the session's."""

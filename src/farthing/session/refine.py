@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.jumps import Ints
     from farthing.accuracy.schedule import Schedule
+    from farthing.privacy.loss import Booked
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,18 @@ class Progress:
         groups: how many groups the question has.
         done: how many of them need no further look.
         half_width: the widest interval half-width among the groups, in answer units.
+        furthest: the half-width of the group that is furthest from its target; None where that is not known on the way.
+        target: the half-width at which that group is done; likewise.
+        paid: the price of this ask so far; None where it is one release, or not known before the end.
     """
 
     look: int
     groups: int
     done: int
     half_width: float
+    furthest: float | None = None
+    target: float | None = None
+    paid: Booked | None = None
 
 
 class Measurements(Protocol):
@@ -72,6 +79,13 @@ def refine(
         active, part, values, behind = active[going], part.take(going), values[going], reached[ahead[going]]
         look += 1
         if progress is not None:
-            widest = schedule.critical / schedule.precision(float(information.min()))
-            progress(Progress(look, len(mean), len(mean) - len(active), float(widest)))
+            progress(seen(look, len(mean) - len(active), schedule, Measured(mean, information, state.unit_log2)))
     return Measured(mean, information, state.unit_log2)
+
+
+def seen(look: int, done: int, schedule: Schedule, state: Measured) -> Progress:
+    """Return where a refinement stands after a look."""
+    half = schedule.critical / schedule.precision(state.information)
+    target = np.maximum(schedule.relative * np.abs(state.values), schedule.floor)
+    furthest = int(np.argmax(half / target))
+    return Progress(look, len(half), done, float(half.max()), float(half[furthest]), float(target[furthest]))

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.mechanisms.gaussian import Measured
-from farthing.session.refine import Progress
+from farthing.session.refine import seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from farthing.accuracy.kept import Kept
     from farthing.accuracy.schedule import Schedule
-    from farthing.mechanisms.gaussian import GaussianMeasurements
+    from farthing.session.refine import Measurements, Progress
 
 
 def refine_share(
-    mechanism: GaussianMeasurements,
+    mechanism: Measurements,
     schedule: Schedule,
     share: float,
     state: Measured,
@@ -53,8 +53,7 @@ def refine_share(
             going[active] = ~(schedule.stopped(part.information, part.values) | given_up[active])
             look += 1
             if progress is not None:
-                widest = schedule.critical / float(schedule.precision(int(information.min())))
-                progress(Progress(look, groups, groups - int(going.sum()), widest))
+                progress(seen(look, groups - int(going.sum()), schedule, Measured(mean, information, unit)))
         if groups - int((going | given_up).sum()) >= enough:
             break
     return Measured(mean, information, unit)

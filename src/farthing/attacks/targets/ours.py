@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+import math
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from farthing import Session
+from farthing import Bounds, Gdp, Pure, Session, Zcdp
 from farthing.attacks.compilers import in_sql
 from farthing.attacks.target import Claim, People, Question, Refused, Speaks
 from farthing.attacks.targets.adapters import sql_of
@@ -12,6 +13,10 @@ from farthing.errors import BudgetExceeded, DataError, FarthingError
 
 if TYPE_CHECKING:
     from farthing import Budget
+    from farthing.attacks.tables import Generated
+
+_LESS: Final = 1 - 2.0**-30
+"""Shares are a little smaller than equal, so that what is rounded up still fits."""
 
 
 class FarthingSession:
@@ -50,6 +55,21 @@ class FarthingSession:
         """Return a new session over the people, with books in memory, as a target."""
         return cls(Session(people.to_arrow(), budget=budget, name=people.table), people, name=name, **how)
 
+    @classmethod
+    def of_table(cls, table: Generated, budget: Budget, questions: int, *, name: str = "farthing", **how: Any) -> Self:
+        """Return a new session over a table of `farthing.attacks.tables`, with an equal share for each question.
+
+        Args:
+            table: the table.
+            budget: of everything.
+            questions: how many it is divided by.
+            name: what reports call it.
+            **how: further words for every question, such as lower=1, upper=6 for sums.
+        """
+        one = Bounds(max_groups=1, max_rows=1)
+        session = Session(table.to_arrow(), unit=table.unit, budget=budget, bounds=one, name=table.name)
+        return cls(session, table.people, name=name, loss=equal_share(session, questions), **how)
+
     @property
     def claim(self) -> Claim:
         """What the whole budget promises to one secret."""
@@ -65,3 +85,19 @@ class FarthingSession:
             return Refused(refusal.what, "budget")
         except FarthingError as refusal:
             return Refused(refusal.what)
+
+
+def equal_share(session: Session, questions: int) -> Gdp | Zcdp | Pure:
+    """Return the loss at which a session's remaining budget is enough for so many questions.
+
+    >>> import farthing, pyarrow as pa
+    >>> session = farthing.Session(pa.table({"x": [1, 2]}), budget=farthing.Budget(mu=1))
+    >>> print(f"{equal_share(session, 100).mu:.4f}")
+    0.1000
+    """
+    if questions < 1:
+        raise DataError("no questions", rule="questions >= 1", got=questions, next_step="equal_share(session, 100)")
+    left = session.remaining
+    if isinstance(left, Gdp):
+        return Gdp(left.mu / math.sqrt(questions) * _LESS)
+    return Zcdp(left.rho / questions * _LESS) if isinstance(left, Zcdp) else Pure(left.value / questions * _LESS)

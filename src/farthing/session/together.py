@@ -1,0 +1,329 @@
+"""Counts and sums that share one loss, so that the worst of their errors, in targets, is as small as it can be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.together import Together
+from farthing.errors import BudgetExceeded, InvalidTarget, UnsupportedQuery
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, GaussianMeasurements, Measured
+from farthing.planning.refinement import coin_of
+from farthing.privacy.loss import Pure
+from farthing.privacy.words import said
+from farthing.query.aggregates import Count, CountUnits, Sum
+from farthing.release import Cells
+from farthing.session import free, several
+from farthing.session.answering import bounded
+from farthing.session.answers import answer
+from farthing.session.ask import frame_of
+from farthing.session.direct import parameter_of
+from farthing.session.method import Outcome
+from farthing.session.records import read_blob, write_blob
+from farthing.trace import MOST_GROUPS, Look
+from farthing.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from farthing.planning import Frame, Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.release import Answer
+    from farthing.session.context import Context
+    from farthing.session.request import Request
+    from farthing.session.workloads import Draft
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+MOST_COUNTS: Final = 20_000
+"""So many counts can share a loss."""
+
+_FORMAT: Final = b"farthing-together-1"
+_COLUMNS: Final = ("values", "grains", "spent")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One question of a workload that shares its loss.
+
+    Attributes:
+        draft: as it was read.
+        shown: the question in the order that was asked.
+        query: the same, arranged.
+        frame: its target.
+        cells: its places among all counts.
+    """
+
+    draft: Draft
+    shown: Query
+    query: Query
+    frame: Frame
+    cells: slice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What was released of all counts, in the order of the questions.
+
+    Attributes:
+        values: float64[counts], the last measurements.
+        grains: int64[counts], what these cost; their intervals follow.
+        spent: int64[counts], what was spent on each in all.
+    """
+
+    values: Floats
+    grains: Ints
+    spent: Ints
+
+
+def together(
+    context: Context, drafts: Sequence[Draft], plans: Mapping[str, Plan], allowed: Booked | None, *, dry_run: bool
+) -> Workload:
+    """Spend one loss on the counts and sums of a workload; see `Session.workload`.
+
+    Guarantee: what leaves is as private as what the ledger charged, which is at most what was allowed.
+    Proof: docs/proofs/session.workload.md; docs/proofs/accuracy.together.md for the intervals.
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`.
+    Rounds: the price up to whole farthings.
+    """
+    job = _Job.of(context, drafts, allowed)
+    state, paid, looks = job.stored, context.loss(0), [list[Look]() for _ in job.members]
+    new = state is None
+    if state is None and not dry_run:
+        context.engine.check()
+        state, paid, looks = _booked(context, job)
+    told = {}
+    if state is not None and not dry_run:
+        for member, seen in zip(job.members, looks, strict=True):
+            name = member.draft.name
+            told[name] = _told(context, job, member, plans[name], _Told(state, tuple(seen), new=new))
+    return Workload(
+        answers=told,
+        unanswered={},
+        plans=plans,
+        paid=paid,
+        allowed=allowed,
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        dry=dry_run,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The counts, ready to be measured.
+
+    Attributes:
+        members: the questions.
+        batch: how the loss is spent.
+        coin: how grains turn into loss.
+        identity: the name of all together in the ledger.
+        stored: what was released before, or None.
+    """
+
+    members: tuple[Member, ...]
+    batch: Together
+    coin: Coin
+    identity: str
+    stored: State | None
+
+    @classmethod
+    def of(cls, context: Context, drafts: Sequence[Draft], allowed: Booked | None) -> _Job:
+        """Return the job of some drafts, and what the ledger keeps of it; refuse a loss too small for a look."""
+        if context.budget.currency is Pure:
+            raise InvalidTarget(
+                "counts share a loss in Gaussian noise, and so with a delta > 0",
+                rule='strategy="together" measures counts step by step, each step paid for by itself',
+                got="a pure budget",
+                next_step="leave strategy= out, or open the ledger with Budget(epsilon=, delta=1e-6)",
+            )
+        members = _members(context, drafts)
+        facts = [
+            [context.data(each.query), each.query.family(), each.query.canonical(), str(each.frame.target)]
+            for each in members
+        ]
+        identity = free.identity("", "together", json.dumps([facts, None if allowed is None else allowed.farthings]))
+        found = context.ledger.load(identity)
+        coin = Coin(members[0].frame.gaussian, 1, 1)
+        left = context.loss(context.ledger.remaining) if allowed is None else allowed
+        batch = _batch(members, min(coin.grains(left), MOST_GRAINS))
+        stored = None if found is None else _state_of(found.blob)
+        if stored is None and not batch.first:
+            raise InvalidTarget(
+                "the price allowed is too small to look at every count",
+                rule="at least 2^-47 of mu^2 for each count that a unit can move",
+                got=repr(left),
+                next_step='cap="all", or fewer counts',
+            )
+        return cls(members, batch, coin, identity, stored)
+
+
+def _members(context: Context, drafts: Sequence[Draft]) -> tuple[Member, ...]:
+    """Return the questions that share a loss; refuse those that cannot."""
+    found: list[Member] = []
+    start = 0
+    for draft in drafts:
+        question, _ = bounded(context, draft.read, draft.given, draft.request, free=True)
+        outputs, request = question.outputs, draft.request
+        single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits | Sum)
+        target = request.target(outputs[0].name) if single else None
+        special = question.private or request.mechanism is not None or request.share < 1
+        if not single or target is None or not target.absolute or special:
+            raise UnsupportedQuery(
+                f"{draft.name!r} cannot share a loss",
+                construct="together",
+                rule="each question is one count or sum, of listed groups if any, with a target that has absolute=",
+                got=", ".join(str(output.aggregate) for output in outputs),
+                next_step="absolute=20 says which errors do not matter; or leave strategy= out",
+            )
+        request.check(question.query)
+        query = question.query.arranged()
+        end = start + query.groups
+        found.append(Member(draft, question.query, query, frame_of(context, query, request, 1), slice(start, end)))
+        start = end
+    if start > MOST_COUNTS:
+        raise UnsupportedQuery(
+            "too many counts to share a loss",
+            construct="together",
+            rule=f"at most {MOST_COUNTS:,} counts",
+            got=f"{start:,}",
+            next_step="leave strategy= out: each group then stops by itself",
+        )
+    return tuple(found)
+
+
+def _batch(members: Sequence[Member], limit: int) -> Together:
+    """Return how so many grains are spent."""
+    targets = [member.frame.target for member in members]
+    groups = [member.query.groups for member in members]
+
+    def each(values: list[float]) -> Floats:
+        """Return a number of each question at each of its counts."""
+        return np.repeat(np.array(values, np.float64), groups)
+
+    return Together(
+        question=np.repeat(np.arange(len(members)), groups),
+        max_groups=tuple(member.query.max_groups for member in members),
+        per_grain=each([coin_of(member.frame).per_grain for member in members]),
+        relative=each([0.0 if target is None else target.relative for target in targets]),
+        absolute=each([0.0 if target is None else target.absolute for target in targets]),
+        critical=each([two_sided(member.frame.beta) for member in members]),
+        limit=limit,
+    )
+
+
+def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]]]:
+    """Reserve what is allowed, measure, settle to what was used."""
+    most = job.coin.loss(job.batch.limit)
+    try:
+        receipt = context.ledger.reserve(
+            increase=most.farthings,
+            fresh=most.farthings,
+            question=job.identity,
+            version=0,
+            label=f"{len(job.members)} questions together, {len(job.batch.question):,} counts",
+            target="the worst error, in targets, as small as can be",
+        )
+    except BudgetExceeded:
+        left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
+        raise BudgetExceeded(
+            "the workload does not fit in the budget",
+            needed=most,
+            left=left,
+            rule="what is allowed <= what is left; nothing was charged",
+            got=f"needs {said(most, delta)}, left {said(left, delta)}",
+            next_step='cap="all" spends at most what is left',
+        ) from None
+    try:
+        state, looks = _measured(context, job)
+        price, blob = job.coin.loss(job.batch.cost(state.spent)), _blob_of(state)
+        context.ledger.settle(receipt, price.farthings, lambda current: blob if current is None else current)
+    except BaseException:
+        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
+        raise
+    return state, context.loss(price.farthings), looks
+
+
+def _measured(context: Context, job: _Job) -> tuple[State, list[list[Look]]]:
+    """Ask the engine once for every question, and spend the loss."""
+    mechanisms = [_mechanism(context, member.query) for member in job.members]
+    looks = [list[Look]() for _ in job.members]
+    spent = np.zeros(len(job.batch.question), np.int64)
+
+    def measure(cells: Ints, grains: Ints) -> Floats:
+        """Return fresh noisy values of some counts."""
+        values = np.zeros(len(cells))
+        spent[cells] += grains
+        for number in np.unique(job.batch.question[cells]).tolist():
+            mine, member = np.flatnonzero(job.batch.question[cells] == number), job.members[number]
+            groups = cells[mine] - member.cells.start
+            fresh = mechanisms[number].measure(Measured.nothing(len(mine)), grains[mine], groups)
+            values[mine] = fresh.values
+            if member.query.groups <= MOST_GROUPS:
+                half = job.batch.critical[cells[mine]] / np.sqrt(grains[mine] * job.batch.per_grain[cells[mine]])
+                ends = (values[mine], values[mine] - half, values[mine] + half)
+                paid = parameter_of(spent[cells[mine]], job.coin.loss(0))
+                looks[number].append(Look(member.query.outputs[0].name, len(looks[number]) + 1, groups, *ends, paid))
+        return values
+
+    return State(*job.batch.run(measure)), looks
+
+
+def _mechanism(context: Context, query: Query) -> GaussianMeasurements:
+    """Return a question's exact answers behind their noise."""
+    truth = context.engine.measure(query, context.ledger.hash_key)[0]
+    step_log2 = query.measures[0].step_log2
+    return GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """What is told of a run: its state, one question's looks, and whether it was paid for just now."""
+
+    state: State
+    looks: tuple[Look, ...]
+    new: bool
+
+
+def _told(context: Context, job: _Job, member: Member, plan: Plan, run: _Told) -> Answer:
+    """Return the answer of one question."""
+    part, state = job.batch.of(member.cells), run.state
+    values, grains = state.values[member.cells], state.grains[member.cells]
+    spent = state.spent[member.cells] * run.new
+    half = part.half_widths(grains)
+    price = job.coin.loss(part.cost(spent))
+    outcome = Outcome(
+        columns=(Cells(values, values - half, values + half, part.off(values, grains) <= 1),),
+        paid=parameter_of(spent, price),
+        price=price,
+        looks=run.looks,
+    )
+    request = member.draft.request.without_progress()
+    about = f"{plan.about}; one of {len(job.members)} questions that shared a loss"
+    made = replace(plan, worst_price=job.coin.loss(job.batch.limit), about=about)
+    return answer(context, member.shown, request, made, outcome, refine=partial(_again, context, member, request))
+
+
+def _again(context: Context, member: Member, request: Request, **changes: Any) -> Answer:
+    """Ask one question by itself, with some terms changed: an ask of its own, from nothing."""
+    return several.ask(context, member.shown, request.changed(**changes))
+
+
+def _blob_of(state: State) -> bytes:
+    """Return the blob that the ledger keeps."""
+    return write_blob({name: getattr(state, name) for name in _COLUMNS}, {_FORMAT: b"{}"})
+
+
+def _state_of(blob: bytes) -> State:
+    """Return the state in a blob."""
+    columns, _ = read_blob(blob, _FORMAT)
+    return State(*(columns[name] for name in _COLUMNS))

@@ -1,0 +1,191 @@
+"""What leaves of many questions under one budget: the answers, and what the others would have cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from farthing.privacy.words import said, state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from farthing.errors import FarthingError
+    from farthing.planning import Plan
+    from farthing.privacy.loss import Booked
+    from farthing.release import Answer
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Workload:
+    """The answers of a workload, in the order in which they were asked, and what is unanswered.
+
+    Attributes:
+        answers: by name.
+        unanswered: by name, the plans of the questions that did not fit: their prices, and in `fitting` what would.
+        failed: by name, the error that ended the workload, if one did; what was answered before stands.
+        plans: by name, all plans as they were before the first question was asked, in the caller's order.
+        paid: what the answers cost together; a question that failed counts with its worst price, which stays charged.
+        allowed: what the workload was allowed, or None for all that is left.
+        remaining: what the ledger had left at the end.
+        delta: the delta at which epsilons of this ledger are stated.
+        dry: whether nothing was asked; `answers` is empty then, and `unanswered` holds what would not fit.
+
+    >>> import pyarrow as pa
+    >>> import farthing
+    >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+    >>> done = s.workload(["SELECT COUNT(*) AS n FROM data", {"ask": "count", "where": "x < 100"}], absolute=50)
+    >>> list(done.answers), list(done.unanswered), done.complete
+    (['q1', 'q2'], [], True)
+    """
+
+    answers: Mapping[str, Answer]
+    unanswered: Mapping[str, Plan]
+    plans: Mapping[str, Plan]
+    paid: Booked
+    allowed: Booked | None
+    remaining: Booked
+    delta: float
+    failed: Mapping[str, FarthingError] = field(default_factory=dict)
+    dry: bool = False
+
+    def __getitem__(self, name: str) -> Answer:
+        """Return the answer of a question, by its name."""
+        return self.answers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names of the questions that were answered, in the order in which they were."""
+        return iter(self.answers)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question was answered; of a dry run, whether all fit at their worst prices."""
+        return not self.unanswered and not self.failed
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row a question, in the caller's order: name, question, state, worst price, paid, whether met.
+
+        The state is "answered", "free", "unanswered" or "failed"; of a dry run "fits", "free" or "unanswered".
+        """
+        return [self._row(name, plan) for name, plan in self.plans.items()]
+
+    def _row(self, name: str, plan: Plan) -> dict[str, Any]:
+        """Return what became of one question."""
+        answer, now = self.answers.get(name), self.unanswered.get(name, plan)
+        if answer is not None:
+            told = "answered" if answer.paid else "free"
+        elif name in self.failed:
+            told = "failed"
+        elif name in self.unanswered:
+            told = "unanswered"
+        else:
+            told = "free" if plan.free else "fits"
+        return {
+            "name": name,
+            "question": plan.question,
+            "goal": plan.goal,
+            "state": told,
+            "worst_price": now.worst_price.value,
+            "paid": None if answer is None else answer.paid.value,
+            "met": None if answer is None else bool(_all_met(answer)),
+            "fitting": now.fitting if told == "unanswered" else "",
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row a question, as `rows` does."""
+        import pyarrow as pa
+
+        kinds = {"worst_price": pa.float64(), "paid": pa.float64(), "met": pa.bool_()}
+        names = ("name", "question", "goal", "state", "worst_price", "paid", "met", "fitting")
+        return pa.Table.from_pylist(self.rows(), pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a question as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the workload as plain values, for JSON."""
+        return {
+            "questions": self.rows(),
+            "answers": {
+                name: {"rows": answer.rows(), "paid": state(answer.paid, self.delta), "about": answer.about}
+                for name, answer in self.answers.items()
+            },
+            "unanswered": {name: plan.to_dict() for name, plan in self.unanswered.items()},
+            "failed": {name: str(error) for name, error in self.failed.items()},
+            "paid": state(self.paid, self.delta),
+            "allowed": None if self.allowed is None else state(self.allowed, self.delta),
+            "remaining": state(self.remaining, self.delta),
+            "complete": self.complete,
+            "dry": self.dry,
+        }
+
+    @property
+    def caption(self) -> str:
+        """How many questions were answered, in one line."""
+        if self.dry:
+            return f"{len(self.plans) - len(self.unanswered)} of {len(self.plans)} questions fit, at their worst prices"
+        ended = "".join(f"; ended by {name}: {error}" for name, error in self.failed.items())
+        return f"{len(self.answers)} of {len(self.plans)} questions answered{ended}"
+
+    @property
+    def price(self) -> str:
+        """The price in one line: the whole workload, what it was allowed, and what is left."""
+        allowed = "" if self.allowed is None else f" of {self.allowed!r} allowed"
+        return f"paid {said(self.paid, self.delta)}{allowed}; left {said(self.remaining, self.delta)}"
+
+    def __repr__(self) -> str:
+        names = ("name", "question", "state", "worst price", "paid", "met")
+        rows = [
+            (
+                row["name"],
+                row["question"],
+                row["state"],
+                f"{row['worst_price']:.4g}",
+                "" if row["paid"] is None else f"{row['paid']:.4g}",
+                "" if row["met"] is None else "yes" if row["met"] else "no",
+            )
+            for row in self.rows()
+        ]
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in [names, *rows]]
+        notes = [f"{name}: {plan.fitting}" for name, plan in self.unanswered.items()]
+        return "\n".join([*lines, self.caption, *notes, self.price])
+
+    def _repr_html_(self) -> str:
+        """Return the notebook's view: one row a question, and the lines below."""
+        from html import escape
+
+        rows = self.rows()
+        names = [name for name in rows[0] if name != "fitting"]
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>" for row in rows
+        )
+        notes = [self.caption, *(f"{name}: {plan.fitting}" for name, plan in self.unanswered.items()), self.price]
+        text = "<br>".join(escape(line) for line in notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
+
+
+def _all_met(answer: Answer) -> bool:
+    """Return whether every group of every column met its target."""
+    return all(bool(cells.met.all()) for cells in answer.columns)
+
+
+def _cell(value: object) -> str:
+    """Return one cell as text."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.4g}"
+        case _:
+            return str(value)

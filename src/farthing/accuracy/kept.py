@@ -45,6 +45,22 @@ class Kept:
     share: float = 1.0
     law: str = "gaussian"
 
+    @classmethod
+    def of(cls, schedule: Schedule, beta: float, *, share: float = 1.0) -> Kept:
+        """Return the promise that measurements stopped by a schedule keep, at the chance of a miss it is made for."""
+        return cls(
+            relative=schedule.relative,
+            absolute=schedule.absolute,
+            floor=schedule.floor,
+            beta=beta,
+            critical=schedule.critical,
+            grains=int(schedule.looks[-1]),
+            futility=schedule.futility.width if schedule.futility else 0.0,
+            signed=schedule.signed,
+            share=share,
+            law=schedule.law.name,
+        )
+
     def at(self, beta: float, per_grain: float) -> Kept:
         """Return the same promise at another failure probability, where that is known.
 

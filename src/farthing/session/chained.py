@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.accuracy.kept import Kept
-from farthing.accuracy.laws import LAPLACE
 from farthing.accuracy.report import reported
 from farthing.errors import DataError
 from farthing.mechanisms.gaussian import Measured, worst_cost
@@ -23,7 +22,7 @@ from farthing.rounding import FARTHING
 from farthing.session import optimality
 from farthing.session.direct import met
 from farthing.session.method import Outcome
-from farthing.session.records import Record, keys_to_bytes
+from farthing.session.records import Record
 from farthing.session.refine import refine
 from farthing.session.tracing import Watched
 
@@ -125,9 +124,8 @@ class Chained:
 
     def _record(self, plan: Plan, after: Measured) -> bytes:
         """Return what the ledger keeps of the last looks."""
-        keys = self.query.keys
-        listed = b"" if keys is None or self.query.cuts_groups else keys_to_bytes(keys.table)
-        return Record(after, kept_by(plan), "" if keys is None else keys.fingerprint, listed).to_bytes()
+        assert isinstance(plan.pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+        return Record.of(self.query, after, Kept.of(plan.pricing.schedule, plan.pricing.beta)).to_bytes()
 
     def _outcome(self, plan: Plan, shown: Measured, price: int, paid: Int64) -> Outcome:
         """Return what was shown, at a price in farthings, of which each group's own are `paid`."""
@@ -164,24 +162,6 @@ class _Looks:
 def _epsilons(farthings: Int64) -> NDArray[np.float64]:
     """Return farthings as epsilons."""
     return np.asarray(farthings * float(FARTHING), np.float64)
-
-
-def kept_by(plan: Plan) -> Kept:
-    """Return the promise that a chain stopped by this plan keeps."""
-    pricing = plan.pricing
-    assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
-    schedule = pricing.schedule
-    return Kept(
-        relative=schedule.relative,
-        absolute=schedule.absolute,
-        floor=schedule.floor,
-        beta=pricing.beta,
-        critical=schedule.critical,
-        grains=int(schedule.looks[-1]),
-        futility=schedule.futility.width if schedule.futility else 0.0,
-        signed=schedule.signed,
-        law=LAPLACE.name,
-    )
 
 
 def _chain(truth: Int64, query: Query, grid: Grid) -> LaplaceChain:

@@ -17,7 +17,7 @@ from farthing.planning.refinement import Refinement, Standing, coin_of, plan_ref
 from farthing.release import Cells
 from farthing.session import optimality
 from farthing.session.method import Outcome
-from farthing.session.records import Record, keys_to_bytes
+from farthing.session.records import Record
 from farthing.session.refine import refine
 from farthing.session.share import reached, refine_share
 from farthing.session.tracing import Watched
@@ -113,9 +113,10 @@ class Direct:
 
     def _record(self, plan: Plan, after: Measured) -> bytes:
         """Return what the ledger keeps of new measurements."""
-        keys = self.query.keys
-        listed = b"" if keys is None or self.query.cuts_groups else keys_to_bytes(keys.table)
-        return Record(after, kept_by(plan), "" if keys is None else keys.fingerprint, listed).to_bytes()
+        pricing = plan.pricing
+        assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
+        kept = Kept.of(pricing.schedule, pricing.beta, share=pricing.share)
+        return Record.of(self.query, after, kept).to_bytes()
 
     def _outcome(self, plan: Plan, before: Measured, after: Measured, price: Booked, blob: bytes | None) -> Outcome:
         """Return what released measurements tell."""
@@ -136,24 +137,6 @@ def summed(plan: Plan, report: Report) -> Outcome:
     """Return the outcome of a free answer that adds up cells of another question."""
     cells = Cells(report.value, report.lower, report.upper, report.met)
     return Outcome((cells,), np.zeros(len(report.value)), plan.worst_price)
-
-
-def kept_by(plan: Plan) -> Kept:
-    """Return the promise that measurements stopped by this plan keep."""
-    pricing = plan.pricing
-    assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
-    schedule = pricing.schedule
-    return Kept(
-        relative=schedule.relative,
-        absolute=schedule.absolute,
-        floor=schedule.floor,
-        beta=pricing.beta,
-        critical=schedule.critical,
-        grains=int(schedule.looks[-1]),
-        futility=schedule.futility.width if schedule.futility else 0.0,
-        signed=schedule.signed,
-        share=pricing.share,
-    )
 
 
 def met(plan: Plan, values: Any, report: Report) -> Any:

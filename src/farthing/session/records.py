@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farthing.query import Query
+
 _FORMAT = b"farthing-record-1"
 _KEYS = b"farthing-keys"
 _FOUND = b"farthing-found-1"
@@ -43,6 +45,13 @@ class Record:
     kept: Kept
     keys: str
     listed: bytes = b""
+
+    @classmethod
+    def of(cls, query: Query, measured: Measured, kept: Kept) -> Self:
+        """Return the record of a question, arranged."""
+        keys = query.keys
+        listed = b"" if keys is None or query.cuts_groups else keys_to_bytes(keys.table)
+        return cls(measured, kept, "" if keys is None else keys.fingerprint, listed)
 
     def to_bytes(self) -> bytes:
         """Return the blob that the ledger stores."""

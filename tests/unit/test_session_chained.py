@@ -195,3 +195,16 @@ def test_the_command_line_refines(tmp_path, table, monkeypatch):
 
     assert 0 == asked.exit_code, asked.output
     assert json.load(io.StringIO(asked.stdout))["paid"]["epsilon"] > 0
+
+
+@pytest.mark.parametrize("absolute", [0.9, 0.3, 0.01])
+def test_a_whole_number_is_bought_exactly_and_no_dearer(absolute, table):
+    """Within less than one means the count itself, 95 times in 100: epsilon 3.66, however much is allowed."""
+    with Session(table, budget=Budget(epsilon=500)) as session:
+        answer = session.count(absolute=absolute, cap="all")
+        again = session.plan(absolute=absolute / 2)
+
+        assert 3.6 < answer.paid.value < 3.7
+        assert answer.met
+        assert again.free
+        assert all(0 <= row["paid"] < 4 for row in again.prices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from farthing.planning.plan import Plan
     from farthing.planning.refinement import Standing
     from farthing.query.query import Query
+
+_TRACE: Final = 2.0**-30  # a width that is exactly zero would be no promise to sharpen or to divide by
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class Grid:
         return min(MOST_FARTHINGS, math.floor(COARSEST * self.sensitivity / FARTHING))
 
     def half_width(self, farthings: int, beta: float) -> float:
-        """Return the half-width of one look, in answer units, by the integer law itself."""
-        return geometric.half_width(farthings, self.sensitivity, beta) * self.step
+        """Return the half-width of one look, in answer units, by the integer law itself; where it is sure, a trace."""
+        return max(geometric.half_width(farthings, self.sensitivity, beta), _TRACE) * self.step
 
     def price_of(self, absolute: float, beta: float) -> int:
         """Return the least farthings a group whose noise stays within a distance in answer units."""
@@ -151,7 +153,7 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
         schedule, beta = _sharper(frame, grid, relative, absolute, limit=limit, kept=kept)
     most = int(schedule.looks[-1])
     asked = math.inf if target is None else target.absolute
-    needed = grid.price_of(asked, frame.beta) if grid.step <= asked < math.inf else None
+    needed = grid.price_of(asked, frame.beta) if 0 < asked < math.inf else None
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else Pure.of_farthings(_needed(schedule, needed) * grid.max_groups),
@@ -225,8 +227,7 @@ def _sharper(
 
 def _flat(grid: Grid, absolute: float, beta: float, *, limit: int, least: int) -> Schedule:
     """Return the one look of an absolute target, priced by the integer law itself."""
-    wanted = grid.price_of(absolute, beta) if absolute >= grid.step else limit
-    level = max(min(wanted, limit), least)
+    level = max(min(grid.price_of(absolute, beta), limit), least)
     one = Schedule.plan(0.0, absolute, beta, per_grain=grid.per_farthing, cap_grains=level, law=LAPLACE)
     floor = grid.half_width(level, beta)
     critical = floor * grid.per_farthing * level

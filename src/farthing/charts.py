@@ -54,6 +54,10 @@ def require_format(path: str | Path) -> Path:
     >>> require_format("answer.svg").suffix
     '.svg'
     """
+    if not isinstance(path, str | Path):
+        raise InvalidOption(
+            "a chart's file is named by a path", rule="text or a Path", got=repr(path), next_step="use answer.svg"
+        )
     chosen = Path(path)
     if chosen.suffix.lower() not in FORMATS:
         raise InvalidOption(

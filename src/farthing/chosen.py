@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from farthing.errors import InvalidTarget
 from farthing.privacy.words import said
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ class Ranking:
         place: int64[k], the place of each, from 1; groups that are tied, or not told apart, share the first of theirs.
         value, lower, upper: float64[k], their numbers, with intervals that hold for all groups at once.
         settled: bool[k], whether the place is right with the confidence, all of them at once.
-        tied: bool[k], whether it shares its place with groups that are no further apart than was said not to matter.
+        tied: bool[k], whether it shares its place: the order there may be wrong, by less than was said not to matter;
+            the groups themselves may be further apart.
         paid: the loss of this ask, in the ledger's currency; zero when asking again.
         remaining: what the ledger had left right after it.
         delta: the delta at which epsilons of this ledger are stated.
@@ -166,7 +168,7 @@ class Ranking:
         columns = [column.to_pylist() for column in self.keys.columns]
         return iter(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
 
-    def refine(self, **changes: Any) -> Ranking:
+    def refine(self, *unnamed: Any, **changes: Any) -> Ranking:
         """Return the ranking with other terms: k, apart, apart_relative, confidence, cap or max_epsilon.
 
         A larger cap, more places and a smaller distance go on from what is there and pay the difference; fewer places,
@@ -181,6 +183,13 @@ class Ranking:
         >>> bool(ranking.refine(k=1).paid)
         False
         """
+        if unnamed:
+            raise InvalidTarget(
+                "a refine names what it changes",
+                rule="k=, apart=, apart_relative=, confidence=, cap= or max_epsilon=",
+                got=", ".join(map(repr, unnamed))[:80],
+                next_step='ranking.refine(cap="all")',
+            )
         return self._refine(**changes)
 
     def to_arrow(self) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.errors import FarthingError, UnsupportedQuery
+from farthing.errors import FarthingError, InvalidTarget, UnsupportedQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +179,10 @@ class Answer:
 
     @property
     def group_paid(self) -> Any:
-        """Each group's own loss in this ask (mu, rho or epsilon): float64[groups], or one float without groups."""
+        """Each group's own loss in this ask (mu, rho or epsilon): float64[groups], or one float without groups.
+
+        After a refine it may be above `paid`, which is what the dearest group's total rose by: others caught up.
+        """
         return self._shaped(self.paid_by_group)
 
     @property
@@ -239,14 +242,16 @@ class Answer:
         """Return an array as it is, or its only entry where there are no groups."""
         return column if self.keys is not None else column[0].item()
 
-    def refine(self, **changes: Any) -> Answer:
+    def refine(self, *unnamed: Any, **changes: Any) -> Answer:
         """Return a sharper answer to the same question, paying only the difference.
 
         Args:
+            *unnamed: refused: what is changed has a name.
             **changes: any of relative, absolute, confidence, simultaneous, loss, max_epsilon, cap, on_miss, progress;
                 what is left out stays as it was asked. With mechanism= a sharper answer is a release of its own.
 
         Raises:
+            InvalidTarget: something without a name, or an option out of range; nothing is charged.
             BudgetExceeded: the difference does not fit in what is left; nothing is charged.
 
         >>> import pyarrow as pa
@@ -257,6 +262,13 @@ class Answer:
         >>> bool(sharper.upper - sharper.lower < a.upper - a.lower)
         True
         """
+        if unnamed:
+            raise InvalidTarget(
+                "a refine names what it changes",
+                rule="relative=, absolute=, confidence=, share=, loss=, cap=, ...",
+                got=", ".join(map(repr, unnamed))[:80],
+                next_step="answer.refine(relative=0.05), or answer.refine(absolute=50)",
+            )
         return self._refine(**changes)
 
     def is_of(self, data_set: str) -> bool:

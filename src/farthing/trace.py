@@ -7,10 +7,13 @@ group is the answer's, and that one is promised.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +37,7 @@ SHOWN_ROWS: Final = 12
 DRAWN: Final = 6
 """A picture draws at most so many groups, the largest answers."""
 
-_NEAR: Final = 12
+_NEAR: Final = 4
 """A picture shows what lies within so many half-widths of the answer."""
 
 _ABREAST: Final = 3
@@ -136,8 +139,11 @@ class Trace:
     def caption(self) -> str:
         """What the rows are, in one line."""
         looks = int(self.look.max(initial=0))
+        told = f"in {looks:,} look{'s' * (looks != 1)}" if looks else "known before, nothing was looked at"
+        if not len(self):
+            return f"{', '.join(self.names)} {self.goal}: no group is in the answer, so no look is told"
         return (
-            f"{', '.join(self.names)} {self.goal}, in {looks:,} look{'s' * (looks != 1)}; paid in {self.parameter}; "
+            f"{', '.join(self.names)} {self.goal}, {told}; paid in {self.parameter}; "
             "only a group's last interval is promised"
         )
 
@@ -157,12 +163,12 @@ class Trace:
         """Return the notebook's view: the picture where charts are installed, else the rows."""
         from importlib.util import find_spec
 
-        if find_spec("altair") is None or find_spec("vl_convert") is None:
+        if find_spec("altair") is None or find_spec("vl_convert") is None or not len(self):
             return {"text/plain": repr(self)}
         return self.chart()._repr_mimebundle_(**options)  # the notebook's own protocol
 
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
-        """Return an altair chart of the intervals closing in, over what was paid; with a path save it too.
+        """Return an altair chart of the intervals closing in, look by look; with a path save it too.
 
         Args:
             path: an .svg, .png or .html file, or None.
@@ -180,6 +186,17 @@ class Trace:
 
     def _drawn(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of the largest answers of one column that have an interval, as a picture takes them."""
+        if name not in self.names or not len(self):
+            raise UnsupportedQuery(
+                f"the answer has no column {name!r}"
+                if len(self)
+                else "no group is in the answer: there is nothing to draw",
+                construct="chart",
+                rule="the looks of one answer column are drawn, of groups that are in the answer",
+                next_step="the columns are " + ", ".join(self.names)
+                if len(self)
+                else 'on_miss="return" keeps groups that miss',
+            )
         mine = self.column == self.names.index(name)
         groups, values = self.group[mine & self.final], self.value[mine & self.final]
         shown = groups[np.argsort(-values, kind="stable")[:DRAWN]].tolist()
@@ -189,7 +206,7 @@ class Trace:
             labels = {place: " / ".join(map(str, row.values())) for place, row in zip(shown, each, strict=True)}
         found = np.flatnonzero(mine & np.isin(self.group, shown) & np.isfinite(self.upper - self.lower))
         return [
-            {"group": labels[int(self.group[row])]}
+            {"group": labels[int(self.group[row])], "column": name}
             | {
                 field: getattr(self, field)[row].item()
                 for field in ("look", "value", "lower", "upper", "paid", "final")
@@ -259,30 +276,45 @@ def _picture(alt: Any, rows: list[dict[str, Any]], parameter: str) -> Any:
 def _panel(alt: Any, rows: list[dict[str, Any]], parameter: str, of: int) -> Any:
     """Return the picture of one group: the intervals of its looks, its values, and the answer at the end.
 
-    The axis shows the looks that came near; the band of the first ones leaves it above and below.
+    It begins one look before the first that came near; those before it would tell nothing at this scale.
     """
     last = rows[-1]
     half, middle = (last["upper"] - last["lower"]) / 2, (last["upper"] + last["lower"]) / 2
+    near = next(place for place, row in enumerate(rows) if row["upper"] - row["lower"] <= 2 * _NEAR * half)
+    rows = rows[max(0, near - 1) :]
     away = max(abs(row[end] - middle) for row in rows for end in ("lower", "upper"))
-    most = min(_NEAR * half, 1.2 * away)
-    axis = alt.Axis(format="~g", tickCount=5)
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("paid:Q", title=f"paid by a member ({parameter})", axis=axis, scale=alt.Scale(padding=8))
-    )
+    most = min(_NEAR * half, 1.1 * away)
     shown = alt.Scale(domain=[middle - most, middle + most], nice=False)
-    ends = {"y": alt.Y("lower:Q", title=None, scale=shown, axis=alt.Axis(format=",~r", tickCount=6)), "y2": "upper:Q"}
+    spans = alt.Scale(domain=[rows[0]["look"] - 0.5, last["look"] + 0.5], nice=False)
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("look:Q", title=f"look, and {parameter} paid by then", axis=_looks(alt, rows), scale=spans)
+    )
+    axis = alt.Axis(format=",~r", tickCount=6)
+    ends = {"y": alt.Y("lower:Q", title=last["column"], scale=shown, axis=axis), "y2": "upper:Q"}
     band = base.mark_area(opacity=0.12, color=_GREY, clip=True).encode(**ends)
     looks = base.transform_filter("!datum.final").mark_rule(color=_GREY, strokeWidth=2, clip=True).encode(**ends)
     answer = base.transform_filter("datum.final").mark_rule(color=_BLUE, strokeWidth=5, opacity=0.5).encode(**ends)
+    width, height = (_WIDTH, _HEIGHT) if of == 1 else (_WIDTH * 2 // 5, _HEIGHT * 3 // 5)
+    return alt.layer(band, looks, answer, _points(alt, base)).properties(
+        title="" if of == 1 and last["group"] == last["column"] else last["group"], width=width, height=height
+    )
+
+
+def _points(alt: Any, base: Any) -> Any:
+    """Return the values of the looks; the answer stands out."""
     fields = (("value", "value"), ("lower", "from"), ("upper", "to"), ("paid", "paid"))
-    points = base.mark_point(filled=True, size=50, opacity=1, clip=True).encode(
+    return base.mark_point(filled=True, size=50, opacity=1, clip=True).encode(
         y="value:Q",
         color=alt.condition("datum.final", alt.value(_BLUE), alt.value(_GREY)),
         shape=alt.condition("datum.final", alt.value("diamond"), alt.value("circle")),
         tooltip=[alt.Tooltip("look:Q"), *(alt.Tooltip(f"{name}:Q", title=as_, format=",.4~r") for name, as_ in fields)],
     )
-    width, height = (_WIDTH, _HEIGHT) if of == 1 else (_WIDTH * 2 // 5, _HEIGHT * 3 // 5)
-    return alt.layer(band, looks, answer, points).properties(title=last["group"], width=width, height=height)
+
+
+def _looks(alt: Any, rows: list[dict[str, Any]]) -> Any:
+    """Return the axis of the looks: their numbers, and below them what was paid; 0 is what was known before."""
+    said = {row["look"]: [str(row["look"]) if row["look"] else "before", f"{row['paid']:.3g}"] for row in rows}
+    return alt.Axis(values=list(said), labelExpr=f"{json.dumps(said)}[datum.value]", labelOverlap="greedy", grid=False)
 
 
 def _cell(value: object) -> str:

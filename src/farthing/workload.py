@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from farthing.errors import UnsupportedQuery
 from farthing.privacy.words import said, state
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ class Workload:
         remaining: what the ledger had left at the end.
         delta: the delta at which epsilons of this ledger are stated.
         dry: whether nothing was asked; `answers` is empty then, and `unanswered` holds what would not fit.
+        short: by name, what to do about a question whose cap is too small for its target, where that would show: in a
+            dry run, or in an answer that did not meet it. Such a question fits and is answered all the same.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -51,10 +55,22 @@ class Workload:
     delta: float
     failed: Mapping[str, FarthingError] = field(default_factory=dict)
     dry: bool = False
+    short: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Answer:
         """Return the answer of a question, by its name."""
-        return self.answers[name]
+        return self.answers[name] if name in self.answers else self._absent(name)
+
+    def _absent(self, name: str) -> NoReturn:
+        """Refuse the answer of a question that has none, and say where its plan is."""
+        asked = name in self.plans
+        raise UnsupportedQuery(
+            f"the workload has no answer of {name!r}" if asked else f"the workload has no question {name!r}",
+            construct="unknown question",
+            rule="answers are called by the names of the questions that were answered",
+            got=self.caption,
+            next_step=f".plans[{name!r}] is its plan" if asked else "the questions are " + ", ".join(self.plans),
+        )
 
     def __iter__(self) -> Iterator[str]:
         """Give the names of the questions that were answered, in the order in which they were."""
@@ -65,13 +81,17 @@ class Workload:
 
     @property
     def complete(self) -> bool:
-        """Whether every question was answered; of a dry run, whether all fit at their worst prices."""
+        """Whether every question was answered; of a dry run, whether all fit at their worst prices.
+
+        Whether an answer met its target is in the answer; `short` has what was too dear for its own cap.
+        """
         return not self.unanswered and not self.failed
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row a question, in the caller's order: name, question, state, worst price, paid, whether met.
 
-        The state is "answered", "free", "unanswered" or "failed"; of a dry run "fits", "free" or "unanswered".
+        The state is "answered", "free", "unanswered" or "failed"; of a dry run "fits", "free", "unanswered", or "out of
+        reach" where it fits but no group can meet the target within the question's own cap.
         """
         return [self._row(name, plan) for name, plan in self.plans.items()]
 
@@ -85,7 +105,7 @@ class Workload:
         elif name in self.unanswered:
             told = "unanswered"
         else:
-            told = "free" if plan.free else "fits"
+            told = "free" if plan.free else "out of reach" if self._hopeless(name) else "fits"
         return {
             "name": name,
             "question": plan.question,
@@ -93,16 +113,32 @@ class Workload:
             "state": told,
             "worst_price": now.worst_price.value,
             "paid": None if answer is None else answer.paid.value,
-            "met": None if answer is None else bool(_all_met(answer)),
+            "met": None if answer is None else bool(all_met(answer)),
             "fitting": now.fitting if told == "unanswered" else "",
+            "short": self.short.get(name, ""),
         }
+
+    def _hopeless(self, name: str) -> bool:
+        """Return whether a target is out of reach whatever a group holds: an absolute one, below what the cap buys."""
+        plan = self.plans[name]
+        return name in self.short and plan.target is not None and not plan.target.relative and isfinite(plan.half_width)
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for each question that does not fit, or whose cap is too small for its target: what would do."""
+        unfit = [f"{name}: {plan.fitting}" for name, plan in self.unanswered.items()]
+        return unfit + [f"{name}: {self._best(name)}{advice}" for name, advice in self.short.items()]
+
+    def _best(self, name: str) -> str:
+        """Return how near a question comes whose target is out of reach, in words."""
+        return f"out of reach, at best +/-{self.plans[name].half_width:.4g}; " if self._hopeless(name) else ""
 
     def to_arrow(self) -> pa.Table:
         """Return one row a question, as `rows` does."""
         import pyarrow as pa
 
         kinds = {"worst_price": pa.float64(), "paid": pa.float64(), "met": pa.bool_()}
-        names = ("name", "question", "goal", "state", "worst_price", "paid", "met", "fitting")
+        names = ("name", "question", "goal", "state", "worst_price", "paid", "met", "fitting", "short")
         return pa.Table.from_pylist(self.rows(), pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
 
     def to_pandas(self) -> pd.DataFrame:
@@ -155,25 +191,23 @@ class Workload:
         ]
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
         lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in [names, *rows]]
-        notes = [f"{name}: {plan.fitting}" for name, plan in self.unanswered.items()]
-        return "\n".join([*lines, self.caption, *notes, self.price])
+        return "\n".join([*lines, self.caption, *self.notes, self.price])
 
     def _repr_html_(self) -> str:
         """Return the notebook's view: one row a question, and the lines below."""
         from html import escape
 
         rows = self.rows()
-        names = [name for name in rows[0] if name != "fitting"]
+        names = [name for name in rows[0] if name not in {"fitting", "short"}]
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>" for row in rows
         )
-        notes = [self.caption, *(f"{name}: {plan.fitting}" for name, plan in self.unanswered.items()), self.price]
-        text = "<br>".join(escape(line) for line in notes)
+        text = "<br>".join(escape(line) for line in [self.caption, *self.notes, self.price])
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
 
 
-def _all_met(answer: Answer) -> bool:
+def all_met(answer: Answer) -> bool:
     """Return whether every group of every column met its target."""
     return all(bool(cells.met.all()) for cells in answer.columns)
 

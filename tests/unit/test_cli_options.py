@@ -248,3 +248,10 @@ def test_bounds_are_chosen_at_a_price_or_the_usual_one():
     for text in ("manual", "auto:0.02", ""):
         with pytest.raises(FarthingError):
             options.auto_bounds(text)
+
+
+def test_all_of_the_groups_are_a_share():
+    """A share may be everything, and no more."""
+    assert 1.0 == options.fraction("--share", "100%")
+    with pytest.raises(InvalidTarget, match="at most 1"):
+        options.fraction("--share", "150%")

@@ -151,3 +151,37 @@ def test_explain_has_no_looks():
     ended = run("ask", f"EXPLAIN {TOTAL}", "--absolute", "50", "--trace")
     assert "EXPLAIN has no rows" in ended.stderr
     assert "unknown chart format" in run("ask", TOTAL, "--absolute", "50", "--trace-chart", "looks.pdf").stderr
+
+
+def test_a_miss_that_raises_is_refused():
+    """--on-miss raise would end the workload at its first miss; for all questions or for one it is refused."""
+    Path("own.toml").write_text('[a]\nsql = "SELECT COUNT(*) AS n FROM rides"\non-miss = "raise"', encoding="utf-8")
+    for ended in (
+        run("workload", "report.sql", "--absolute", "50", "--on-miss", "raise"),
+        run("workload", "own.toml", "--absolute", "50"),
+    ):
+        assert 2 == ended.exit_code
+        assert "in a workload" in ended.stderr
+    assert 0 == json.loads(run("status", "--json").stdout)["spent"]["mu"]
+
+
+def test_a_target_out_of_reach_is_told():
+    """A dry run says so in the words of the command line."""
+    ended = run("workload", "report.sql", "--absolute", "0.1", "--dry-run")
+    assert "out of reach" in ended.stdout
+    assert "fits this cap" in ended.stdout
+
+
+@pytest.mark.parametrize(("option", "typed"), [("--trials", "0"), ("--trials", "-1"), ("--seed", "-1")])
+def test_compare_refuses_numbers_below_their_least(option, typed):
+    """The refusal has the least number and an example of the option."""
+    ended = run("compare", option, typed)
+    assert 2 == ended.exit_code
+    assert ("write it as in --trials 1000" if option == "--trials" else "write it as in --seed 1") in ended.stderr
+
+
+def test_the_picture_of_a_comparison_tells_what_it_cannot_draw():
+    """A logarithmic axis has no zero: methods that return next to nothing are named above the picture."""
+    ended = run("compare", "--quick", "--task", "zipf300", "--trials", "2", "--chart", "zipf.svg")
+    assert 0 == ended.exit_code, ended.stderr
+    assert "not drawn: at epsilon 0.1" in Path("zipf.svg").read_text(encoding="utf-8")

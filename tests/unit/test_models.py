@@ -86,7 +86,7 @@ def test_the_model_found_is_near_the_best_one(cap, where):
     frame = Frame(1.8, 2.0, "l2" if isinstance(cap, Gdp) else "l1")
     best = Ridge(frame.points(X), frame.responses(Y, N), N, 0.005)
     coefficients, intercept = frame.coefficients(best.minimiser())
-    ideal = Fitted(coefficients, intercept, cap, None, (1.0,), 1.0, Promise(0.01, 0.9, "theory"))
+    ideal = Fitted(coefficients, intercept, cap, None, (1.0,), 1.0, Promise(0.01, 0.9, "theory", N))
 
     assert fitted.met
     theta = np.append(fitted.coefficients * 1.8, fitted.intercept) / (2.0 * frame.share)
@@ -203,6 +203,85 @@ def test_statements_say_what_a_loss_means():
     assert "filter" in words["Zcdp"]
 
 
+@pytest.mark.parametrize("rows", [20_000, 40])
+@pytest.mark.parametrize("cap", [*CAPS, Pure(1e-6)], ids=repr)
+@pytest.mark.parametrize("how", [{}, {"stop": "test"}, {"method": "theory"}, {"method": "doubling"}, {"norm": "l2"}])
+def test_a_target_that_zero_meets_is_free(cap, how, rows):
+    """From the largest excess risk of the coefficients 0 up they are returned for nothing, under any cap."""
+    own = {key: value for key, value in how.items() if key != "norm"}
+    trivial = [
+        ridge(X[:rows], Y[:rows], target=2.0, cap=cap, rows=rows, bound_x=1.8, bound_y=2.0, **how),
+        logistic(X[:rows], Y[:rows] > 0, target=0.7, cap=cap, rows=rows, bound_x=1.8, **own),
+    ]
+    for fitted in trivial:
+        assert (True, "theory", 0, None, ()) == (
+            fitted.met,
+            fitted.promise.by,
+            fitted.loss.amount,
+            fitted.test,
+            fitted.levels,
+        )
+        assert [0, 0, 0, 0] == [*fitted.coefficients, fitted.intercept]
+
+
+def test_what_zero_risks_is_bounded_sharply():
+    """Rows that one direction explains nearly reach the bound, of either problem; no rows pass it."""
+    points = np.ones((100, 1))
+    far = [Ridge(points, np.ones(100), 100, 1e-4), Logistic(points, 100, 1e-4)]
+    frame = Frame(1.8, 2.0)
+    usual = [
+        Ridge(frame.points(X), frame.responses(Y, N), N, 0.005),
+        Logistic(frame.points(X) * signs(Y > 0, N)[:, None], N, 0.005),
+    ]
+
+    assert [0.5, math.log(2)] == [problem.idle for problem in far]
+    assert all(0.98 * problem.idle < problem.excess(np.zeros(1)) <= problem.idle for problem in far)
+    assert all(problem.excess(np.zeros(4)) <= problem.idle for problem in usual)
+
+
+def test_a_target_just_below_is_paid_for():
+    """Below what 0 is known to meet, a fit looks and pays."""
+    fitted = ridge(X, Y, cap=Gdp(4), bits=seeded(9), **{**RIDGE, "target": 1.9})
+
+    assert fitted.met
+    assert fitted.loss > Gdp(0)
+
+
+def test_the_promise_says_what_it_needs():
+    """The statement names the rows that the promise rests on; a fit that ended unmet promises nothing."""
+    fitted = ridge(X, Y, cap=Gdp(4), bits=seeded(1), **RIDGE)
+    unmet = Fitted(**{**fields(fitted), "promise": Promise(0.01, 0.9, "nothing", N)})
+
+    assert "no more than the 20,000 rows" in fitted.statement
+    assert N == fitted.promise.rows
+    assert "nothing is promised" in unmet.statement
+
+
+def test_a_model_is_shown_in_one_short_line():
+    """What it met, by what and at which loss; no coefficient and no long level."""
+    fitted = ridge(X, Y, cap=Gdp(4), bits=seeded(1), **RIDGE)
+
+    assert repr(fitted).startswith("Fitted(3 columns, met=True, by='shown', target=0.01, loss=Gdp(mu=")
+    assert len(repr(fitted)) < 120
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        (np.zeros((2, 2)), "3 columns"),
+        (np.zeros(3), "1 dimensions"),
+        (np.zeros((0, 3)), "empty"),
+        ([["a", "b", "c"]], "no numbers"),
+        ([[math.nan, 0, 0]], "not all finite"),
+    ],
+)
+def test_tables_of_another_shape_are_refused_by_their_fault(features, words):
+    """Columns, dimensions, emptiness, words and gaps each have their own message."""
+    fitted = Fitted(np.ones(3), 0.0, Gdp(1), None, (1.0,), 1.0, Promise(0.01, 0.9, "theory", N))
+    with pytest.raises(DataError, match=words):
+        fitted.predict(features)
+
+
 @pytest.mark.parametrize("cap", CAPS, ids=repr)
 def test_a_purse_holds_what_it_can_pay(cap):
     """The finest level that fits costs at most the cap, and the next one more, or cannot be drawn."""
@@ -251,6 +330,9 @@ BAD = [
     ({"cap": Zcdp(1, 0.1)}, InvalidBudget, "without delta"),
     ({"rows": 0}, InvalidBounds, "rows"),
     ({"rows": 10.5}, InvalidBounds, "rows"),
+    ({"rows": 10**20}, InvalidBounds, "rows=67108864"),
+    ({"target": 2.0, "stop": "early"}, InvalidTarget, "no such stop"),
+    ({"target": 2.0, "levels": (0.2, 0.1)}, InvalidBudget, "levels"),
     ({"bound_x": 0}, InvalidBounds, "bound_x"),
     ({"bound_y": math.inf}, InvalidBounds, "bound_y"),
     ({"regularisation": 0}, InvalidBounds, "regularisation"),

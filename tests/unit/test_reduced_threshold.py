@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidBudget, NoiseError
-from farthing.mechanisms import ReducedAboveThreshold
+from farthing.mechanisms import AboveThreshold, LaplaceRefinement, PrivateTest, ReducedAboveThreshold
 from farthing.mechanisms.reduced_threshold import BAR_SHARE, MONOTONE_SHARE
 from farthing.noise.bits import seeded
 from farthing.privacy.loss import Pure
@@ -117,8 +117,31 @@ def test_bad_scores_and_levels_are_refused(score, epsilon):
 
 
 def test_the_number_of_prices_is_that_of_the_looks():
-    """One price of the test for each look."""
-    from farthing.mechanisms import LaplaceRefinement, PrivateTest
+    """One price of the test for each look; they may stay, but not fall: refused before anything is shown."""
+    refinement, test = LaplaceRefinement(5), PrivateTest(lambda _: -1e9)
+    with pytest.raises(InvalidBudget, match="one price"):
+        ReducedAboveThreshold(0).run(refinement, [1, 2], [1], test)
+    with pytest.raises(InvalidBudget, match="level falls"):
+        ReducedAboveThreshold(0).run(refinement, [1, 2], [1, 0.5], test)
 
-    with pytest.raises(NoiseError, match="one price"):
-        ReducedAboveThreshold(0).run(LaplaceRefinement(5), [1, 2], [1], PrivateTest(float))
+    assert 0 == refinement.looks
+    assert Pure(BAR_SHARE) == ReducedAboveThreshold(0).run(refinement, [1, 2], [Pure(1), 1], test).own
+
+
+@pytest.mark.parametrize("refinement", [5, None, "x", [1.0]])
+def test_a_private_stop_needs_a_refinement(refinement):
+    """A number in the place of the refinement is refused by name."""
+    for run in (AboveThreshold(0, 1).run, ReducedAboveThreshold(0).run):
+        prices = {"prices": [0.1]} if run.__self__.__class__ is ReducedAboveThreshold else {}
+        with pytest.raises(InvalidBudget, match="LaplaceRefinement"):
+            run(refinement, [0.25], test=PrivateTest(lambda _: 1.0), **prices)
+
+
+@pytest.mark.parametrize("given", [None, "4242", [4242, 2], 4242j, {}])
+def test_a_score_that_is_no_number_is_refused_and_not_told(given):
+    """The message holds the rule, and nothing of what a private score gave."""
+    for mechanism, prices in ((AboveThreshold(0, 1), []), (ReducedAboveThreshold(0), [[1]])):
+        with pytest.raises(NoiseError, match="one finite number") as refused:
+            mechanism.run(LaplaceRefinement(5), [1], *prices, PrivateTest(lambda _: given))
+        assert "4242" not in str(refused.value)
+        assert refused.value.__cause__ is refused.value.__context__ is None

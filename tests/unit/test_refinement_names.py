@@ -1,6 +1,7 @@
 """Noise reduction by name: what a refinement shows, what it has cost, what stops it, and what it refuses."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -246,3 +247,75 @@ def test_what_is_returned_cannot_change_what_is_stored():
     shown += 1_000
 
     assert kept.tolist() == refinement.values.tolist()
+
+
+@kinds
+@pytest.mark.parametrize("levels", [None, 0.5, 3])
+def test_a_schedule_is_a_list(make, levels):
+    """One level, or none, where a schedule is needed is refused before anything is drawn."""
+    refinement = make()
+    with pytest.raises(InvalidBudget, match="list of levels"):
+        refinement.run(levels)
+
+    assert 0 == refinement.looks
+
+
+@kinds
+def test_a_stop_gives_one_answer(make):
+    """An answer for each value is refused, and the way out is named; what was shown stays shown and paid."""
+    refinement = make()
+    with pytest.raises(InvalidBudget, match=r"\.all\(\)"):
+        refinement.run([0.1, 0.2], lambda look: look.values > 3)
+
+    assert 1 == refinement.looks
+
+
+def test_levels_may_be_told_as_losses():
+    """A loss of the noise's own kind is a level; one of another kind, or with a delta, is none."""
+    pure, gaussian = LaplaceRefinement(500), GaussianRefinement(500)
+    pure.run([Pure(0.1), 0.2])
+    gaussian.run([Gdp(0.1), Zcdp(0.125), 0.75])
+    doubling = Doubling(500, noise="laplace")
+    doubling.run([Pure(0.25), Pure(0.5)])
+
+    assert (Pure(0.2), Gdp(0.75), Pure(0.75)) == (pure.loss, gaussian.loss, doubling.loss)
+    assert [Gdp(0.3)] == [look.loss for look in BrownianMechanism(500).path([Gdp(0.3)])]
+    for refinement, level in ((pure, Gdp(1)), (gaussian, Pure(1)), (gaussian, Zcdp(1, 1e-6)), (doubling, Gdp(1))):
+        with pytest.raises(InvalidBudget, match="is not a number"):
+            refinement.refine(level)
+
+
+def test_a_level_of_other_noise_is_refused_by_name():
+    """Laplace noise has levels of epsilon, Gaussian noise of mu or rho; both refusals say which."""
+    for refinement, level in ((LaplaceRefinement(5), {"mu": 1}), (GaussianRefinement(5), {"epsilon": 1})):
+        with pytest.raises(InvalidBudget, match="Laplace noise has epsilon, Gaussian noise mu or rho"):
+            refinement.refine(**level)
+    with pytest.raises(InvalidBudget, match="no level"):
+        LaplaceRefinement(5).refine()
+
+
+def test_refusals_tell_what_would_do():
+    """Zero levels, unknown noise, numbers beyond 64 bits, and private tests of a plain run."""
+    with pytest.raises(InvalidBudget, match=r"epsilon=0\.5, say"):
+        LaplaceRefinement(5).refine(epsilon=0)
+    with pytest.raises(InvalidBudget, match='noise="laplace"'):
+        Doubling(5, noise="cauchy")
+    with pytest.raises(DataError, match="too large"):
+        LaplaceRefinement(10**30)
+    with pytest.raises(InvalidBudget, match="levels, prices, test"):
+        LaplaceRefinement(5).run([1], PrivateTest(always))
+
+
+def test_a_brownian_run_needs_no_stop():
+    """Without a stop the whole path is shown; a stop that is no function is refused."""
+    assert Gdp(0.4) == BrownianMechanism(500).run([0.2, 0.4]).loss
+    with pytest.raises(InvalidBudget, match="shown only"):
+        BrownianMechanism(500).run([0.2], 3)
+
+
+@pytest.mark.parametrize("package", ["mechanisms", "models", "attacks", "audit", "experiments"])
+def test_a_package_lists_its_public_names(package):
+    """dir() shows what is public, loaded or not, and nothing else."""
+    found = import_module(f"farthing.{package}")
+
+    assert sorted(found.__all__) == dir(found)

@@ -318,6 +318,10 @@ def test_equal_groups_end_as_ties_or_at_the_cap():
         assert ranking.settled.all()
     assert [True, False, False] == open_end.settled.tolist()
     assert open_end.paid > tied.paid
+    assert "in the right order, but for ties: wrong by less than 200" in tied.caption
+    assert "the last place is shared with 2 groups that are not shown" in tied.about
+    assert "the last place is shared with 1 group that is not shown" in tied.refine(k=4).about
+    assert "shared" not in tied.refine(k=5).about
     assert "apart=" in open_end.about
     assert not tied.refine(apart=500).paid
 
@@ -329,7 +333,7 @@ def test_a_distance_that_the_cap_cannot_reach_tells_its_price():
     ranking = session.ranking("zone", k=2, keys={"zone": [0, 1, 2, 3]}, apart=5, cap=farthing.Gdp(0.01))
 
     assert not ranking.settled.any()
-    assert "ties within 5 would take about Gdp" in ranking.about
+    assert "an order wrong by less than 5 would take at most about Gdp" in ranking.about
 
 
 def test_a_ranking_of_sums_and_in_a_part(rides):
@@ -373,6 +377,170 @@ def test_rankings_that_cannot_be_are_refused(rides):
     assert not session.spent
     with pytest.raises(farthing.BudgetExceeded, match="does not fit"):
         opened(rides, mu=1).ranking("zone", k=3, keys=ZONES, cap=farthing.Gdp(2))
+
+
+def test_a_ranking_has_no_error_and_needs_two_groups(rides):
+    """An unknown option, clamps without a value and a single key are refused, and a refine names what it changes."""
+    session = opened(rides)
+    for wrong in ({"relative": 0.1}, {"absolute": 50}):
+        with pytest.raises(InvalidTarget, match="apart_relative"):
+            session.ranking("zone", k=2, keys=ZONES, **wrong)
+    with pytest.raises(InvalidBounds, match="without a value"):
+        session.ranking("zone", k=2, keys=ZONES, lower=0)
+    with pytest.raises(InvalidTarget, match="no order"):
+        session.ranking("zone", k=1, keys={"zone": [0]})
+    assert not session.spent
+    ranking = session.ranking("zone", k=2, keys=ZONES)
+    with pytest.raises(InvalidTarget, match="names what it changes"):
+        ranking.refine(3)
+    with pytest.raises(InvalidTarget, match="unknown option absolute"):
+        ranking.refine(absolute=50)
+
+
+def test_tied_groups_may_be_apart_but_not_in_the_wrong_order():
+    """A lead that is clearly above the distance may stay tied; a later group that is larger by it may not."""
+    rule = Places(2, 0.05, 2.0**-56, np.array([860.0, 600.0]), 1 << 40, (2, 100.0), apart=100.0)
+    block = np.arange(2)
+    grains = 1 << 44
+
+    assert rule.tied(block, 0, np.array([860.0, 600.0]), grains) >= rule.tied(
+        block, 0, np.array([600.0, 600.0]), grains
+    )
+    assert not rule.tied(block, 0, np.array([600.0, 860.0]), grains)
+
+
+@pytest.mark.parametrize(
+    ("sides", "message"),
+    [
+        ({"top": "delay"}, "top is a value without a range"),
+        ({"top": "delay > 15", "bottom": "fare"}, "bottom is a value without a range"),
+        ({"top": "delay > 15", "top_range": (0, 1)}, "drop top_range="),
+        ({"top": "delay > 15", "bottom_range": (0, 1)}, "drop bottom_range="),
+        ({"top": 5}, "neither a condition nor a value"),
+        ({"top": "tip", "top_range": "0..60"}, "top_range is no range"),
+        ({"top": "tip", "top_range": "06"}, "top_range is no range"),
+        ({"top": "tip", "top_range": (60,)}, "top_range is no range"),
+        ({"top": "tip", "top_range": 60}, "top_range is no range"),
+        ({"top": "tip", "top_range": (0, float("inf"))}, "top_range is no range"),
+    ],
+)
+def test_sides_of_a_ratio_that_are_none_say_what_is_missing(rides, sides, message):
+    """A value needs its range, a condition has none, and a range is two numbers."""
+    session = opened(rides)
+    with pytest.raises((InvalidBounds, UnsupportedQuery), match=message):
+        session.ratio(**sides, absolute=0.5)
+    assert not session.spent
+
+
+def test_a_ratio_in_a_pure_ledger_is_named(rides):
+    """The refusal speaks of the ratio, not of the mean that it would be measured as."""
+    with pytest.raises(InvalidTarget, match="a ratio needs"):
+        farthing.Session(rides, budget=farthing.Budget(epsilon=1)).ratio("delay > 15", absolute=0.1)
+
+
+def test_a_difference_says_which_groups(rides):
+    """Beside its numbers stands the first less the second; keys and clamps without a value are refused."""
+    session = opened(rides)
+    fares = session.difference("zone", (2, 3), value="fare", lower=0, upper=100, absolute=5_000)
+
+    assert "2 less 3;" in session.difference("zone", (2, 3), absolute=100).about
+    assert "2 less 3, each fare clamped into [0, 100]" in fares.about
+    with pytest.raises(InvalidKeys, match="groups="):
+        session.difference("zone", (2, 3), absolute=100, keys=ZONES)
+    with pytest.raises(InvalidBounds, match="without a value"):
+        session.difference("zone", (2, 3), absolute=100, lower=0, upper=5)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda session, **how: session.difference("zone", (3, 2), absolute=100, **how),
+        lambda session, **how: session.sum("delay", lower=-30, upper=30, absolute=3_000, **how),
+        lambda session, **how: session.mean("delay", lower=-30, upper=30, absolute=5, **how),
+        lambda session, **how: session.quantile("delay", 0.5, lower=-30, upper=30, absolute=5, **how),
+        lambda session, **how: session.ratio(
+            "delay", "tip", top_range=(-30, 30), bottom_range=(0, 20), absolute=0.5, **how
+        ),
+        lambda session, **how: session.sum(
+            "delay", lower=-30, upper=30, absolute=3_000, by="zone", keys="private", **how
+        ),
+        lambda session, **how: session.sql(
+            "SELECT COUNT(*) AS n, SUM(CLAMP(delay, -9, 9)) FROM data", absolute=900, **how
+        ),
+    ],
+)
+def test_what_may_be_negative_is_not_shown_as_zero(rides, asked):
+    """Its interval would leave the truth out, so that nonnegative=True is refused before anything is charged."""
+    session = opened(rides)
+    with pytest.raises(InvalidTarget, match="may be negative"):
+        asked(session, nonnegative=True)
+    assert not session.spent
+
+
+def test_what_is_not_negative_may_be_shown_as_zero(rides):
+    """Sums, means, ratios and quantiles of values that are not negative, and conditions."""
+    session = opened(rides)
+    tips = {"lower": 0, "upper": 20, "absolute": 5_000, "nonnegative": True}
+
+    assert "shown as zero" in session.sum("tip", **tips).about
+    assert session.ratio("delay > 15", absolute=0.05, nonnegative=True).lower >= 0
+    with pytest.raises(InvalidTarget, match="may be negative"):
+        session.count(absolute=100).refine(absolute=80) and session.sum(
+            "delay", lower=-30, upper=30, absolute=3_000
+        ).refine(nonnegative=True)
+
+
+def test_a_refine_says_that_the_cap_stopped_it(rides):
+    """Where all groups are wanted and the cap is used up nothing is measured, and the answer says why."""
+    session = opened(rides, mu=1)
+    asked = {"by": "zone", "keys": ZONES, "relative": 0.05, "absolute": 1, "cap": farthing.Gdp(0.05)}
+    first = session.count(**asked)
+    again = first.refine()
+
+    assert not first.met.all()
+    assert not again.paid
+    assert "nothing was measured" in again.about
+    assert 'cap="all"' in again.about
+    assert "nothing was measured" not in first.about
+    assert "nothing was measured" not in session.count(**asked | {"relative": 0.9, "absolute": 9_000}).about
+    part = session.count(**asked | {"where": "delay > 15"}, share=0.25)
+    assert "nothing was measured" not in part.about
+    whole = part.refine(share=1)
+    assert "nothing was measured" in whole.refine().about
+    with pytest.raises(InvalidTarget, match="names what it changes"):
+        first.refine(0.1)
+    with pytest.raises(InvalidTarget, match="names what it changes"):
+        session.refine(first, 0.1)
+
+
+def test_a_confidence_below_one_half_is_not_advised(rides):
+    """For 2 there is no percentage that would be taken; for 95 there is."""
+    session = opened(rides)
+    with pytest.raises(InvalidTarget, match=r"write 0\.95 for 95 %"):
+        session.ranking("zone", k=2, keys=ZONES, confidence=2)
+    with pytest.raises(InvalidTarget, match=r"confidence=0\.95"):
+        session.count(absolute=100, confidence=95)
+
+
+def test_a_ratio_that_does_not_fit_says_what_would(rides):
+    """Where something is left, the refusal says how to spend at most that."""
+    session = opened(rides, mu=1)
+    session.count(loss=farthing.Gdp(0.999))
+
+    with pytest.raises(farthing.BudgetExceeded, match="stops at what is left"):
+        session.ratio("delay > 15", absolute=0.001, cap=farthing.Gdp(0.5))
+
+
+def test_arithmetic_with_aggregates_points_to_what_there_is(rides):
+    """A percentage to the ratio, a subtraction to the difference."""
+    session = opened(rides)
+    part = "COUNT(*) FILTER (WHERE delay > 15)"
+    for text, advice in (
+        (f"100 * {part} / COUNT(*)", r"session\.ratio"),
+        (f"{part} - COUNT(*)", r"session\.difference"),
+    ):
+        with pytest.raises(UnsupportedQuery, match=advice):
+            session.sql(f"SELECT {text} FROM data", absolute=0.1)
 
 
 def test_chances_add_up_to_at_most_one():

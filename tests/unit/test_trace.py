@@ -1,12 +1,13 @@
 """How an answer closed in on its target: the looks of one ask, from what was released, and what they cost."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 from rides import BY, KEYS, TABLE, opened
 
-from farthing import Budget, Progress, Pure, Session
+from farthing import Budget, FarthingError, Progress, Pure, Session
 from farthing.cli.asking import closing
 from farthing.session import tracing
 from farthing.trace import DRAWN, MOST_GROUPS
@@ -170,3 +171,32 @@ def test_what_is_told_without_a_target():
     assert "" == closing(Progress(1, 2, 0, math.inf))
     assert ": +/-7 on the way to +/-5" == closing(Progress(1, 2, 0, 9.0, 7.0, 5.0))
     assert closing(Progress(1, 2, 0, 700.0, 700.0, 5.0, Pure(0.5))).endswith("paid epsilon 0.5")
+
+
+def test_a_picture_begins_where_looks_came_near():
+    """Looks far off are left out but for one; the axis has every look once, and the column names the other."""
+    answer = opened().count(relative=0.05, absolute=20)
+    picture = answer.trace().chart().to_dict()["concat"][0]
+    shown, axis = picture["layer"][0], picture["layer"][0]["encoding"]["x"]["axis"]["values"]
+    far = [
+        row["look"] for row in answer.trace().rows() if row["upper"] - row["lower"] > 4 * (answer.upper - answer.lower)
+    ]
+
+    assert far[-1] == axis[0]
+    assert axis == list(range(axis[0], int(answer.trace().look.max()) + 1))
+    assert "count" == shown["encoding"]["y"]["title"]
+
+
+def test_a_trace_without_looks_or_groups():
+    """A free answer says so; where no group is left, the caption tells and the picture is refused, as for bad names."""
+    session = opened()
+    free = [session.count(absolute=50) for _ in range(2)][1].trace()
+    assert "known before, nothing was looked at" in free.caption
+    assert "before" in json.dumps(free.chart().to_dict())
+
+    nobody = opened().count(**BY, absolute=0.01, on_miss="drop").trace()
+    assert "no group is in the answer" in nobody.caption
+    assert ["text/plain"] == list(nobody._repr_mimebundle_())
+    for trace, how in ((nobody, {}), (free, {"column": "nope"}), (free, {"path": 5})):
+        with pytest.raises(FarthingError):
+            trace.chart(**how)

@@ -115,7 +115,11 @@ def test_a_dry_run_prices_all_and_spends_nothing():
         ([{"ask": "ratio", "top": "x > 3", "explain": True}], {}, "no question of a workload"),
         ([7], {}, "no question of a workload"),
         ([], {}, "a workload without questions"),
-        ("SELECT COUNT(*) FROM data", {}, "a workload without questions"),
+        ("SELECT COUNT(*) FROM data", {}, "a workload is a list of questions"),
+        ([("a", {"where": "x < 3"}), ("a", {"where": "x < 4"})], {}, "give one of them another name"),
+        ([{"on_miss": "raise"}], {}, "in question 'q1': on_miss"),
+        ([{}], {"dry_run": "yes"}, "dry_run is yes or no"),
+        ([{"cap": Gdp(0.1)}], {"strategy": "together"}, "has a cap of its own"),
         ([{}], {"order": "dearest"}, "unknown order"),
         ([{}], {"strategy": "apart"}, "unknown strategy"),
         ([{}], {"on_miss": "raise"}, 'on_miss="raise" in a workload'),
@@ -272,3 +276,41 @@ def test_together_needs_gaussian_noise():
     """A pure ledger refuses by name."""
     with pytest.raises(InvalidTarget, match="share a loss in Gaussian noise"):
         Session(TABLE, budget=Budget(epsilon=1)).workload([{}], absolute=50, strategy="together")
+
+
+def test_a_target_out_of_reach_of_its_cap_is_told():
+    """A dry run and the answers say how near such a question comes and what to do, beside one that is well."""
+    session = opened()
+    items = {"far": {"absolute": 0.1}, "near": {"where": "x < 5", "absolute": 60}}
+    dry, done = session.workload(items, dry_run=True), session.workload(items)
+
+    assert ["out of reach", "fits"] == [row["state"] for row in dry.rows()]
+    assert ["far"] == list(dry.short) == list(done.short)
+    assert "far: out of reach, at best +/-" in repr(dry)
+    assert dry.plans["far"].advice in repr(done)
+    assert ["", dry.plans["far"].advice] == sorted(dry.to_arrow().column("short").to_pylist())
+    assert "out of reach" in dry._repr_html_()
+
+
+def test_the_answer_of_a_question_that_has_none():
+    """It is refused, and says where the plan is, or which questions there are."""
+    dry = opened().workload({"one": {}}, absolute=50, dry_run=True)
+
+    with pytest.raises(UnsupportedQuery, match=r"plans\['one'\] is its plan"):
+        dry["one"]
+    with pytest.raises(UnsupportedQuery, match="the questions are one"):
+        dry["two"]
+
+
+def test_a_generator_is_a_list_of_questions():
+    """Any iterable of items is read once."""
+    assert 2 == len(opened().workload(({"where": f"x < {x}"} for x in (3, 4)), absolute=50))
+
+
+def test_what_fits_of_a_ratio_where_little_is_left():
+    """That nothing is left is said of an empty ledger only."""
+    session = opened(budget=Budget(mu=0.051))
+    session.count(loss=Gdp(0.05))
+
+    dry = session.workload([{"ask": "ratio", "top": "x > 3"}], absolute=0.01, dry_run=True)
+    assert "a wider target may fit" == dry.unanswered["q1"].fitting

@@ -48,7 +48,7 @@ class Places:
         pilot: float64[groups], what the pilot showed; nothing else of it is used.
         pilot_grains: the information of the pilot.
         foreseen: (k, apart) as they were when the pilot was read.
-        apart: leads are told as ties where they may be smaller than that, in answer units; 0 for none.
+        apart: groups are told as tied where no later one is larger by that much, in answer units; 0 for none.
         relative: the same, as a part of the larger of two.
 
     Guarantee: with probability at least 1 - beta, all cuts are right, so that no group above one is smaller than one

@@ -149,7 +149,7 @@ def _check_confidence(confidence: float) -> None:
     if 0.5 <= confidence < 1:
         return
     advice = "write 0.95 for 95 %"
-    if 1 < confidence < 100:
+    if 50 <= confidence < 100:
         advice = f"for {confidence:g} % write confidence={confidence / 100:g}"
     elif confidence == 1:
         advice = "noise has no certain bound; write confidence=0.999999 if you must"

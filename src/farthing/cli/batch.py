@@ -147,7 +147,7 @@ def _tables(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
                 f"{name!r} is no question",
                 rule="a table with sql, and the options of that question",
                 got=repr(table)[:80],
-                next_step='[zones]\nsql = "SELECT COUNT(*) AS n FROM rides"\nabsolute = 50',
+                next_step=f"below the line [{name}] write a line sql = 'SELECT COUNT(*) AS n FROM rides'",
             )
         yield name, table["sql"], {key: value for key, value in table.items() if key != "sql"}
 
@@ -208,8 +208,8 @@ def _show(out: Console, done: Workload, most: int | None) -> None:
     )
     out.print(show.columns_table(heads, [_line(row) for row in done.rows()]))
     out.print(done.caption)
-    for name, plan in done.unanswered.items():
-        out.print(in_flags(f"{name}: {plan.fitting}"))
+    for note in done.notes:
+        out.print(in_flags(note))
     if done.allowed is not None:
         out.print(f"allowed {show.money(done.allowed, done.delta)}")
     out.print(f"paid {show.money(done.paid, done.delta)}")

@@ -40,10 +40,10 @@ def compare(
     """Compare how many counts one budget returns at a named accuracy.
 
     Reruns the experiment of Rogers, Samorodnitsky, Wu and Ramdas (2023) on counts
-    that are made up or public: find the largest count not yet returned, release it
-    within 10 % of the truth, go on until (epsilon, 1e-6) is spent. Shows the mean
-    number of counts returned, and how many of them are within the target. Spends
-    nothing.
+    that are made up or public: find the largest count not yet returned, release
+    it within 10 % of the truth, go on until (epsilon, 1e-6) is spent. Shows the
+    mean number of counts returned, and how many of them are within the target.
+    Spends nothing.
 
     Examples:
       farthing compare --quick
@@ -82,21 +82,22 @@ def _plan(names: tuple[str, ...], relative: str, trials: str | None, seed: str, 
         tasks=tuple(dict.fromkeys(names)) or default,
         epsilons=QUICK_EPSILONS if quick else EPSILONS,
         relative=options.fraction("--relative", relative),
-        trials=usual if trials is None else _whole("--trials", trials),
-        seed=_whole("--seed", seed),
+        trials=usual if trials is None else _whole("--trials", trials, 1, 1000),
+        seed=_whole("--seed", seed, 0, 1),
     )
 
 
-def _whole(option: str, text: str) -> int:
-    """Return a whole number that was typed."""
+def _whole(option: str, text: str, least: int, usual: int) -> int:
+    """Return a whole number that was typed, of at most nine digits."""
     from farthing.errors import InvalidOption
 
-    if not text.strip().isascii() or not text.strip().isdigit() or len(text) > 9:
+    typed = text.strip()
+    if not typed.isascii() or not typed.isdigit() or len(typed) > 9 or int(typed) < least:
         raise InvalidOption(
-            f"{option} is no whole number",
-            rule="a whole number >= 0",
+            f"{option} is not such a number",
+            rule=f"a whole number >= {least}, of at most nine digits",
             got=text,
-            next_step=f"write it as in {option} 1000",
+            next_step=f"write it as in {option} {usual}",
         )
     return int(text)
 

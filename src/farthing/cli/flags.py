@@ -55,7 +55,7 @@ Share = Annotated[
     typer.Option(
         metavar="95%",
         help="With GROUP BY: stop as soon as this part of the groups is within the target. The others, mostly the "
-        "smallest, stop too, marked not met, and are not paid for.",
+        "smallest, stop too, marked not met; only their looks so far are paid.",
         rich_help_panel=ACCURACY,
     ),
 ]

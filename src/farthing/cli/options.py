@@ -26,11 +26,15 @@ def fraction(option: str, text: str) -> float:
     hint = "write 95% or 0.95" if option == "--confidence" else "write 5% or 0.05"
     typed = _decimal(option, text.strip().removesuffix("%"), InvalidTarget, text, hint)
     value = typed / 100 if percent else typed
-    if value >= 1:
+    whole = option == "--share"  # all of the groups may be asked for
+    if value > 1 or (value == 1 and not whole):
         if typed < 100:
             hint = f"for {typed.normalize():f} % write {typed.normalize():f}% or {(typed / 100).normalize():f}"
         raise InvalidTarget(
-            f"{option} must be below 1", rule="a fraction, or a percentage with its %", got=text, next_step=hint
+            f"{option} must be {'at most' if whole else 'below'} 1",
+            rule="a fraction, or a percentage with its %",
+            got=text,
+            next_step=hint,
         )
     return float(value)
 

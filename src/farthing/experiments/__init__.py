@@ -8,3 +8,7 @@ from farthing.experiments.methods import METHODS, Method
 from farthing.experiments.runner import Cell, Comparison, Plan, compare
 
 __all__ = ["METHODS", "TASKS", "Cell", "Comparison", "Method", "Plan", "Task", "compare"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

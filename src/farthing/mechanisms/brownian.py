@@ -14,16 +14,16 @@ import numpy as np
 
 from farthing.errors import InvalidBudget
 from farthing.mechanisms.gaussian import GRAIN, GUARD_BITS, MOST_GRAINS, GaussianMeasurements, Measured
-from farthing.mechanisms.scores import priced
-from farthing.mechanisms.stopping import Look, PrivateTest, on_grid, rising
+from farthing.mechanisms.stopping import Look, likes, mu_squared_of, on_grid, require_public, rising
 from farthing.noise.gaussian import rounded_gaussian
 from farthing.privacy.loss import Gdp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
+    from farthing.mechanisms.stopping import Level, Stop
     from farthing.noise.bits import BitSource
     from farthing.privacy.numbers import Number
 
@@ -53,9 +53,9 @@ class BrownianMechanism:
     sensitivity: Number = 1
     bits: BitSource | None = field(default=None, repr=False, kw_only=True)
 
-    def path(self, levels: Sequence[Number]) -> tuple[Look[Gdp], ...]:
+    def path(self, levels: Sequence[Level]) -> tuple[Look[Gdp], ...]:
         """Return a whole path at rising levels of mu, coarse to fine, drawn from its fine end."""
-        squares = [priced(level, "mu") ** 2 for level in rising(levels)]
+        squares = [mu_squared_of(level) for level in rising(levels, mu_squared_of)]
         grid, grains = on_grid(self.true_values, self.sensitivity, norm=2, whole=False), math.floor(squares[-1] / GRAIN)
         if not 0 < math.floor(squares[0] / GRAIN) <= grains <= MOST_GRAINS:
             raise InvalidBudget(
@@ -75,14 +75,8 @@ class BrownianMechanism:
             for number, (shown, square) in enumerate(zip(reversed(looks), squares, strict=True), 1)
         )
 
-    def run(self, levels: Sequence[Number], stop: Callable[[Look[Gdp]], bool]) -> Look[Gdp]:
+    def run(self, levels: Sequence[Level], stop: Stop | None = None) -> Look[Gdp]:
         """Draw a path, and show it until `stop` likes what was shown; return the last look shown."""
-        if isinstance(stop, PrivateTest):
-            raise InvalidBudget(
-                "this run stops on what was shown only",
-                rule="stop is a function of the look",
-                got=type(stop).__name__,
-                next_step="ReducedAboveThreshold(...).run(LaplaceRefinement(...), ...)",
-            )
+        require_public(stop)
         path = self.path(levels)
-        return next((look for look in path if stop(look)), path[-1])
+        return next((look for look in path if likes(stop, look)), path[-1])

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from farthing.errors import InvalidBudget
 from farthing.mechanisms.refinement import GaussianRefinement, LaplaceRefinement
 from farthing.mechanisms.scores import priced
-from farthing.mechanisms.stopping import Look, run_until
+from farthing.mechanisms.stopping import Look, epsilon_of, mu_squared_of, run_until
 from farthing.privacy.loss import Gdp, Pure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from numpy.typing import ArrayLike
 
+    from farthing.mechanisms.stopping import Level, Stop
     from farthing.noise.bits import BitSource
     from farthing.privacy.numbers import Number
 
@@ -57,7 +58,10 @@ class Doubling:
     def __post_init__(self, true_values: ArrayLike) -> None:
         if self.noise not in {"gaussian", "laplace"}:
             raise InvalidBudget(
-                "no such noise", rule='"gaussian" or "laplace"', got=self.noise, next_step="leave noise away"
+                "no such noise",
+                rule='"gaussian" or "laplace"',
+                got=self.noise,
+                next_step='noise="gaussian", or noise="laplace"',
             )
         self._true_values = true_values
         fresh = self._fresh()
@@ -79,12 +83,12 @@ class Doubling:
             level *= ratio
         return tuple(found)
 
-    def refine(self, level: Number) -> Any:
+    def refine(self, level: Level) -> Any:
         """Return the values at a level, freshly drawn and paid on top of all before; one not above the last is free."""
-        wanted = priced(level, "level")
+        wanted = self._worth(level)
         if wanted > self._level:
             fresh = self._fresh()
-            self.values = fresh.refine(wanted)
+            self.values = fresh.refine(level)
             self.loss, self.looks, self._level = self.loss + fresh.loss, self.looks + 1, wanted
         return self.values
 
@@ -93,9 +97,13 @@ class Doubling:
         """What was released so far."""
         return Look(self.values, self.loss, self.looks)
 
-    def run(self, levels: Sequence[Number], stop: Callable[[Look[Any]], bool] | None = None) -> Look[Any]:
+    def run(self, levels: Sequence[Level], stop: Stop | None = None) -> Look[Any]:
         """Look again at rising levels until `stop` likes what was shown; return the last look."""
-        return run_until(self, levels, stop)
+        return run_until(self, levels, stop, self._worth)
+
+    def _worth(self, level: Level) -> Fraction:
+        """Return a level in the coin that adds up."""
+        return mu_squared_of(level) if self.noise == "gaussian" else epsilon_of(level)
 
     def _fresh(self) -> GaussianRefinement | LaplaceRefinement:
         """Return a refinement that has shown nothing."""

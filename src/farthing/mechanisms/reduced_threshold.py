@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from farthing.errors import InvalidBudget, NoiseError
-from farthing.mechanisms.scores import checked_scores, priced, rate_of, refused, require_threshold, spread_of
-from farthing.mechanisms.stopping import Stopped, look_until
+from farthing.mechanisms.scores import checked_scores, priced, rate_of, require_threshold, spread_of
+from farthing.mechanisms.stopping import Stopped, epsilon_of, look_until, schedule, score_told
 from farthing.noise.bits import system_bits
 from farthing.noise.gradual import finer_geometric
 from farthing.noise.races import LAWS, Field, Noisy, first_above
@@ -20,7 +21,7 @@ from farthing.rounding import down
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from farthing.mechanisms.stopping import PrivateTest, Refinable
+    from farthing.mechanisms.stopping import Level, PrivateTest, Refinable
     from farthing.noise.bits import BitSource
     from farthing.privacy.numbers import Number
 
@@ -76,8 +77,8 @@ class ReducedAboveThreshold:
     def run(
         self,
         refinement: Refinable,
-        levels: Sequence[Number],
-        prices: Sequence[Number],
+        levels: Sequence[Level],
+        prices: Sequence[Level],
         test: PrivateTest,
         *,
         bits: BitSource | None = None,
@@ -87,17 +88,22 @@ class ReducedAboveThreshold:
         Args:
             refinement: a `LaplaceRefinement`.
             levels: the epsilons of its looks, rising.
-            prices: the test's own level at each look, not falling.
+            prices: the test's own level at each look, one for each; they may stay as they are, but not fall.
             test: the score, of a sensitivity within this mechanism's.
             bits: where random bits come from; None is the system's stream cipher.
 
         Returns:
             what was released, and what it cost: the last level reached and the last price, or its share.
         """
-        watch = self.start(bits)
-        if len(prices) != len(levels):
-            raise refused("one price of the test for each look", f"{len(prices)} prices, {len(levels)} looks")
-        look, passed = look_until(refinement, levels, test, self, lambda score, at: watch.above(score, prices[at]))
+        watch, given, asked = self.start(bits), schedule(levels), _never_falling(prices)
+        if len(asked) != len(given):
+            raise InvalidBudget(
+                "prices and looks differ in number",
+                rule="one price of the test for each look",
+                got=f"{len(asked)} prices, {len(given)} looks",
+                next_step="prices=levels, say",
+            )
+        look, passed = look_until(refinement, given, test, self, lambda score, at: watch.above(score, asked[at]))
         return Stopped(look, passed, watch.loss)
 
 
@@ -126,8 +132,8 @@ class ReducedWatch:
         """
         level = priced(epsilon)
         if self.stopped or level < self.level:
-            raise (_ended() if self.stopped else _falls(epsilon))
-        table = checked_scores([score if isinstance(score, int) else float(score)], one_row=True)
+            raise _ended() if self.stopped else _falls(epsilon)
+        table = checked_scores([score_told(score)], one_row=True)
         self._sharpen(level)
         rate = rate_of(level * (1 - self.mechanism.share), self._spread)
         value = Fraction(rate) * Fraction(table[0].item())
@@ -153,6 +159,15 @@ class ReducedWatch:
         step = Fraction(self.mechanism.sensitivity) / BAR_STEPS
         centre = Fraction(rate) * (Fraction(self.mechanism.threshold) + step * self._bar) + 1
         return Noisy(LAWS["exponential"], centre, Fraction(0), 0, system_bits() if self._bits is None else self._bits)
+
+
+def _never_falling(prices: Sequence[Level]) -> tuple[Fraction, ...]:
+    """Return the test's prices; refuse one that is below the one before it, before anything is shown."""
+    found = tuple(epsilon_of(price) for price in schedule(prices))
+    for early, late in pairwise(found):
+        if late < early:
+            raise _falls(float(late))
+    return found
 
 
 def _ended() -> NoiseError:

@@ -11,17 +11,16 @@ import numpy as np
 from farthing.errors import InvalidBudget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured
 from farthing.mechanisms.laplace import MOST_FARTHINGS, LaplaceChain, Shown
-from farthing.mechanisms.scores import priced
-from farthing.mechanisms.stopping import Gridded, Look, on_grid, run_until
-from farthing.privacy.loss import Gdp, Pure
+from farthing.mechanisms.stopping import Gridded, Look, epsilon_of, mu_squared_of, on_grid, run_until
+from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.rounding import coins_down
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from fractions import Fraction
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
+    from farthing.mechanisms.stopping import Level, Stop
     from farthing.noise.bits import BitSource
     from farthing.privacy.numbers import Number
 
@@ -59,16 +58,19 @@ class GaussianRefinement:
         self._grid = on_grid(true_values, self.sensitivity, norm=2, whole=False)
         self._state = Measured.nothing(len(self._grid.steps))
 
-    def refine(self, mu: Number | None = None, *, rho: Number | None = None) -> Any:
+    def refine(self, mu: Level | None = None, *, rho: Number | None = None, **others: object) -> Any:
         """Return the values at a level, which has cost mu (or rho in zCDP) in all; a level not above the last is free.
 
+        A level is a number or a loss: `refine(0.5)`, `refine(rho=0.125)` and `refine(Gdp(0.5))` are the same.
+
         Raises:
-            InvalidBudget: no level, both, or one that is not finite, above 0 and at most mu = 8.
+            InvalidBudget: no level, two, of another kind, or one that is not finite, above 0 and at most mu = 8.
         """
-        paid = _mu_squared(mu, rho)
+        level = _one_level({"mu": mu, "rho": None if rho is None else Zcdp(rho)}, others)
+        paid = mu_squared_of(level)
         grains = math.floor(paid / GRAIN)
         if not 0 < grains <= MOST_GRAINS:
-            raise _out_of_range(mu if rho is None else rho, "2^-28 <= mu <= 8")
+            raise _out_of_range(level, "2^-28 <= mu <= 8")
         more = grains - int(self._state.information.max(initial=0))
         if more > 0:
             grid = self._grid
@@ -87,9 +89,9 @@ class GaussianRefinement:
         """What was released so far."""
         return Look(self.values, self.loss, self.looks)
 
-    def run(self, levels: Sequence[Number], stop: Callable[[Look[Gdp]], bool] | None = None) -> Look[Gdp]:
+    def run(self, levels: Sequence[Level], stop: Stop | None = None) -> Look[Gdp]:
         """Refine along rising levels of mu until `stop` likes what was shown; return the last look."""
-        return run_until(self, levels, stop)
+        return run_until(self, levels, stop, mu_squared_of)
 
 
 @dataclass(slots=True, eq=False)
@@ -133,16 +135,19 @@ class LaplaceRefinement:
         self._grid = on_grid(true_value, self.sensitivity, norm=1, whole=self.integer)
         self._state = Shown.nothing(len(self._grid.steps), self._grid.step_log2)
 
-    def refine(self, epsilon: Number) -> Any:
+    def refine(self, epsilon: Level | None = None, **others: object) -> Any:
         """Return the values at a level, which has cost epsilon in all; a level not above the last is free.
 
+        A level is a number or a loss: `refine(0.5)` and `refine(Pure(0.5))` are the same.
+
         Raises:
-            InvalidBudget: a level that is not finite, at least 2^-40 and at most 1024.
+            InvalidBudget: no level, of another kind, or one that is not finite, at least 2^-40 and at most 1024.
         """
-        paid = priced(epsilon)
+        level = _one_level({"epsilon": epsilon}, others)
+        paid = epsilon_of(level)
         farthings = coins_down(paid)
         if not 0 < farthings <= MOST_FARTHINGS:
-            raise _out_of_range(epsilon, "2^-40 <= epsilon <= 1024")
+            raise _out_of_range(level, "2^-40 <= epsilon <= 1024")
         if farthings > self._state.farthings.max(initial=0):
             chain = self._chain()
             self._state = chain.measure(self._state, np.full(len(chain.truth), farthings))
@@ -159,9 +164,9 @@ class LaplaceRefinement:
         """What was released so far."""
         return Look(self.values, self.loss, self.looks)
 
-    def run(self, levels: Sequence[Number], stop: Callable[[Look[Pure]], bool] | None = None) -> Look[Pure]:
+    def run(self, levels: Sequence[Level], stop: Stop | None = None) -> Look[Pure]:
         """Refine along rising levels of epsilon until `stop` likes what was shown; return the last look."""
-        return run_until(self, levels, stop)
+        return run_until(self, levels, stop, epsilon_of)
 
     def _chain(self) -> LaplaceChain:
         """Return the chain on the grid. All answers go to one level, so it counts the L1 norm as one group would."""
@@ -169,11 +174,17 @@ class LaplaceRefinement:
         return LaplaceChain(grid.steps, grid.sensitivity, bits=self.bits, step_log2=grid.step_log2)
 
 
-def _mu_squared(mu: Number | None, rho: Number | None) -> Fraction:
-    """Return a level of Gaussian noise as mu^2, exactly."""
-    if (mu is None) == (rho is None):
-        raise InvalidBudget("one level is needed", rule="mu or rho", got=f"mu={mu}, rho={rho}", next_step="mu=0.5, say")
-    return 2 * priced(rho, "rho") if mu is None and rho is not None else priced(mu or 0, "mu") ** 2
+def _one_level(levels: dict[str, Level | None], others: dict[str, object]) -> Level:
+    """Return the one level that was named; refuse none, two, and those of other noise."""
+    named = {name: level for name, level in levels.items() if level is not None}
+    if len(named) != 1 or others:
+        raise InvalidBudget(
+            "one level is needed",
+            rule=" or ".join(levels),
+            got=", ".join(f"{name}={value}" for name, value in {**named, **others}.items()) or "no level",
+            next_step=f"refine({next(iter(levels))}=0.5), say; Laplace noise has epsilon, Gaussian noise mu or rho",
+        )
+    return next(iter(named.values()))
 
 
 def _out_of_range(level: object, rule: str) -> InvalidBudget:

@@ -57,7 +57,7 @@ def priced(epsilon: Number, name: str = "epsilon") -> Fraction:
     """Return the price of a choice as an exact number, or refuse it."""
     price = exact(epsilon, name)
     if not price:
-        raise InvalidBudget(f"{name} is zero", rule=f"{name} > 0", got=epsilon, next_step="name a price for the choice")
+        raise InvalidBudget(f"{name} is zero", rule=f"{name} > 0", got=epsilon, next_step=f"{name}=0.5, say")
     return price
 
 

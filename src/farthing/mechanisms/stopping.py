@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
-from farthing.errors import DataError, InvalidBudget
+from farthing.errors import DataError, InvalidBudget, NoiseError
 from farthing.mechanisms.scores import priced
 from farthing.privacy.ex_post import positive
-from farthing.privacy.loss import Gdp, Pure
+from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.rounding import down, sqrt_up
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from farthing.privacy.numbers import Number
 
     Values = NDArray[Any] | float | int
+    Level = Number | Pure | Gdp | Zcdp
+    Stop = Callable[["Look[Any]"], bool]
 
 L = TypeVar("L", Gdp, Pure)
 
@@ -81,7 +84,7 @@ def on_grid(true_values: ArrayLike, sensitivity: Number, *, norm: int, whole: bo
     step_log2 = min(step_log2, 0) if exact_as_they_are else step_log2
     scaled = np.rint(np.ldexp(given.reshape(-1).astype(np.float64), -step_log2))
     if scaled.size and max(abs(float(given.min())), abs(float(given.max()))) >= math.ldexp(_WIDEST, min(step_log2, 0)):
-        raise DataError("the answers are too large", rule="below 2^53 steps", next_step="state them in larger units")
+        raise _too_large()
     steps = math.ceil(moves / Fraction(2) ** step_log2 + Fraction(crowd))
     return Gridded(scaled.astype(np.int64), step_log2, steps, single=given.ndim == 0)
 
@@ -89,6 +92,8 @@ def on_grid(true_values: ArrayLike, sensitivity: Number, *, norm: int, whole: bo
 def _numbers(values: ArrayLike) -> NDArray[Any]:
     """Return answers as an array of numbers of 64 bits at most."""
     given = np.asarray(values)
+    if given.size and given.dtype.kind == "O" and all(isinstance(each, int) for each in given.flat):
+        raise _too_large()
     if given.dtype.kind not in "iuf" or given.dtype.itemsize > 8 or given.ndim > 1 or not np.isfinite(given).all():
         raise DataError(
             "the answers are no numbers",
@@ -97,6 +102,11 @@ def _numbers(values: ArrayLike) -> NDArray[Any]:
             next_step="give int64 or float64",
         )
     return given
+
+
+def _too_large() -> DataError:
+    """Return the refusal of answers that leave no room for their grid."""
+    return DataError("the answers are too large", rule="below 2^53 steps", next_step="state them in larger units")
 
 
 def _exponent(x: Fraction) -> int:
@@ -166,7 +176,7 @@ class Refinable(Protocol):
     def look(self) -> Look[Any]:
         """What was released so far."""
 
-    def refine(self, level: Number, /) -> Any:
+    def refine(self, level: Level, /) -> Any:
         """Release the values at a finer level."""
 
 
@@ -192,13 +202,14 @@ class Stopped:
 
 def look_until(
     refinement: Refinable,
-    levels: Sequence[Number],
+    levels: Sequence[Level],
     test: PrivateTest,
     mechanism: PrivateStop,
     passes: Callable[[Number, int], bool],
 ) -> tuple[Look[Pure], bool]:
     """Refine along a schedule until a private test passes; return the last look, and whether it did."""
-    if not isinstance(test, PrivateTest) or type(refinement.look.loss) is not Pure:
+    look = getattr(refinement, "look", None)
+    if not isinstance(test, PrivateTest) or not isinstance(look, Look) or type(look.loss) is not Pure:
         raise InvalidBudget(
             "a private stop needs a private test, and a refinement with a pure ex-post loss",
             rule="PrivateTest(score, sensitivity) and a LaplaceRefinement",
@@ -219,30 +230,89 @@ def look_until(
     return refinement.look, False
 
 
-def rising(levels: Sequence[Number]) -> Sequence[Number]:
-    """Return a schedule that rises strictly, or refuse it."""
-    exact = [priced(level, "level") for level in levels]
+def epsilon_of(level: Level) -> Fraction:
+    """Return a level told as epsilon, or as a `Pure` loss, exactly."""
+    return priced(level.amount if isinstance(level, Pure) else cast("Number", level))
+
+
+def mu_squared_of(level: Level) -> Fraction:
+    """Return a level told as mu, or as a `Gdp` or a `Zcdp` loss, as mu^2, exactly."""
+    if isinstance(level, Gdp):
+        return priced(level.amount, "mu")
+    if isinstance(level, Zcdp) and not level.slack:
+        return 2 * priced(level.amount, "rho")
+    return priced(cast("Number", level), "mu") ** 2
+
+
+def schedule(levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Return levels, or prices, as a row of them; refuse what is none."""
+    try:
+        return tuple(levels)
+    except TypeError:
+        raise InvalidBudget(
+            "a run needs a schedule", rule="a list of levels", got=repr(levels), next_step="run([0.1, 0.2, 0.4])"
+        ) from None
+
+
+def rising(levels: Sequence[Level], worth: Callable[[Level], Fraction] = epsilon_of) -> tuple[Level, ...]:
+    """Return a schedule that rises strictly in what its levels are worth, or refuse it."""
+    given = schedule(levels)
+    exact = [worth(level) for level in given]
     if not exact or any(late <= early for early, late in pairwise(exact)):
         raise InvalidBudget(
             "the schedule does not rise",
             rule="at least one level, each above the one before it",
-            got=", ".join(str(level) for level in levels) or "no level",
+            got=", ".join(str(level) for level in given) or "no level",
             next_step="sort the levels, and leave out repeated ones",
         )
-    return levels
+    return given
 
 
-def run_until(refinement: Refinable, levels: Sequence[Number], stop: Callable[[Look[Any]], bool] | None) -> Look[Any]:
+def run_until(
+    refinement: Refinable, levels: Sequence[Level], stop: Stop | None, worth: Callable[[Level], Fraction]
+) -> Look[Any]:
     """Refine along a schedule until `stop` likes what was shown; return the last look."""
+    require_public(stop)
+    for level in rising(levels, worth):
+        refinement.refine(level)
+        if likes(stop, refinement.look):
+            break
+    return refinement.look
+
+
+def require_public(stop: object) -> None:
+    """Refuse a stop that is no function of what was shown."""
     if isinstance(stop, PrivateTest) or not (stop is None or callable(stop)):
         raise InvalidBudget(
             "this run stops on what was shown only",
             rule="stop is a function of the look; a test of the private data has a price of its own",
             got=type(stop).__name__,
-            next_step="ReducedAboveThreshold(...).run(refinement, levels, test)",
+            next_step="ReducedAboveThreshold(...).run(LaplaceRefinement(...), levels, prices, test) takes private ones",
         )
-    for level in rising(levels):
-        refinement.refine(level)
-        if stop is not None and stop(refinement.look):
-            break
-    return refinement.look
+
+
+def likes(stop: Stop | None, look: Look[Any]) -> bool:
+    """Tell whether a stop says that this look is enough; one answer for all values, or none."""
+    said = stop is not None and stop(look)
+    try:
+        return bool(said)
+    except ValueError:
+        raise InvalidBudget(
+            "the stop gave many answers",
+            rule="stop returns True or False for the whole look",
+            got=type(said).__name__,
+            next_step="stop=lambda look: (look.values > 3).all(), say",
+        ) from None
+
+
+def score_told(score: Any) -> int | float:
+    """Return what a private test gave as a number; the refusal does not tell it."""
+    with suppress(TypeError, ValueError, OverflowError):
+        if not isinstance(score, str | bytes):
+            return score if isinstance(score, int) else float(score)
+    raise NoiseError(
+        "the score is no number",
+        rule="a score is one finite number",
+        got="something else",
+        next_step="let the score return a number, as in -abs(look.values - truth)",
+    )

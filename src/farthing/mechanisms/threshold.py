@@ -10,7 +10,7 @@ import numpy as np
 
 from farthing.errors import NoiseError
 from farthing.mechanisms.scores import B, checked_scores, priced, rate_of, require_threshold, restated, spread_of
-from farthing.mechanisms.stopping import Stopped, look_until
+from farthing.mechanisms.stopping import Stopped, look_until, score_told
 from farthing.noise.races import Field, Noisy, first_above
 from farthing.privacy.loss import Pure
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from farthing.mechanisms.stopping import PrivateTest, Refinable
+    from farthing.mechanisms.stopping import Level, PrivateTest, Refinable
     from farthing.noise.bits import BitSource
     from farthing.privacy.numbers import Number
 
@@ -100,7 +100,7 @@ class AboveThreshold:
         return self.start(bits).first(scores)
 
     def run(
-        self, refinement: Refinable, levels: Sequence[Number], test: PrivateTest, *, bits: BitSource | None = None
+        self, refinement: Refinable, levels: Sequence[Level], test: PrivateTest, *, bits: BitSource | None = None
     ) -> Stopped:
         """Refine along rising levels until a private test of what was shown passes the threshold.
 
@@ -133,8 +133,7 @@ class Watch:
         Raises:
             NoiseError: the run has ended, or the score is no number.
         """
-        given = score if isinstance(score, int) else float(score)
-        return self.first([given]) is not None
+        return self.first([score_told(score)]) is not None
 
     def first(self, scores: ArrayLike) -> int | None:
         """Return the index of the first of some more scores that passes, or None; the run ends if one does."""

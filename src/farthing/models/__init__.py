@@ -15,3 +15,7 @@ from farthing.models.fitted import Fitted, Promise
 from farthing.models.regressions import logistic, ridge
 
 __all__ = ["Fitted", "Promise", "logistic", "ridge"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

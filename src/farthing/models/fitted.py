@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from farthing.errors import DataError
 from farthing.models.rows import numbers
 from farthing.privacy.loss import Approx, Gdp, Pure, Zcdp
 
@@ -27,24 +28,39 @@ class Promise:
         confidence: the chance that a fit does not end as "met" with a larger excess risk.
         by: what ended the fit: a "test" or a "reduced" one on the private excess risk, "shown" numbers only, "theory"
             alone, or "nothing": the cap or the levels ended before the target was met.
+        rows: the public number of rows that was named. With more rows than this the promise is void.
     """
 
     target: float
     confidence: float
     by: By
+    rows: int
+
+    @property
+    def statement(self) -> str:
+        """What is promised, in words.
+
+        >>> Promise(0.01, 0.9, "shown", 20_000).statement
+        'met: excess risk at most 0.01 with confidence 0.9, if there are no more than the 20,000 rows that were named'
+        """
+        if self.by == "nothing":
+            return "not met: nothing is promised of the excess risk"
+        held = f"excess risk at most {self.target:g} with confidence {self.confidence:g}"
+        return f"met: {held}, if there are no more than the {self.rows:,} rows that were named"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Fitted:
     """A model that was released, and the account of it.
 
     Attributes:
-        coefficients: float64[columns], in units of the response over those of the features; log odds for `logistic`.
+        coefficients: float64[columns], in units of the response over those of the features; for `logistic` in log odds
+            of the label 1 over them.
         intercept: in units of the response, or log odds.
         loss: what all of it cost, the test included.
         test: what the test cost, of that; None where there was none.
-        levels: the levels that were looked at: epsilons under a `Pure` cap, else mus.
-        stopped_at: the last of them.
+        levels: the levels that were looked at: epsilons under a `Pure` cap, else mus; none where 0 meets the target.
+        stopped_at: the last of them, or 0.
         promise: target, confidence, and what ended the fit.
     """
 
@@ -63,20 +79,36 @@ class Fitted:
 
     @property
     def statement(self) -> str:
-        """The guarantee that `loss` stands for, in words."""
+        """The guarantee that `loss` stands for, whatever `rows` was; then the promise, which needs `rows`; in words."""
         match self.loss:
             case Pure():
-                return f"{self.loss!r}: the epsilon of what came out, surely; a pure ledger adds it"
+                meaning = "the epsilon of what came out, surely; a pure ledger adds it"
             case Approx():
-                return f"{self.loss!r}: the privacy loss of the whole run is at most epsilon, but for delta"
+                meaning = "the privacy loss of the whole run is at most epsilon, but for delta"
             case Gdp() | Zcdp():
-                return f"{self.loss!r}: what a filter in this currency is charged; add it to what else was spent there"
+                meaning = "what a filter in this currency is charged; add it to what else was spent there"
+        return f"{self.loss!r}: {meaning}\n{self.promise.statement}"
+
+    def __repr__(self) -> str:
+        facts = f"met={self.met}, by={self.promise.by!r}, target={self.promise.target:g}, loss={self.loss!r}"
+        return f"Fitted({len(self.coefficients)} columns, {facts}, looks={len(self.levels)})"
 
     def predict(self, features: ArrayLike) -> np.typing.NDArray[np.float64]:
-        """Return the response, or the log odds, for each row of features; free, on any rows.
+        """Return the response for each row of features; for `logistic` log odds: > 0 is label 1. Free, on any rows.
+
+        Raises:
+            DataError: features that are no table of finite numbers, or not of as many columns as were fitted.
 
         >>> import numpy as np
-        >>> Fitted(np.array([2.0]), 1.0, Pure(1), None, (1.0,), 1.0, Promise(0.1, 0.9, "theory")).predict([[3.0]])
+        >>> Fitted(np.array([2.0]), 1.0, Pure(1), None, (1.0,), 1.0, Promise(0.1, 0.9, "theory", 9)).predict([[3.0]])
         array([7.])
         """
-        return numbers("features", features, dimensions=2) @ self.coefficients + self.intercept
+        table = numbers("features", features, dimensions=2)
+        if table.shape[1] != len(self.coefficients):
+            raise DataError(
+                "features have another number of columns than the model",
+                rule=f"{len(self.coefficients)} columns, in the order of the fit",
+                got=f"{table.shape[1]} columns",
+                next_step="take the columns that the model was fitted on",
+            )
+        return table @ self.coefficients + self.intercept

@@ -42,6 +42,10 @@ class Problem(Protocol):
     def radius(self) -> float:
         """A length that the optimum does not pass if there are at most N rows."""
 
+    @property
+    def idle(self) -> float:
+        """The most excess risk that the hypothesis 0 has if there are at most N rows."""
+
     def excess(self, theta: Float64) -> float:
         """Return F(theta) less the least F."""
 
@@ -87,6 +91,11 @@ class Ridge:
     def radius(self) -> float:
         """A length that the optimum of at most N rows does not pass: lambda |theta*|^2 / 2 <= F(0) <= 1/2."""
         return 1 / math.sqrt(self.regularisation)
+
+    @property
+    def idle(self) -> float:
+        """The most excess risk of the hypothesis 0: F(0), each row's loss there being v^2/2 <= 1/2."""
+        return 0.5
 
     def excess(self, theta: Float64) -> float:
         """Return F(theta) less the least F: a quadratic form of the distance from the optimum."""
@@ -151,6 +160,11 @@ class Logistic:
     def radius(self) -> float:
         """Not needed: gradients of this loss are no longer than 1 anywhere."""
         return math.inf
+
+    @property
+    def idle(self) -> float:
+        """The most excess risk of the hypothesis 0: F(0), each row's loss there being log 2."""
+        return math.log(2)
 
     def excess(self, theta: Float64) -> float:
         """Return F(theta) less the least F."""

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
+import numpy as np
+
 from farthing.errors import BudgetExceeded, InvalidBounds, InvalidTarget
 from farthing.models.bounds import theory_coins
 from farthing.models.fitted import Fitted, Promise
 from farthing.models.looks import Looks, Method, rising
 from farthing.models.problems import Logistic, Ridge
 from farthing.models.purses import Purse
-from farthing.models.rows import Frame, positive, signs
+from farthing.models.rows import MOST_ROWS, Frame, positive, signs
 from farthing.models.stops import Look, NoStop, PrivateStop, ReducedStop, ShownStop
 from farthing.models.vectors import Output, Statistics
 from farthing.privacy.loss import Gdp, Pure, Zcdp
@@ -115,9 +117,11 @@ def ridge(
     Args:
         features: float64[rows, columns], finite.
         responses: float64[rows], finite.
-        target: how much larger than the least the risk may be, > 0, in units of y^2.
+        target: how much larger than the least the risk may be, > 0, in units of y^2. From bound_y^2/2 up the
+            coefficients 0 meet it: they are returned, for nothing.
         cap: the most that the fit may cost, and by its kind the noise: `Gdp`, `Zcdp` or `Approx` (Gaussian), `Pure`.
-        rows: a public number of rows, at least as many as there are (else only the promise suffers, not privacy).
+        rows: a public number of rows, at least as many as there are: with more rows than this the promise is void,
+            privacy is not.
         bound_x: the norm that rows of features are clamped to; public, never taken from the data.
         bound_y: the size that responses are clamped to; public.
         regularisation: at least 1e-6.
@@ -173,14 +177,16 @@ def logistic(
 
     The risk is (1/rows) sum log(1 + exp(-margin)) + (regularisation/2) |theta|^2, over rows clamped to their bound, in
     nats. theta are the coefficients of the features divided by `bound_x` (with the constant: by sqrt(2) of it). The
-    minimiser is released at falling noise, and a test on the private excess risk ends it.
+    minimiser is released at falling noise, and a test on the private excess risk ends it. `predict` of the model gives
+    log odds of the label 1: its label is 1 where they are above 0, its chance 1/(1 + exp(-log odds)).
 
     Args:
         features: float64[rows, columns], finite.
         labels: 0 and 1, or -1 and 1, or bool.
-        target: how much larger than the least the risk may be, > 0, in nats.
+        target: how much larger than the least the risk may be, > 0, in nats. From log(2) up the coefficients 0 meet
+            it: they are returned, for nothing.
         cap: as for `ridge`, like the others below.
-        rows: a public number of rows.
+        rows: a public number of rows, at least as many as there are, as for `ridge`.
         bound_x: the norm that rows of features are clamped to.
         regularisation: at least 1e-6.
         confidence: the chance that the fit does not end as met with an excess risk above the target.
@@ -222,6 +228,8 @@ def logistic(
 def _fitted(wanted: Wanted, frame: Frame, problem: Problem, vector: Vector, stop: Stopping | None) -> Fitted:
     """Return the model of the first look that is good enough, or of the last one that the cap allows."""
     stopping = _stopping(stop, vector, wanted.purse)
+    if wanted.target >= problem.idle:
+        return _idle(wanted, frame, vector, problem.rows)
     alone = wanted.failure if wanted.method == "theory" else wanted.failure * THEORY_PART
     theory = theory_coins(problem, vector, wanted.purse, wanted.target, alone)
     plan = _levels(wanted, theory, vector.sensitivity(wanted.purse.norm))
@@ -253,8 +261,23 @@ def _fitted(wanted: Wanted, frame: Frame, problem: Problem, vector: Vector, stop
         Pure(rule.epsilon) if rule.epsilon else None,
         tuple(wanted.purse.level(coins) for coins in tried),
         wanted.purse.level(tried[-1]),
-        Promise(wanted.told, wanted.confidence, by),
+        Promise(wanted.told, wanted.confidence, by, problem.rows),
     )
+
+
+def _idle(wanted: Wanted, frame: Frame, vector: Vector, rows: int) -> Fitted:
+    """Return the hypothesis 0, which reads no row and is free: it meets every target from `Problem.idle` up.
+
+    Guarantee: nothing private is read, so nothing is paid.
+    Proof: docs/proofs/models.md, "Theory".
+    Assumes: for the promise, at most N rows.
+    Rounds: nothing.
+    """
+    if wanted.levels is not None:
+        rising(wanted.levels, wanted.purse)
+    coefficients, intercept = frame.coefficients(vector.hypothesis(np.zeros(len(vector.truth))))
+    promise = Promise(wanted.told, wanted.confidence, "theory", rows)
+    return Fitted(coefficients, intercept, wanted.purse.total(0, Fraction(0)), None, (), 0.0, promise)
 
 
 def _stopping(stop: Stopping | None, vector: Vector, purse: Purse) -> Stopping:
@@ -343,6 +366,10 @@ def checked_rows(rows: Any) -> int:
             rule="a public whole number, at least as many as there are",
             got=repr(rows),
             next_step="rows=10_000, say; it is not read from the data",
+        )
+    if rows > MOST_ROWS:
+        raise InvalidBounds(
+            "rows is more than can be fitted", rule=f"at most {MOST_ROWS}", got=rows, next_step=f"rows={MOST_ROWS}"
         )
     return rows
 

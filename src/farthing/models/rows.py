@@ -103,17 +103,18 @@ def signs(labels: ArrayLike, rows: int) -> Float64:
 
 def numbers(name: str, values: ArrayLike, *, dimensions: int) -> Float64:
     """Return an array of finite float64; refuse others, without a word about any row."""
-    shape = "[rows, columns]" if dimensions == 2 else "[rows]"
+    rule = f"float64{'[rows, columns]' if dimensions == 2 else '[rows]'} with at least one row, without NaN"
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.empty(())
-    if found.ndim != dimensions or not len(found) or not found.size or not np.isfinite(found).all():
-        raise DataError(
-            f"{name} are no array of finite numbers",
-            rule=f"float64{shape} with at least one row, without NaN",
-            next_step="drop or fill what is missing, and code words as numbers",
-        )
+        raise DataError(f"{name} are no numbers", rule=rule, next_step="code words as numbers, in equal rows") from None
+    if found.ndim != dimensions:
+        way = "X[:, None] makes a table of one column" if dimensions == 2 else "y.ravel() makes a line of one column"
+        raise DataError(f"{name} have {found.ndim} dimensions", rule=rule, next_step=way)
+    if not found.size:
+        raise DataError(f"{name} are empty", rule=rule, next_step="give at least one row, of at least one column")
+    if not np.isfinite(found).all():
+        raise DataError(f"{name} are not all finite", rule=rule, next_step="drop or fill what is missing")
     if len(found) > MOST_ROWS:
         raise DataError("too many rows", rule=f"at most {MOST_ROWS} rows", next_step="fit on a part of the rows")
     return found

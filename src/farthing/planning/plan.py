@@ -167,8 +167,10 @@ class Plan:
     def fitting(self) -> str:
         """The target that what is left would pay for, in words."""
         width = self.affordable
-        if not math.isfinite(width):
+        if not self.remaining:
             return "nothing is left to ask with"
+        if not math.isfinite(width):
+            return 'a wider target may fit; cap="all" stops at what is left'
         return f"at +/-{_rounded_up(width):,.6g} ({self.confidence:.4g}) it would fit"
 
     @property

@@ -26,7 +26,7 @@ def exact(value: Number, name: str, *, most: int = LARGEST) -> Fraction:
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidBudget(f"{name} is not finite", rule=rule, got=value, next_step=f"name a finite {name}")
     if value < 0:
-        raise InvalidBudget(f"{name} is negative", rule=rule, got=value, next_step=f"name a {name} from 0 up")
+        raise InvalidBudget(f"{name} is negative", rule=rule, got=value, next_step=f"give {name} a value from 0 up")
     if value > most:
         raise InvalidBudget(
             f"{name} is too large: such a loss hides nothing", rule=rule, got=value, next_step=f"name a smaller {name}"

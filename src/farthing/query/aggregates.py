@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
@@ -184,11 +184,18 @@ class CountUnits:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """SUM(value) of clamped values."""
+    """SUM(value) of clamped values.
+
+    Attributes:
+        value: a numeric scalar.
+        lower, upper: the clamps, lower < upper.
+        words: what is added up, for people, where the value itself is hard to read; it is no part of the question.
+    """
 
     value: Scalar
     lower: float
     upper: float
+    words: str = field(default="", compare=False)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -279,7 +286,7 @@ class Ratio:
                 got=f"{self.top} / {self.bottom}",
                 next_step="ask for each aggregate by itself, and compute with the answers",
             )
-        if _least(self.bottom) < 0:
+        if least(self.bottom) < 0:
             raise InvalidBounds(
                 "the bottom of a ratio may be negative",
                 rule="lower >= 0 for the values below the line: near a sum of zero a ratio says nothing",
@@ -295,7 +302,7 @@ class Ratio:
     @property
     def least(self) -> float:
         """The least that the ratio can be."""
-        return -math.inf if _least(self.top) < 0 else 0.0
+        return -math.inf if least(self.top) < 0 else 0.0
 
     @property
     def typical(self) -> tuple[float, float]:
@@ -308,11 +315,6 @@ class Ratio:
 
     def __str__(self) -> str:
         return f"{self.top} / {self.bottom}"
-
-
-def _least(part: Count | CountUnits | Sum) -> float:
-    """Return the least that a row adds to a count or a sum."""
-    return part.lower if isinstance(part, Sum) else 0.0
 
 
 def _row(part: Count | CountUnits | Sum) -> float:
@@ -387,6 +389,17 @@ class Quantile:
 
 
 Aggregate: TypeAlias = Count | CountUnits | Sum | Mean | Variance | Ratio | Quantile
+
+
+def least(aggregate: Aggregate) -> float:
+    """Return what an aggregate of one row is at least; below zero where the aggregate itself may be negative."""
+    match aggregate:
+        case Sum() | Mean() | Quantile():
+            return aggregate.lower
+        case Ratio():
+            return aggregate.least
+        case _:
+            return 0.0
 
 
 @dataclass(frozen=True, slots=True)

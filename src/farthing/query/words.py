@@ -48,7 +48,7 @@ def about(query: Query) -> str:
 def _clamped(query: Query) -> str:
     """Return which values are clamped, and how."""
     found = dict.fromkeys(
-        f"{aggregate.value} clamped into [{aggregate.lower:g}, {aggregate.upper:g}]"
+        getattr(aggregate, "words", "") or f"{aggregate.value} clamped into [{aggregate.lower:g}, {aggregate.upper:g}]"
         for output in query.outputs
         for aggregate in _parts(output.aggregate)
         if not isinstance(aggregate, Count | CountUnits)

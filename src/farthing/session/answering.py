@@ -35,6 +35,7 @@ def bounded(
     """Return a question under the bounds that were given, or that are chosen privately, and what choosing cost."""
     tried = read(FOR_NOW if isinstance(given, AutoBounds) else given)
     require(request.mechanism, tried.outputs, context.budget.currency, private=tried.private)
+    request.check_signs(tried.outputs)
     if not isinstance(given, AutoBounds):
         return tried, context.loss(0)
     found, paid = spreading.chosen(context, tried, request, given.loss, free=free)

@@ -61,7 +61,9 @@ def answer(
         paid=context.loss(outcome.price.farthings),
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
-        about="; ".join([plan.about, *notes(query, request), context.where_kept]),
+        about="; ".join(
+            [plan.about, *notes(query, request), *_stopped(plan, outcome, request, reached), context.where_kept]
+        ),
         _doubling=outcome.doubling,
         _refine=refine,
         _strict=strict,
@@ -111,6 +113,14 @@ def notes(query: Query, request: Request) -> list[str]:
         if q in extremes:
             found.append(f"{output.name} is a value at about the rank of {extremes[q]}, not that value itself")
     return found
+
+
+def _stopped(plan: Plan, outcome: Outcome, request: Request, reached: NDArray[np.bool_]) -> list[str]:
+    """Return why nothing was paid for an answer, though groups miss their target."""
+    if outcome.price or request.share < 1 or reached.all():
+        return []
+    raising = "; nothing is left" if not plan.remaining else '; a larger cap=, or cap="all", goes on'
+    return [f"nothing was measured: what the groups that are not met cost so far is all that the cap allows{raising}"]
 
 
 def _nonnegative(cells: Cells) -> Cells:

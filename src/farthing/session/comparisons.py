@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from farthing.errors import LedgerMismatch
-from farthing.query.aggregates import Count, Sum, part_of, ratio_of
+from farthing.errors import InvalidKeys, LedgerMismatch
+from farthing.query.aggregates import Count, Sum
 from farthing.session.answering import answered, planned
-from farthing.session.differences import signed_sum
-from farthing.session.ranking import rank
+from farthing.session.differences import refuse_clamps, signed_sum
+from farthing.session.ranking import rank, refuse_unknown
+from farthing.session.ratios import over, refuse_pure
 from farthing.session.request import Request
 from farthing.session.standing import Wanted
 
@@ -77,9 +78,10 @@ class Comparisons(Protocol):
         >>> s.ratio("minutes > 30", where="zone = 'a'", absolute=0.03).met
         True
         """
-        values = (self._part(top, top_range), self._part(bottom, bottom_range))
+        refuse_pure(self._context.budget)
+        made = over(self._reader, (top, top_range), (bottom, bottom_range))
         about = {"by": by, "keys": keys, "where": where, "name": name}
-        return self._compared(lambda _: _over(values, (top_range, bottom_range)), about, bounds, how, explain=explain)
+        return self._compared(lambda _: made, about, bounds, how, explain=explain)
 
     def difference(
         self,
@@ -123,6 +125,14 @@ class Comparisons(Protocol):
         >>> answer.met
         True
         """
+        if "keys" in how:
+            raise InvalidKeys(
+                "a difference has no keys",
+                rule="it lists its two groups in groups=",
+                got="keys=",
+                next_step='drop keys=, as in session.difference("zone", ("harbour", "park"), absolute=50)',
+            )
+        refuse_clamps(value, lower, upper)
 
         def made(under: Bounds) -> Aggregate:
             """Return the aggregate under given bounds."""
@@ -146,6 +156,7 @@ class Comparisons(Protocol):
         apart_relative: float | None = None,
         cap: Loss | str | None = None,
         max_epsilon: float | None = None,
+        **unknown: Any,
     ) -> Ranking:
         """Tell the k largest groups in the right order, and their numbers, refining only what is not settled.
 
@@ -163,10 +174,11 @@ class Comparisons(Protocol):
             where: a predicate, as SQL text or an ibis expression.
             bounds: contribution bounds of this question, instead of the session's.
             confidence: the chance that everything that is told as settled is right, at once.
-            apart: groups closer than this, in answer units, may be told as tied, in any order.
+            apart: groups may be told as tied where their order is wrong by less than this, in answer units.
             apart_relative: the same as a part of the larger one, 0.05 for 5 %; of counts, and sums of no sign.
             cap: the most this may cost: a loss, or "all" of what is left; default a tenth of the budget.
             max_epsilon: the same as an epsilon.
+            **unknown: refused; a ranking has no relative= and no absolute=.
 
         Raises:
             InvalidTarget, InvalidKeys, InvalidBounds, UnsupportedQuery: nothing is charged.
@@ -179,6 +191,8 @@ class Comparisons(Protocol):
         >>> list(s.ranking("zone", k=2, keys={"zone": ["a", "b", "c"]}))
         ['a', 'c']
         """
+        refuse_unknown(unknown)
+        refuse_clamps(value, lower, upper)
         reader = self._reader
         scalar = None if value is None else reader.value(value)
         wanted = Wanted(k, confidence, apart or 0.0, apart_relative or 0.0)
@@ -192,7 +206,7 @@ class Comparisons(Protocol):
         given = reader.bounds if bounds is None else bounds
         return rank(self._context, read, given, wanted, request)
 
-    def refine(self, answer: Answer, **changes: Any) -> Answer:
+    def refine(self, answer: Answer, *unnamed: Any, **changes: Any) -> Answer:
         """Return a sharper answer to a question of this data: the same as `answer.refine`.
 
         Raises:
@@ -211,13 +225,7 @@ class Comparisons(Protocol):
                 got=f"{', '.join(answer.names)} of another session",
                 next_step="ask the question afresh; or open the session with the version= of the answer",
             )
-        return answer.refine(**changes)
-
-    def _part(self, value: Any, ends: tuple[float, float] | None) -> Any:
-        """Return what is above or below the line: a number to add up, a condition to count, or None for all rows."""
-        if ends is not None:
-            return self._reader.value(value)
-        return None if value is None else self._reader.condition(value)
+        return answer.refine(*unnamed, **changes)
 
     def _compared(
         self,
@@ -242,22 +250,3 @@ class Comparisons(Protocol):
     def _answered(self, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
         """Answer a question that was read."""
         return answered(self._context, read, given, request)
-
-
-def _over(values: tuple[Any, Any], ranges: tuple[tuple[float, float] | None, ...]) -> Aggregate:
-    """Return the ratio of two sums or counts: rows of a condition within the rows of another are a part of these."""
-    from farthing.query.expressions import And, Case, Literal
-
-    top, bottom = values
-    above, below = ranges
-    if above is None and top is not None and below is None:
-        return part_of(top, bottom)
-
-    def one(value: Any, ends: tuple[float, float] | None, within: Any = None) -> Aggregate:
-        """Return a count or a sum, of the rows within a condition."""
-        if ends is not None:
-            return Sum(value if within is None else Case(((within, value),)), *map(float, ends))
-        condition = value if within is None or value is None else And((within, value))
-        return Count() if condition is None else Count(Case(((condition, Literal(1)),)))
-
-    return ratio_of(one(top, above, bottom if below is None else None), one(bottom, below))

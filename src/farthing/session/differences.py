@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from farthing.errors import InvalidKeys, UnsupportedQuery
+from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
 from farthing.query import Bounds
 from farthing.query.aggregates import Count, Sum
 from farthing.query.expressions import And, Call, Case, Column, Compare, Function, IsNull, Literal, Operator
@@ -46,13 +46,25 @@ def signed_sum(
         bounds: of the question.
     """
     first, second = _conditions(reader, by, groups)
+    words = " less ".join(str(group) for group in groups)
     if value is None:
-        return Sum(Case(((first, Literal(1)), (second, Literal(-1)))), -1.0, 1.0)
+        return Sum(Case(((first, Literal(1)), (second, Literal(-1)))), -1.0, 1.0, words)
     scalar = reader.value(value)
     lower, upper = reader.range(*ends, bounds)
     most = max(abs(lower), abs(upper))
     branches = [*_clamped(first, scalar, (lower, upper), most, 1), *_clamped(second, scalar, (lower, upper), most, -1)]
-    return Sum(Case(tuple(branches)), -most, most)
+    return Sum(Case(tuple(branches)), -most, most, f"{words}, each {scalar} clamped into [{lower:g}, {upper:g}]")
+
+
+def refuse_clamps(value: Any, lower: float | None, upper: float | None) -> None:
+    """Refuse the clamps of a value where rows are counted."""
+    if value is None and (lower is not None or upper is not None):
+        raise InvalidBounds(
+            "lower and upper without a value",
+            rule="they clamp the value that is added up; without value= rows are counted",
+            got=f"lower={lower!r}, upper={upper!r}",
+            next_step='value="minutes", or drop lower= and upper=',
+        )
 
 
 def _clamped(
@@ -119,7 +131,7 @@ def _refused(by: Any, groups: object) -> UnsupportedQuery | InvalidKeys:
             next_step='session.difference(by="dest", groups=("ORD", "ATL"), absolute=50)',
         )
     return InvalidKeys(
-        "groups are no two groups",
+        "groups= does not name two groups",
         rule="two different values of by=; tuples of values for several columns",
         got=repr(groups)[:80],
         next_step='groups=("ORD", "ATL")',

@@ -39,11 +39,12 @@ class How(TypedDict, total=False):
         confidence: the chance that the promise holds, in [0.5, 1); default 0.95.
         simultaneous: whether it holds for all groups at once instead of for each; default False.
         share: for a count or sum by groups, the part of the groups that have to be within the target: as soon as they
-            are, the others stop too, not met, and are not paid for. Default 1, all.
+            are, the others stop too, not met. Their looks up to there are paid. Default 1, all.
         loss: a loss to pay instead of a target (Gdp, Zcdp or Pure, in the ledger's currency).
         max_epsilon: the most epsilon that this question may cost.
         cap: the most this question may cost: a loss, or "all" of what is left; default a tenth of the budget.
-        nonnegative: show answers below zero as zero; it biases totals, and the answer says so. Default False.
+        nonnegative: show answers below zero as zero; it biases totals, and the answer says so. Refused where the truth
+            may be negative. Default False.
         on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise".
         found_above: with keys="private", the size from which groups are found with the confidence.
         progress: called after every look with a `Progress`.

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
 """What may be changed of a ranking, and what it is called in `Wanted`."""
 
+_PRICE: Final = ("cap", "max_epsilon")
+"""What may be said of its price."""
+
 
 def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Wanted, request: Request) -> Ranking:
     """Return the k largest groups in order, and what is settled of it.
@@ -62,6 +65,7 @@ def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Wante
 
     def again(**changes: Any) -> Ranking:
         """Rank again, with some terms changed."""
+        refuse_unknown({name: value for name, value in changes.items() if name not in {*_TERMS, *_PRICE}})
         terms = {field: changes.pop(name) for name, field in _TERMS.items() if name in changes}
         asked = replace(wanted, **terms)
         return rank(context, read, given, asked, request.changed(**changes, confidence=asked.confidence))
@@ -81,6 +85,13 @@ def check(question: Question, wanted: Wanted) -> None:
             got=", ".join(str(output.aggregate) for output in outputs) + (" of unlisted groups" * question.private),
             next_step='session.ranking("dest", k=10, keys={"dest": [...]})',
         )
+    if query.groups < 2:
+        raise InvalidTarget(
+            "a single group has no order",
+            rule="two keys at least",
+            got=f"{query.groups} keys",
+            next_step="list more keys; or ask for the number, as in session.count(by=..., keys=..., absolute=50)",
+        )
     if wanted.k > query.groups:
         raise InvalidTarget(
             "more places are wanted than groups are listed",
@@ -94,6 +105,17 @@ def check(question: Question, wanted: Wanted) -> None:
             rule="apart_relative is for counts, and sums of values with lower >= 0",
             got=str(query.aggregate),
             next_step="apart=50, in the units of the sum",
+        )
+
+
+def refuse_unknown(options: dict[str, Any]) -> None:
+    """Refuse options that a ranking has not."""
+    if options:
+        raise InvalidTarget(
+            f"unknown option {', '.join(sorted(options))}",
+            rule=f"{', '.join([*_TERMS, *_PRICE])}",
+            got=", ".join(f"{name}={value!r}" for name, value in options.items())[:80],
+            next_step="apart=50 or apart_relative=0.05 says which leads do not matter",
         )
 
 
@@ -237,9 +259,17 @@ def _told(
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
         goal=job.wanted.words,
-        about="; ".join([*_advice(job, settled), about(question.query), context.where_kept]),
+        about="; ".join([*_advice(job, settled), *_shared(len(rows) - k), about(question.query), context.where_kept]),
         _refine=again,
     )
+
+
+def _shared(more: int) -> list[str]:
+    """Return that the last place is shared with groups that are not shown."""
+    if not more:
+        return []
+    groups = "1 group that is" if more == 1 else f"{more:,} groups that are"
+    return [f"the last place is shared with {groups} not shown: which of them are in it is not told"]
 
 
 def _advice(job: _Job, settled: Any) -> list[str]:
@@ -250,7 +280,6 @@ def _advice(job: _Job, settled: Any) -> list[str]:
     if job.wanted.apart:
         typical = 2 * 4.0**2 / job.wanted.apart**2 / job.coin.per_grain
         price = job.coin.loss(int(typical) * job.coin.max_groups)
-        return [
-            f"{told}; ties within {job.wanted.apart:,.6g} would take about {said(price, job.frame.budget.report_delta)}"
-        ]
+        needed = said(price, job.frame.budget.report_delta)
+        return [f"{told}; an order wrong by less than {job.wanted.apart:,.6g} would take at most about {needed}"]
     return [f"{told}; allow more with cap=, or name a distance that does not matter, as in apart=50"]

@@ -10,10 +10,10 @@ from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
 from farthing.planning.relative import KINDS
 from farthing.privacy.loss import Booked, Loss
-from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
+from farthing.query.aggregates import Count, CountUnits, Quantile, Sum, least
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from farthing.query import Output, Query
     from farthing.session.refine import Progress
@@ -37,7 +37,7 @@ class Request:
         confidence: the chance that each interval holds its truth.
         simultaneous: whether all must hold at once.
         share: the part of the groups that have to be within the target; the others are stopped with them. 1 for all.
-        nonnegative: whether answers below zero are shown as zero.
+        nonnegative: whether answers below zero are shown as zero; only where the truth is not negative.
         max_epsilon: the most epsilon this question may cost, or None.
         cap: the most this question may cost: a loss, "all", or None for a tenth of the budget.
         on_miss: "return", "drop" or "raise".
@@ -137,8 +137,20 @@ class Request:
                     next_step="the columns are " + ", ".join(sorted(names)),
                 )
         self._check_ranks(query)
+        self.check_signs(query.outputs)
         if self.share < 1:
             _check_share(query)
+
+    def check_signs(self, outputs: Iterable[Output]) -> None:
+        """Refuse to show as zero what is below zero, where that may be the truth: its interval would not hold it."""
+        signed = [output.aggregate for output in outputs if least(output.aggregate) < 0]
+        if self.nonnegative and signed:
+            raise InvalidTarget(
+                "nonnegative= for an answer that may be negative",
+                rule="nonnegative=True is for counts, and for values whose lower is at least 0; never for a difference",
+                got=str(signed[0]),
+                next_step="drop nonnegative=True; or pass lower=0, if no value is negative",
+            )
 
     def _check_ranks(self, query: Query) -> None:
         """Refuse rank targets of anything but quantiles, and aggregates that only a rank was given for."""

@@ -23,7 +23,7 @@ class Wanted:
     Attributes:
         k: how many places.
         confidence: the chance that all that is told as settled is right.
-        apart: groups closer than this may be told as tied, in answer units; 0 for none.
+        apart: groups are told as tied where their order is wrong by less than this, in answer units; 0 for none.
         relative: the same as a part of the larger one.
     """
 
@@ -56,8 +56,8 @@ class Wanted:
     @property
     def words(self) -> str:
         """What is asked for, in words."""
-        ties = f", ties within {self.apart:,.6g}" if self.apart else ""
-        ties += f", ties within {100 * self.relative:.6g} %" if self.relative else ""
+        ties = f", but for ties: wrong by less than {self.apart:,.6g}" if self.apart else ""
+        ties += f", but for ties: wrong by less than {100 * self.relative:.6g} %" if self.relative else ""
         return f"in the right order{ties}, {self.confidence:.4g} confidence"
 
 

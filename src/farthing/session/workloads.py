@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -20,7 +20,7 @@ from farthing.session.answering import FOR_NOW, answered, bounded, planned
 from farthing.session.questions import Questions
 from farthing.session.request import WIDTHS, Request
 from farthing.session.together import together
-from farthing.workload import Workload
+from farthing.workload import Workload, all_met
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,6 +102,8 @@ class Drafts(Questions):
         made = getattr(self, method)(**(how | asked))
         if not isinstance(made, Draft):
             raise _refused("EXPLAIN" if method == "sql" else "explain=True")
+        if made.request.on_miss == "raise":
+            raise _no_raise()
         return replace(made, name=name)
 
     def _has_goal(self, method: str, asked: Mapping[str, Any]) -> bool:
@@ -150,6 +152,10 @@ def workload(
             got=repr(strategy),
             next_step='strategy="together", or leave it out',
         )
+    if not isinstance(dry_run, bool):
+        raise InvalidTarget(
+            "dry_run is yes or no", rule="True or False", got=repr(dry_run), next_step="dry_run=True asks nothing"
+        )
     drafts = read_all(context, reader, items, how)
     allowed = _allowed(context, cap, max_epsilon)
     plans = {draft.name: _planned(draft) for draft in drafts}
@@ -161,24 +167,18 @@ def workload(
 
 def read_all(context: Context, reader: Reader, items: object, how: Mapping[str, Any]) -> list[Draft]:
     """Return the drafts of all items; refuse all of them where one cannot be read, or two are one question."""
-    if how.get("on_miss") == "raise":
-        raise InvalidTarget(
-            'on_miss="raise" in a workload',
-            rule="a workload returns what it has, with `met` beside it",
-            got="on_miss='raise'",
-            next_step='leave it out, or on_miss="drop"',
-        )
     drafts = Drafts(context, reader)
     found: dict[str, Draft] = {}
     names: dict[str, str] = {}
     for name, item in _named(items):
         if name in found:
-            raise _duplicate(f"two questions are called {name!r}", name, name)
+            raise _duplicate(f"two questions are called {name!r}", name, name, "give one of them another name")
         with about(name):
             draft = drafts.draft(name, item, how)
             identity = draft.identity
         if identity in names:
-            raise _duplicate(f"{names[identity]!r} and {name!r} are the same question", names[identity], name)
+            advice = "drop one of them; ask it with the tighter of the two targets"
+            raise _duplicate(f"{names[identity]!r} and {name!r} are the same question", names[identity], name, advice)
         found[name], names[identity] = draft, name
     return list(found.values())
 
@@ -201,10 +201,11 @@ def _planned(draft: Draft) -> Plan:
 def _named(items: object) -> Iterator[tuple[str, object]]:
     """Give the items with their names: given ones, or q1, q2, ... by their places."""
     if isinstance(items, Mapping):
-        items = list(items.items())
-    if not isinstance(items, list | tuple) or not items:
+        items = items.items()
+    items = list(items) if isinstance(items, Iterable) and not isinstance(items, str | bytes) else items
+    if not isinstance(items, list) or not items:
         raise UnsupportedQuery(
-            "a workload without questions",
+            "a workload is a list of questions" if items else "a workload without questions",
             construct="workload",
             rule="a list of SQL texts, of dictionaries of arguments, or of (name, one of these); or a mapping",
             got=repr(items)[:80],
@@ -233,14 +234,24 @@ def _refused(got: str) -> UnsupportedQuery:
     )
 
 
-def _duplicate(what: str, first: str, second: str) -> UnsupportedQuery:
+def _duplicate(what: str, first: str, second: str, advice: str) -> UnsupportedQuery:
     """Return the refusal of a duplicate."""
     return UnsupportedQuery(
         what,
         construct="workload",
         rule="each question once, under a name of its own; its answer serves again for nothing",
         got=f"{first!r} and {second!r}",
-        next_step="drop one of them; ask it with the tighter of the two targets",
+        next_step=advice,
+    )
+
+
+def _no_raise() -> InvalidTarget:
+    """Return the refusal of a question that would end the workload where it misses its target."""
+    return InvalidTarget(
+        'on_miss="raise" in a workload',
+        rule="a workload returns what it has, with `met` beside it",
+        got="on_miss='raise'",
+        next_step='leave it out, or on_miss="drop"',
     )
 
 
@@ -352,4 +363,11 @@ class _Run:
             delta=self.context.budget.report_delta,
             failed=self.failed,
             dry=dry,
+            short={
+                name: plan.advice
+                for name, plan in self.plans.items()
+                if plan.fits
+                and not plan.reachable
+                and (name not in unanswered if dry else name in self.answers and not all_met(self.answers[name]))
+            },
         )

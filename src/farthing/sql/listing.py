@@ -70,9 +70,7 @@ class Listed:
             raise reader.source.refuse("SELECT *", "rows never leave: write SELECT COUNT(*)", body)
         if any(inner(part) is not None for part in body.walk()) and kind != "Subquery":
             nested = next(part for part in body.walk() if inner(part) is not None)
-            raise reader.source.refuse(
-                "arithmetic with an aggregate", "select the aggregates; compute with the answer afterwards", nested
-            )
+            raise reader.source.refuse("arithmetic with an aggregate", _instead(body), nested)
         return reader.typed(body)[0] if kind != "Column" else reader.scalar(body)
 
     def at(self, digits: str) -> Item | None:
@@ -117,6 +115,16 @@ class Listed:
                 return group.name
         shown = f"column {item.scalar.name!r}" if isinstance(item.scalar, Column) else "a value"
         raise self.source.refuse(f"{shown} outside of GROUP BY", "rows never leave; group by it, or drop it", item.node)
+
+
+def _instead(body: Node) -> str:
+    """Return what to ask instead of arithmetic with aggregates."""
+    kinds = {type(part).__name__ for part in body.walk()}
+    if "Div" in kinds:
+        return "select one count or sum over another, without a factor, as session.ratio does; multiply the answer"
+    if "Sub" in kinds:
+        return "session.difference subtracts one group from another; else select both, and compute with the answers"
+    return "select the aggregates; compute with the answer afterwards"
 
 
 def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]:

@@ -60,12 +60,12 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_no_question_is_refused_for_its_shape(name):
-    """The only refusal is the ledger's, and it comes; the claim holds, and no guess is worth more than its noise."""
+    """The only refusal is the ledger's, and it comes; no claim is refuted, no guess beats its noise."""
     result = SHAPES[name]()
 
     refusals = set(result.details.get("refusals", ())) - (OUTSIDE if name == "rewrites" else set())
     assert refusals <= {SPENT}
-    assert "holds" == result.verdict if refusals else "broken" != result.verdict
+    assert "broken" != result.verdict
     assert 10 <= result.answered
     assert result.accuracy <= 0.5 + 6 * math.sqrt(0.25 / max(result.attempted, 1))
 

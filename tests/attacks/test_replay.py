@@ -97,6 +97,26 @@ def test_too_few_answers_decide_nothing(tmp_path, both):
     assert "undecided" == replay(*saved(tmp_path, few, people)).verdict
 
 
+def test_the_same_answer_to_everything_decides_nothing(tmp_path, both):
+    """It tells nothing, so that nothing could have been refuted."""
+    answers, people = both
+    same = answers.set_column(5, "answer", pa.array([30] * len(answers)))
+
+    assert "undecided" == replay(*saved(tmp_path, same, people)).verdict
+
+
+def test_absurd_answers_are_refused(tmp_path, both):
+    """Far more than there are people, and missing numbers by column."""
+    answers, people = both
+    for wrong, words in [
+        ([1e308] * len(answers), "number of people"),
+        ([float("nan")] * 3 + [5.0] * (len(answers) - 3), "3 in the column answer"),
+    ]:
+        paths = saved(tmp_path, answers.set_column(5, "answer", pa.array(wrong)), people)
+        with pytest.raises(DataError, match=words):
+            replay(*paths)
+
+
 def test_suppressed_answers_are_left_out(tmp_path, both):
     """A zero is no answer."""
     answers, people = both

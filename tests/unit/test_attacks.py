@@ -109,8 +109,78 @@ def test_too_few_answers_are_undecided(answer):
         result = attack(answer, bits=BITS)
         assert ("undecided", 0) == (result.verdict, result.answered)
         assert "at least " in result.needs
-    assert "at least 62 answers; 0 of 240" in attacks.linear(answer, bits=BITS).needs
+    sent = 240 if isinstance(answer(BITS), Refused) else 20
+    assert f"at least 62 answers; 0 of {sent}" in attacks.linear(answer, bits=BITS).needs
     assert "undecided" == attacks.exhaustive(answer, bits=BITS[:8]).verdict
+
+
+def ending(answered, then):
+    """Return a function that answers exactly for a while, and then does something else."""
+    turns = iter(range(10**6))
+    return lambda chosen: int((chosen & BITS).sum()) if next(turns) < answered else then()
+
+
+def failing():
+    """Raise."""
+    raise ValueError("no more")
+
+
+@pytest.mark.parametrize("then", [lambda: Refused("spent", "budget"), lambda: Refused("no"), failing])
+def test_answers_that_end_are_judged_alike(then):
+    """However a target stops, what it said is solved; too little of it is undecided, never a claim that holds."""
+    assert "broken" == attacks.linear(ending(61, then), bits=BITS).verdict
+    for attack in (attacks.linear, attacks.averaging, attacks.differencing, attacks.single_target):
+        result = attack(ending(8, then), bits=BITS)
+        assert ("undecided", 8) == (result.verdict, result.answered)
+        assert "at least " in result.needs
+    report = attacks.run(targets.Function(ending(30, then), BITS))
+    assert ("broken", "one-each") == (report.verdict, report.results[0].attack)
+
+
+def test_a_spent_budget_holds_where_exact_answers_would_not():
+    """Fewer answers than people, but exact ones would have been enough: the honest target holds."""
+    people = attacks.secrets(100, seed=3).bits
+    honest = attacks.linear(targets.Honest(people, 1, 90), queries=120, method="box")
+    assert ("holds", 90) == (honest.verdict, honest.answered)
+    assert "undecided" == attacks.linear(targets.Honest(people, 1, 20), queries=120).verdict
+
+
+def test_everybody_is_asked_about_before_anybody_again():
+    """A budget that ends has told of all victims."""
+    assert 60 == attacks.averaging(ending(60, failing), repeats=5, bits=BITS).attempted
+
+
+@pytest.mark.parametrize("said", [7, 0.0])
+def test_the_same_answer_to_everything_is_undecided(said):
+    """It tells nothing, and no attack can have refuted anything."""
+    report = attacks.run(targets.Function(lambda _: said, BITS))
+    assert "undecided" == report.verdict
+    assert f"answers that differ; all 46 were {said:g}" in report.needs
+    assert (
+        "undecided" == attacks.membership(targets.Function(lambda _: 3, attacks.secrets(50, 1, attributes=40))).verdict
+    )
+
+
+def test_absurd_answers_are_no_counts():
+    """One number that is larger than any count is left out, and the attack goes on."""
+    turns = iter(range(10**6))
+    result = attacks.linear(lambda chosen: int((chosen & BITS).sum()) if next(turns) else 1e300, bits=BITS)
+    assert ("broken", 1) == (result.verdict, result.refused)
+    assert "larger than any count" in result.details["refusals"][0]
+
+
+def test_what_is_not_solved_is_no_guess(monkeypatch):
+    """A linear program without a solution ends that attack as undecided, with the solver's words."""
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: type("R", (), {"status": 4, "message": "odd"}))
+    result = attacks.linear(targets.Honest(BITS, 1, 240))
+    assert ("undecided", "odd", 0) == (result.verdict, result.details["unsolved"], result.attempted)
+
+
+def test_a_dead_target_is_left_alone():
+    """What only ever fails is asked 20 times an attack."""
+    report = attacks.run(targets.Function(lambda _: failing(), BITS))
+    assert {20} == {result.sent for result in report.results}
+    assert "answers; none of 120 questions got one" == report.needs
 
 
 def test_bad_input_of_attacks():

@@ -33,6 +33,9 @@ SQL = Question(text=PEOPLE.count("id <= 20"))
         (np.ones(3), "not one number: ndarray"),
         (object(), "not one number: object"),
         (1j, "not one number: complex"),
+        (True, "not one number: bool"),
+        (np.ones(1, dtype=bool)[0], "not one number: bool"),
+        (1e300, "larger than any count"),
     ],
 )
 def test_what_is_no_number_is_a_failure(said, words):
@@ -43,7 +46,7 @@ def test_what_is_no_number_is_a_failure(said, words):
 
 
 def test_numbers_of_all_kinds_are_answers():
-    """Integers, numpy scalars, truth values and 0-d arrays."""
+    """Integers, numpy scalars and 0-d arrays."""
     for said in (3, np.int64(3), np.float32(3), np.array(3)):
         assert 3.0 == targets.Function(lambda _, said=said: said, PEOPLE).ask(ASK)
 
@@ -52,6 +55,30 @@ def test_a_function_that_raises_has_failed():
     """An exception is a refusal with its text, not the end of the attack."""
     refused = targets.Function(lambda _: 1 / 0, PEOPLE).ask(ASK)
     assert Refused("ZeroDivisionError: division by zero", "failure") == refused
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_function_that_wants_to_end_the_program_has_failed(error):
+    """In its thread that is a failure with its name, not a late answer."""
+
+    def answer(_):
+        raise error
+
+    refused = targets.Function(answer, PEOPLE, timeout_s=5.0).ask(ASK)
+    assert "failure" == refused.why
+    assert error.__name__ in refused.reason
+
+
+def test_reasons_are_plain_text():
+    """Nothing that a terminal obeys gets through."""
+    assert "no [2J way  " == Refused("no\x1b[2J way\n\x9b").reason
+
+
+def test_numbers_are_no_functions():
+    """What cannot be called is refused before it is asked."""
+    for kind in (targets.Function, targets.SqlFunction):
+        with pytest.raises(DataError, match="no function"):
+            kind(3, PEOPLE)
 
 
 def test_a_function_that_hangs_is_left_behind():
@@ -171,6 +198,8 @@ REPLIES = {
     "nan": (200, "NaN"),
     "list": (200, "[1, 2]"),
     "html": (200, "<html>"),
+    "deep": (200, "[" * 100_000),
+    "locked": (401, "who are you?"),
     "error": (500, "oops"),
     "refused": (403, '{"refused": "no such column"}'),
     "budget": (200, '{"refused": "spent", "budget": true}'),
@@ -222,7 +251,9 @@ def test_endpoints_answer_in_both_languages(server):
         ("nan", Refused("the answer is not a finite number: nan", "failure")),
         ("list", Refused("the answer is not one number: list", "failure")),
         ("html", Refused("the reply is not JSON", "failure")),
+        ("deep", Refused("the reply is not JSON", "failure")),
         ("error", Refused("HTTP status 500", "failure")),
+        ("locked", Refused("HTTP status 401", "closed")),
         ("refused", Refused("no such column", "policy")),
         ("budget", Refused("spent", "budget")),
         ("hang", Refused("no answer in 0.2 s", "failure")),
@@ -236,8 +267,11 @@ def test_endpoints_that_do_not_answer(server, path, refused):
 
 
 def test_endpoints_that_are_not_there():
-    """Nobody listening is a failure; what is no web address is refused at once."""
-    assert "not reached" in targets.Endpoint("http://127.0.0.1:9", PEOPLE).ask(SQL).reason
+    """Nobody listening ends an attack; what is no web address is refused at once."""
+    nobody = targets.Endpoint("http://127.0.0.1:9", PEOPLE)
+    assert ("closed", True) == (nobody.ask(SQL).why, "not reached" in nobody.ask(SQL).reason)
+    with pytest.raises(DataError, match="cannot be asked"):
+        attacks.linear(nobody)
     for url in ("file:///etc/hosts", "people", "ftp://host"):
         with pytest.raises(DataError, match="web service"):
             targets.Endpoint(url, PEOPLE)

@@ -140,6 +140,16 @@ def test_looks_add_up():
     assert 2.0 < found.epsilon_lower <= log(9)
 
 
+@pytest.mark.parametrize(
+    "event", [lambda outputs: np.ones(50 * len(outputs), dtype=bool), lambda outputs: outputs * 1.0, lambda _: True]
+)
+def test_an_event_tells_of_each_output(event):
+    """Another number of truth values, or other values, are no event; nothing is counted."""
+    looks = audit.Looks(event)
+    with pytest.raises(InvalidTarget, match="one truth value an output"):
+        looks.add(np.zeros(20), np.ones(20))
+
+
 @pytest.mark.parametrize("kind", ["numbers", "names", "nan"])
 def test_two_samples_of_anything(kind):
     """Numbers, names, and outputs that are NaN where they should not be: all are told apart."""

@@ -29,6 +29,23 @@ class Kept:
     five = staticmethod(lambda chosen: 5 * round(answer(chosen) / 5))
 """
 
+ODD = """
+from farthing.attacks import People, Refused
+people, asked = People.read("people.csv"), []
+number = 3
+def sql(text):
+    return len(text.split())
+def ends(chosen):
+    asked.append(1)
+    return int((chosen & people.bits).sum()) if len(asked) <= 80 else Refused("budget used up", "budget")
+"""
+
+
+def unknown(address):
+    """Return the exit code, and whether the kind of address is called unknown."""
+    code, output = run("run", address, "--secrets", "people.csv")
+    return code, "unknown kind of address" in output
+
 
 def run(*arguments):
     """Return the exit code and the output of a command."""
@@ -65,7 +82,8 @@ def test_secrets_are_drawn_once(people):
         (["suppressed", "--attack", "averaging"], 11, "undecided"),
         (["honest"], 0, "holds"),
         (["leaky-ledger"], 10, "broken"),
-        (["off-by-two", "--claim-epsilon", "3", "--attack", "single-target"], 0, "holds"),
+        (["off-by-two", "--claim-epsilon", "1.5", "--attack", "single-target"], 0, "holds"),
+        (["off-by-two", "--claim-epsilon", "3", "--attack", "single-target"], 11, "undecided"),
         (["float-noise", "--attack", "precision"], 10, "broken"),
         (["diffix-cedar", "--attack", "dick-joseph-schutzman"], 10, "broken"),
         (["diffix-birch", "--attack", "cohen-nissim", "--claim-epsilon", "1"], 10, "broken"),
@@ -107,7 +125,13 @@ def test_functions():
     code, output = run("run", *sql, "--secrets", "people.csv")
     assert 11 == code
     assert "no SELECT" in output
-    assert "needs    at least 122 answers" in output
+    assert "needs    answers; none of 960 questions got one" in output
+    Path("odd_to_attack.py").write_text(ODD, encoding="utf-8")
+    code, output = run("run", "odd_to_attack:sql", "--secrets", "people.csv")
+    assert (11, True) == (code, "add --speaks sql" in output)
+    code, output = run("run", "odd_to_attack:number", "--secrets", "people.csv")
+    assert (2, True) == (code, "this is no function" in output)
+    assert (4, True) == unknown("ftp://host/file")
     code, output = run("run", "mine_to_attack:gone", "--secrets", "people.csv")
     assert (2, True) == (code, "no such function" in output)
 
@@ -126,6 +150,19 @@ def test_a_database(people):
     assert 10 == code
     assert 1.0 == json.loads(output)["attacks"][0]["accuracy"]
     assert 4 == run("run", "nonsense://host/db", "--secrets", "people.csv")[0]
+
+
+@pytest.mark.usefixtures("people")
+def test_exact_answers_that_stop_are_broken():
+    """A question about each of some people comes first; one attack alone that got too little says so."""
+    Path("ending_to_attack.py").write_text(ODD, encoding="utf-8")
+    named = ["ending_to_attack:ends", "--secrets", "people.csv", "--claim-epsilon", 1]
+    code, output = run("run", *named, "--json")
+    assert (10, "one-each", 80) == (code, *[json.loads(output)["attacks"][0][key] for key in ("attack", "answered")])
+    Path("alone_to_attack.py").write_text(ODD, encoding="utf-8")
+    code, output = run("run", "alone_to_attack:ends", *named[1:], "--attack", "single-target")
+    assert 11 == code
+    assert "at least 56 guesses" in output
 
 
 @pytest.mark.usefixtures("people")
@@ -162,7 +199,7 @@ def test_a_farthing_toml():
         (["http://127.0.0.1:9/query", "--secrets", "people.csv", "--speaks", "latin"], 2, "sql or vector"),
         (["http://127.0.0.1:9/query", "--secrets", "people.csv", "--header", "token"], 2, "NAME: VALUE"),
         (["http://127.0.0.1:9/query", "--secrets", "uneven.csv"], 4, "not drawn by fair coins"),
-        (["http://127.0.0.1:9/query", "--secrets", "people.csv", "--attack", "linear"], 11, "UNDECIDED"),
+        (["http://127.0.0.1:9/query", "--secrets", "people.csv", "--attack", "linear"], 4, "cannot be asked"),
     ],
 )
 def test_bad_input(arguments, code, said):

@@ -78,3 +78,7 @@ __all__ = [
     "targets",
     "tracing_power",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -41,6 +41,8 @@ def averaging(
 ) -> AttackResult:
     """Ask about one person at a time, again and again, and average.
 
+    Everybody is asked about once before anybody is asked about twice: a budget that ends has told of all of them.
+
     Args:
         target: as `linear`; or several targets over the same people, asked in turn: sessions of several analysts, one
             session before and after a restart (`targets.Forked` for workers that were forked).
@@ -58,11 +60,16 @@ def averaging(
     started, doors = time.perf_counter(), several(target, bits, claim)
     people, asked = doors[0].people, Asked(doors[0])
     _same_people(doors, people)
+    chosen = chosen_victims(people.n, victims, seed, "averaging")
+    forms = {int(victim): _forms(doors[0], int(victim), words) for victim in chosen}
+    answers: dict[int, list[float]] = {victim: [] for victim in forms}
+    places = [(turn, victim) for turn in range(repeats) for victim in forms]
+    for place in asked.turns(len(places)):
+        turn, victim = places[place]
+        answers[victim].append(asked.ask(forms[victim][turn % len(forms[victim])], doors[turn % len(doors)]))
     scores = np.full(people.n, np.nan)
-    for victim in chosen_victims(people.n, victims, seed, "averaging"):
-        forms = _forms(doors[0], int(victim), words)
-        answers = [asked.ask(forms[turn % len(forms)], doors[turn % len(doors)]) for turn in asked.turns(repeats)]
-        scores[victim] = mean_of(answers)
+    for victim, said in answers.items():
+        scores[victim] = mean_of(said)
     facts: dict[str, Any] = {"repeats": repeats, "words": words, "targets": len(doors)}
     guesses = Guesses.from_scores(scores)
     return judged("averaging", asked, guesses, started=started, seed=seed, **facts)

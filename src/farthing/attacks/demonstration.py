@@ -173,7 +173,7 @@ def _honest(seed: int) -> list[Case]:
 def _ours(seed: int) -> list[Case]:
     """Return farthing, through its SQL door: the same questions, with an equal share of the budget for each."""
     people, small = secrets(N, seed), secrets(2 * N, seed, attributes=60)
-    loans, rides = tables.loans(seed), tables.rides(seed, known=60, rows=4_000)
+    loans, rides = tables.loans(seed), tables.rides(seed, known=80, rows=4_000)
     budget = Budget(epsilon=1, delta=DELTA)
 
     def over(those: Any, questions: int, **how: Any) -> targets.FarthingSession:
@@ -187,14 +187,14 @@ def _ours(seed: int) -> list[Case]:
         return Case("farthing, epsilon 1", attack, honest=True, run=run)
 
     def rewritten() -> AttackResult:
-        return averaging(over(people, 100, lower=0, upper=1), 20, seed, words="rewritten", victims=30)
+        return averaging(over(people, 160, lower=0, upper=1), 2, seed, words="rewritten", victims=80)
 
     return [
         case("cohen-nissim", lambda: cohen_nissim(of(loans, 150), queries=180, seed=seed)),
         case("dick-joseph-schutzman", lambda: dick_joseph_schutzman(of(rides, 100), queries=120, seed=seed)),
-        case("differencing", lambda: differencing(over(people, 100), 1, seed)),
+        case("differencing", lambda: differencing(over(people, 160), 1, seed, victims=80)),
         case("averaging", rewritten),
-        case("single-target", lambda: single_target(over(people, 30), 5, seed)),
+        case("single-target", lambda: single_target(over(people, 160), 2, seed, victims=80)),
         case("membership", lambda: membership(over(small, 61), seed=seed)),
     ]
 

@@ -30,6 +30,8 @@ Method = Literal["l1", "box", "least_squares", "linf"]
 
 Float64 = NDArray[np.float64]
 
+UNSOLVED: Final = "the linear program was not solved"
+
 
 def linear(
     target: Target | Callable[[NDArray[np.bool_]], Any],
@@ -69,19 +71,21 @@ def linear(
     count = _count(4 * people.n if queries is None else queries)
     design = compiler_of(asked.target, compiler)(people, count, Coins(seed, "linear"))
     answers = asked.all(design.questions)
-    least = people.n + 1 + intercept
-    if asked.answered < least and not asked.exhausted:
-        scores = np.full(people.n, np.nan)
-    else:
-        scores = solve(design.rows, answers, method=method, intercept=intercept)
+
+    def solved(given: Float64) -> Guesses:
+        return Guesses.from_scores(solve(design.rows, given, method=method, intercept=intercept))
+
+    guesses, facts = _tried(solved, answers)
     return judged(
         "linear",
         asked,
-        Guesses.from_scores(scores),
+        guesses,
         started=started,
         seed=seed,
-        least=least,
+        least=people.n + 1 + intercept,
+        exact=lambda: solved(exact_answers(design.rows, people.bits, answers)),
         method=method,
+        **facts,
     )
 
 
@@ -127,6 +131,21 @@ def solve(rows: NDArray[np.bool_], answers: Float64, *, method: Method = "l1", i
     if not known.size:
         return np.full(rows.shape[1], np.nan)
     return _METHODS[method](matrix, known, intercept)
+
+
+def exact_answers(rows: NDArray[np.bool_], bits: NDArray[np.bool_], answers: Float64) -> Float64:
+    """Return what an exact system would have said to the questions that were answered, NaN to the others."""
+    return np.where(np.isnan(answers), np.nan, np.count_nonzero(rows & bits, axis=1))
+
+
+def _tried(solved: Callable[[Float64], Guesses], answers: Float64) -> tuple[Guesses, dict[str, Any]]:
+    """Return the guesses; none, and why, where the answers are so odd that nothing is a solution."""
+    try:
+        return solved(answers), {}
+    except DataError as error:
+        if error.what != UNSOLVED:
+            raise
+        return solved(np.full(len(answers), np.nan)), {"unsolved": error.got}
 
 
 def _least_squares(matrix: Float64, answers: Float64, intercept: bool) -> Float64:
@@ -198,7 +217,7 @@ def _multipliers(found: Any, message: str) -> Float64:
     """Return a solution, or say that there is none."""
     if found is None:
         raise DataError(
-            "the linear program was not solved",
+            UNSOLVED,
             rule="the answers are numbers of people",
             got=message,
             next_step='method="least_squares"',

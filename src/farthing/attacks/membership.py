@@ -87,13 +87,19 @@ def membership(
     answers = asked.all([
         _question(asked.target, f"{quoted(name)} = 1", row) for name, row in zip(names, rows, strict=True)
     ])  # fmt: skip
-    size = everybody if everybody >= 1 else people.n * people.prior
     known = ~np.isnan(answers)
-    published = np.clip(answers[known] / size, 0.0, 1.0)
-    test = _TESTS[knowing](published, shares[known], Tried(rate, draws, Coins(seed, "membership", knowing)))
-    scores = test.score(rows[known].T) if known.any() else np.full(people.n, np.nan)
-    guesses = Guesses(scores > test.threshold, np.abs(scores - test.threshold))
-    return _judged(asked, guesses, test, rate, started=started, seed=seed)
+
+    def guessed(counts: NDArray[np.float64], size: float) -> tuple[Guesses, Scored]:
+        published = np.clip(counts[known] / size, 0.0, 1.0)
+        test = _TESTS[knowing](published, shares[known], Tried(rate, draws, Coins(seed, "membership", knowing)))
+        scores = test.score(rows[known].T) if known.any() else np.full(people.n, np.nan)
+        return Guesses(scores > test.threshold, np.abs(scores - test.threshold)), test
+
+    def exact() -> tuple[Guesses, Scored]:
+        return guessed(np.count_nonzero(rows & people.bits, axis=1).astype(np.float64), max(int(people.bits.sum()), 1))
+
+    guesses, test = guessed(answers, everybody if everybody >= 1 else people.n * people.prior)
+    return _judged(asked, guesses, test, rate, exact, started=started, seed=seed)
 
 
 def tracing_power(attributes: int, members: int, rate: float = 0.01, sigma: float = 0.0) -> float:
@@ -229,19 +235,29 @@ _TESTS: Final[dict[str, Callable[[NDArray[np.float64], NDArray[np.float64], Trie
 
 
 def _judged(
-    asked: Asked, guesses: Guesses, test: Scored, rate: float, *, started: float, seed: int | None
+    asked: Asked,
+    guesses: Guesses,
+    test: Scored,
+    rate: float,
+    exact: Callable[[], tuple[Guesses, Scored]],
+    *,
+    started: float,
+    seed: int | None,
 ) -> AttackResult:
-    """Return the result, with the verdict that rests on the two rates."""
+    """Return the result, with the verdict that rests on the two rates; `exact` is what exact answers would give."""
     people, claim = asked.target.people, asked.target.claim or UNSTATED
     members, called = int(people.bits.sum()), guesses.bits & ~np.isnan(guesses.surety)
     found, level = int((called & people.bits).sum()), (1 - CONFIDENCE) * (1 - _RATE_SHARE)
     one = claim.of_a_bit
 
-    def p_value(count: int, epsilon: float) -> float:
-        return found_p_value(count, people.n, test.false_upper, epsilon, delta=one.delta)
+    def p_value(count: int, epsilon: float, of: Scored = test) -> float:
+        return found_p_value(count, people.n, of.false_upper, epsilon, delta=one.delta)
+
+    def able() -> bool:
+        best, tried = exact()
+        return p_value(int((best.bits & people.bits).sum()), one.epsilon, tried) <= level
 
     lower, chance = largest_refuted(lambda epsilon: p_value(found, epsilon), level), p_value(found, one.epsilon)
-    able = p_value(members, one.epsilon) <= level
     verdict, needs = _verdict(asked, broken=chance <= level, able=able)
     result = judged(
         "membership",
@@ -266,15 +282,17 @@ def _judged(
     )
 
 
-def _verdict(asked: Asked, *, broken: bool, able: bool) -> tuple[Verdict, str]:
+def _verdict(asked: Asked, *, broken: bool, able: Callable[[], bool]) -> tuple[Verdict, str]:
     """Return the verdict, and what is lacking where there is none."""
     if broken:
         return BROKEN, ""
     if asked.answered < 2:  # the size of the group, and one share
         return UNDECIDED, f"at least 2 answers; {asked.answered:,} of {asked.sent:,} questions got one"
-    if able or asked.exhausted:
+    if asked.alike:
+        return UNDECIDED, f"answers that differ; all {asked.answered:,} were {asked.first:g}"
+    if able():
         return HOLDS, ""
-    return UNDECIDED, "more candidates, or a smaller rate: not even all members would refute the claim"
+    return UNDECIDED, "more attributes or candidates; not even exact answers to these would refute the claim"
 
 
 def _question(target: Target, where: str, chosen: NDArray[np.bool_]) -> Question:

@@ -24,6 +24,9 @@ _FROM_TWO_FIFTHS: Final[Any] = {"domain": [0.4, 1.0], "clamp": True}
 def accuracy_chart(results: Sequence[AttackResult]) -> Any:
     """Return a picture of attacks: accuracy with its 95 % interval, and ticks at the cap and at the baseline.
 
+    The verdict on membership rests on the members that it finds and on the false-positive rate, not on the accuracy;
+    where there is such a row, the title says so.
+
     Args:
         results: one row each.
 
@@ -61,8 +64,14 @@ def accuracy_chart(results: Sequence[AttackResult]) -> Any:
             ),
         )
         .resolve_scale(color="independent")
-        .properties(width=_WIDTH)
+        .properties(width=_WIDTH, title=_note(results))
     )
+
+
+def _note(results: Sequence[AttackResult]) -> str:
+    """Return what has to be said of rows whose verdict does not rest on the bar."""
+    found = any("true_positives" in result.details for result in results)
+    return "membership is judged by the members it finds, not by the black mark" if found else ""
 
 
 def queries_chart(curves: Mapping[str, Mapping[int, float]], *, title: str = "") -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.attacks.coins import Coins
-from farthing.attacks.linear import solve
+from farthing.attacks.linear import exact_answers, solve
 from farthing.attacks.result import AttackResult, Guesses, judged
 from farthing.attacks.target import Asked, Question, Target, quoted
 from farthing.errors import DataError, InvalidOption
@@ -65,8 +65,7 @@ def cohen_nissim(target: Target, *, queries: int | None = None, method: Method =
     chosen = [HASHES[place] for place in Coins(seed, "cohen-nissim").order(len(HASHES))[:count]]
     rows = np.array([hashed(ids, *constants) for constants in chosen])
     answers = _answers(asked, (people.count(hash_condition(people.id, *constants)) for constants in chosen), count)
-    guesses = _bits(rows, answers, method)
-    return judged("cohen-nissim", asked, guesses, started=started, seed=seed, least=people.n + 1)
+    return _bits("cohen-nissim", asked, rows, answers, method, started=started, seed=seed)
 
 
 def dick_joseph_schutzman(
@@ -111,8 +110,7 @@ def dick_joseph_schutzman(
     conditions = [power_condition(column, power) for power in powers]
     if hidden is None:
         answers = _answers(asked, map(people.count, conditions), count)
-        guesses = _bits(rows, answers, method)
-        return judged("dick-joseph-schutzman", asked, guesses, started=started, seed=seed, least=people.n + 1)
+        return _bits("dick-joseph-schutzman", asked, rows, answers, method, started=started, seed=seed)
     table = quoted(people.table)
     texts = (
         f"SELECT SUM({part.sql}) FROM {table} WHERE {where} AND {hidden.among}"
@@ -163,9 +161,31 @@ def _answers(asked: Asked, texts: Iterable[str], count: int) -> NDArray[np.float
     return answers
 
 
-def _bits(rows: NDArray[np.bool_], answers: NDArray[np.float64], method: Method) -> Guesses:
-    """Return the guesses of counts."""
-    return Guesses.from_scores(solve(rows, answers, method=method))
+def _bits(
+    attack: str,
+    asked: Asked,
+    rows: NDArray[np.bool_],
+    answers: NDArray[np.float64],
+    method: Method,
+    *,
+    started: float,
+    seed: int,
+) -> AttackResult:
+    """Return the result of guesses from counts."""
+    people = asked.target.people
+
+    def solved(given: NDArray[np.float64]) -> Guesses:
+        return Guesses.from_scores(solve(rows, given, method=method))
+
+    return judged(
+        attack,
+        asked,
+        solved(answers),
+        started=started,
+        seed=seed,
+        least=people.n + 1,
+        exact=lambda: solved(exact_answers(rows, people.bits, answers)),
+    )
 
 
 def _known(target: Target, column: str) -> NDArray[np.float64]:

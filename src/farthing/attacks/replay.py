@@ -33,6 +33,10 @@ _QUESTION: Final = ("exponent", "multiplier", "offset")
 ANSWER_COLUMNS: Final = (*_RANGE, *_QUESTION, "answer")
 PEOPLE_COLUMNS: Final = (*_RANGE, "client_id", "status_is_c")
 
+_TIMES: Final = 2
+_MORE: Final = 100
+"""An answer is at most so many times the number of people and so many more: noise may pass it, not by much."""
+
 Columns = dict[str, NDArray[np.float64]]
 
 
@@ -114,6 +118,7 @@ def replay(
     prior = min(max(share, 1 - share, 0.5), 1 - 1 / (2 * len(right)))
     look = best_look(right, surety, claim, n=len(right), prior=prior)
     enough = innocent(len(right), claim, prior=prior) < len(right) and all(one.answers > one.people for one in parts)
+    enough = enough and len(np.unique(answers["answer"])) > 1  # the same answer to everything tells nothing
     return Replayed(
         people=len(right),
         wrong=int((~right).sum()),
@@ -160,8 +165,10 @@ def _numbers(path: str | Path, names: tuple[str, ...]) -> Columns:
         columns = {name: np.asarray(table[name].cast("float64").to_numpy()) for name in names}
     except (ValueError, NotImplementedError) as error:
         raise _wrong(path, "numbers in every column", str(error), "leave other rows out") from error
-    if not table.num_rows or not all(np.isfinite(values).all() for values in columns.values()):
-        raise _wrong(path, "at least one row, and no value missing", f"{table.num_rows} rows", "leave such rows out")
+    odd = {name: int(np.count_nonzero(~np.isfinite(values))) for name, values in columns.items()}
+    if not table.num_rows or any(odd.values()):
+        got = ", ".join(f"{count:,} in the column {name}" for name, count in odd.items() if count) or "no row"
+        raise _wrong(path, "at least one row, and no value missing or infinite", got, "leave such rows out")
     return columns
 
 
@@ -194,6 +201,11 @@ def _check(answers: Columns, people: Columns, answers_path: str | Path, people_p
     if ranges - asked:
         low, high = min(ranges - asked)
         raise _wrong(answers_path, "answers for every range of people", f"none for {low:g} to {high:g}", "add them")
+    for ends in sorted(ranges):
+        most, given = len(_within(people, ends)["client_id"]), _within(answers, ends)["answer"].max()
+        if given > _TIMES * most + _MORE:
+            got = f"{given:g} of {most:,} people, {ends[0]:g} to {ends[1]:g}"
+            raise _wrong(answers_path, "no answer is far above the number of people", got, "leave such rows out")
 
 
 def _wrong(path: str | Path, rule: str, got: str, next_step: str) -> DataError:

@@ -12,11 +12,11 @@ from farthing.attacks.target import UNSTATED, Claim, Verdict
 from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from farthing.attacks.target import Asked, People
+    from farthing.attacks.target import Asked
 
 BROKEN: Final[Verdict] = "broken"
 HOLDS: Final[Verdict] = "holds"
@@ -135,6 +135,7 @@ def judged(
     seed: int | None,
     least: int = 1,
     holds: str = "",
+    exact: Callable[[], Guesses] | None = None,
     **details: Any,
 ) -> AttackResult:
     """Return the result of an attack: score the guesses, and decide.
@@ -148,6 +149,8 @@ def judged(
         least: how many answers the attack needs to know anything.
         holds: why the attack cannot work on this target, if its answers prove that; then guesses that could not decide
             count as a failed attack.
+        exact: what the attack would have guessed, had the answers that it got been exact. Where not even that refutes
+            the claim there is no verdict.
         **details: what is particular to the attack.
     """
     people, stated = asked.target.people, asked.target.claim is not None
@@ -156,7 +159,18 @@ def judged(
     made = ~np.isnan(guesses.surety)
     right = (guesses.bits == truth)[made]
     look = best_look(right, guesses.surety[made], claim, n=len(truth), prior=people.prior)
-    verdict, needs = _decide(asked, look.broken, len(right), claim, people, least=least, holds=holds)
+
+    def able() -> bool:
+        if exact is None:
+            return asked.answered >= least
+        best = exact()
+        known = ~np.isnan(best.surety)
+        hits = (best.bits == truth)[known]
+        return best_look(hits, best.surety[known], claim, n=len(truth), prior=people.prior).broken
+
+    verdict, needs = BROKEN, ""
+    if not look.broken:
+        verdict, needs = _decide(asked, able, len(right), claim, least=least, holds=holds)
     good, tried = int(right.sum()), len(right)
     told = details | ({"holds": holds} if holds else {})
     told |= {"refusals": list(asked.reasons)} if asked.reasons else {}
@@ -202,22 +216,28 @@ def exact_interval(right: int, attempted: int, confidence: float = 0.95) -> tupl
 
 
 def _decide(
-    asked: Asked, broken: bool, attempted: int, claim: Claim, people: People, *, least: int, holds: str
+    asked: Asked, able: Callable[[], bool], attempted: int, claim: Claim, *, least: int, holds: str
 ) -> tuple[Verdict, str]:
-    """Return the verdict, and what is lacking where there is none."""
-    if broken:
-        return BROKEN, ""
-    if holds or (asked.exhausted and asked.answered):
+    """Return the verdict on a claim that was not refuted, and what is lacking where there is none."""
+    sure, prior = 1 - (1 - CONFIDENCE) * LOOKS[0][1], asked.target.people.prior
+    enough = asked.answered > 0 and innocent(attempted, claim, confidence=sure, prior=prior) < attempted
+    if not asked.alike and (holds or (enough and able())):
         return HOLDS, ""
-    if asked.answered < least:
-        return UNDECIDED, f"at least {least:,} answers; {asked.answered:,} of {asked.sent:,} questions got one"
-    sure = 1 - (1 - CONFIDENCE) * LOOKS[0][1]
-    if innocent(attempted, claim, confidence=sure, prior=people.prior) < attempted:
-        return HOLDS, ""
-    fewest = needed(claim, confidence=sure, prior=people.prior)
+    if enough or asked.answered < least:
+        return UNDECIDED, _answers_lacking(asked, least)
+    fewest = needed(claim, confidence=sure, prior=prior)
     if fewest is None:
         return UNDECIDED, f"a smaller claim: a million right guesses would not refute {claim}"
     return UNDECIDED, f"at least {fewest:,} guesses, were all of them right; it made {attempted:,}"
+
+
+def _answers_lacking(asked: Asked, least: int) -> str:
+    """Return which answers a decision would need."""
+    if asked.alike:
+        return f"answers that differ; all {asked.answered:,} were {asked.first:g}"
+    if asked.answered < least:
+        return f"at least {least:,} answers; {asked.answered:,} of {asked.sent:,} questions got one"
+    return f"other questions; not even exact answers to the {asked.answered:,} answered ones would refute the claim"
 
 
 def _plain(value: Any) -> Any:

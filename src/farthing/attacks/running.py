@@ -99,7 +99,7 @@ class Report:
         elif HOLDS in found:
             verdict, needs = HOLDS, ""
         else:
-            verdict, needs = UNDECIDED, "; or ".join(dict.fromkeys(result.needs for result in results))
+            verdict, needs = UNDECIDED, _lacking(results)
         return cls(
             target=results[0].target,
             claim=results[0].claim,
@@ -150,6 +150,21 @@ class Report:
         return "\n".join([*lines, f"  needs {self.needs}"] if self.needs else lines)
 
 
+def _lacking(results: Sequence[AttackResult]) -> str:
+    """Return what a decision would need: what each attack lacks, the same thing said once."""
+    if not any(result.answered for result in results):
+        return f"answers; none of {sum(result.sent for result in results):,} questions got one"
+    said: dict[str, str] = {}
+    for result in (result for result in results if result.answered):
+        said.setdefault(result.needs.partition(";")[0], result.needs)
+    return "; or ".join(said.values())
+
+
+def _one_each(target: Any, effort: Effort) -> AttackResult:
+    """Ask about some people, once each: all that it takes where answers are exact, however few there are."""
+    return averaging(target, 1, effort.seed, victims=effort.on_each(target)[0])
+
+
 def _averaging(target: Any, effort: Effort) -> AttackResult:
     """Ask about some people again and again."""
     victims, turns = effort.on_each(target)
@@ -187,6 +202,7 @@ def _least_squares(target: Any, effort: Effort) -> AttackResult:
 
 
 ATTACKS: Final[dict[str, Callable[[Any, Effort], AttackResult]]] = {
+    "one-each": _one_each,
     "linear": _linear,
     "least-squares": _least_squares,
     "averaging": _averaging,
@@ -204,7 +220,7 @@ ATTACKS: Final[dict[str, Callable[[Any, Effort], AttackResult]]] = {
 }
 """The attacks by name, as the command line runs them."""
 
-USUAL: Final = ("linear", "least-squares", "averaging", "differencing", "single-target")
+USUAL: Final = ("one-each", "linear", "least-squares", "averaging", "differencing", "single-target")
 """What is run unless something is named."""
 
 USUAL_OF_MANY: Final = ("single-target", "precision")
@@ -220,7 +236,8 @@ def run(
 ) -> Report:
     """Run several attacks on a target, one after the other, and return one verdict on it.
 
-    They share the target and so its budget: what the first one has spent is not there for the second one.
+    They share the target and so its budget: what the first one has spent is not there for the second one. So the usual
+    ones begin with one question about each of some people, before subsets take what is left.
 
     Args:
         target: a Target; or several fresh ones with one person each, as `targets.each` makes them.

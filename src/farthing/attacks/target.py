@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 Speaks = Literal["vector", "sql"]
 """What a target understands: a 0/1 vector over the known people, or SQL text."""
 
-Why = Literal["policy", "budget", "failure"]
-"""Why there is no answer: this question is not allowed, no further one is, or nothing came that is an answer."""
+Why = Literal["policy", "budget", "failure", "closed"]
+"""Why there is no answer: this question is not allowed, no further one is, nothing came that is an answer, or nobody is
+let in."""
 
 Verdict = Literal["broken", "holds", "undecided"]
 """What an attack says of a claim."""
@@ -30,16 +31,26 @@ Verdict = Literal["broken", "holds", "undecided"]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """No answer, and why not. Refusals are answers too: a target whose refusals depend on a secret leaks it.
+    r"""No answer, and why not. Refusals are answers too: a target whose refusals depend on a secret leaks it.
 
     Attributes:
         reason: the target's own words, or what was wrong with what it said.
         why: "policy" if this question is not answered, "budget" if the target has said all that it will ever say,
-            "failure" if it hung, broke, or said something that is no number.
+            "failure" if it hung, broke, or said something that is no number, "closed" if it is not there at all or
+            lets nobody in.
+
+    A function returns it; it is no exception. Control characters in the reason become spaces.
+
+    >>> Refused("too few people\x1b[2J").reason
+    'too few people [2J'
     """
 
     reason: str
     why: Why = "policy"
+
+    def __post_init__(self) -> None:
+        plain = "".join(letter if letter.isprintable() else " " for letter in str(self.reason))
+        object.__setattr__(self, "reason", plain)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,25 +266,50 @@ class Asked:
         sent, answered: how many questions, and how many of them got a number.
         refusals: how many refusals of each kind.
         reasons: the distinct reasons, the first few of them.
+        first: the first answer.
+        varied: whether another answer was not the same.
     """
 
     target: Target
     sent: int = 0
     answered: int = 0
-    refusals: dict[Why, int] = field(default_factory=lambda: {"policy": 0, "budget": 0, "failure": 0})
+    refusals: dict[Why, int] = field(default_factory=lambda: {"policy": 0, "budget": 0, "failure": 0, "closed": 0})
     reasons: list[str] = field(default_factory=list)
+    first: float | None = None
+    varied: bool = False
 
     def ask(self, question: Question, of: Target | None = None) -> float:
-        """Return the answer, NaN for none; of another target of the same kind, where one is named."""
+        """Return the answer, NaN for none; of another target of the same kind, where one is named.
+
+        A target that has only ever failed is not asked any more.
+
+        Raises:
+            DataError: the target is not there, or lets nobody in.
+        """
+        if self.refusals["failure"] == self.sent >= MOST_REFUSALS:
+            return math.nan
         self.sent += 1
         said = number((of or self.target).ask(question))
         if isinstance(said, Refused):
-            self.refusals[said.why] += 1
-            if said.reason not in self.reasons and len(self.reasons) < MOST_REASONS:
-                self.reasons.append(said.reason)
+            self._note(said)
             return math.nan
         self.answered += 1
+        self.first = said if self.first is None else self.first
+        self.varied |= said < self.first or said > self.first
         return said
+
+    def _note(self, refused: Refused) -> None:
+        """Count a refusal; stop where nobody is let in."""
+        self.refusals[refused.why] += 1
+        if refused.reason not in self.reasons and len(self.reasons) < MOST_REASONS:
+            self.reasons.append(refused.reason)
+        if self.refusals["closed"] == self.sent >= MOST_CLOSED:
+            raise DataError(
+                "the target cannot be asked",
+                rule="it is there, and lets the attacker in",
+                got=refused.reason,
+                next_step="check the address, and what it wants to be sent, such as --header 'Authorization: ...'",
+            )
 
     def all(self, questions: list[Question]) -> NDArray[np.float64]:
         """Return the answers of several questions, NaN for none: float64[questions]."""
@@ -295,13 +331,24 @@ class Asked:
         return self.sent - self.answered
 
     @property
+    def alike(self) -> bool:
+        """Whether it said the same to everything, and so told nothing."""
+        return self.answered > 1 and self.first is not None and not self.varied
+
+    @property
     def exhausted(self) -> bool:
         """Whether a budget ended it."""
         return self.refusals["budget"] > 0
 
 
 MOST_REFUSALS: Final = 20
-"""How often an attack goes on asking after a budget was spent, in case that it was not."""
+"""How often an attack goes on asking after a budget was spent, in case that it was not, or where all else failed."""
+
+MOST_CLOSED: Final = 3
+"""How often a target is tried that is not there or lets nobody in."""
+
+MOST_ANSWER: Final = 1e12
+"""Whatever is larger is no count of people, with any noise."""
 
 MOST_REASONS: Final = 5
 """How many distinct reasons of refusal a report keeps."""
@@ -317,13 +364,15 @@ def number(said: Any) -> float | Refused:
     """
     if isinstance(said, Refused):
         return said
-    if isinstance(said, (str, bytes)) or said is None or np.ndim(said) != 0:
+    if isinstance(said, (str, bytes)) or said is None or np.ndim(said) != 0 or np.asarray(said).dtype.kind == "b":
         return Refused(f"the answer is not one number: {type(said).__name__}", "failure")
     try:
         value = float(said)
     except (TypeError, ValueError, OverflowError):
         return Refused(f"the answer is not one number: {type(said).__name__}", "failure")
-    return value if math.isfinite(value) else Refused(f"the answer is not a finite number: {value}", "failure")
+    if not math.isfinite(value):
+        return Refused(f"the answer is not a finite number: {value}", "failure")
+    return value if abs(value) <= MOST_ANSWER else Refused(f"the answer is larger than any count: {value:g}", "failure")
 
 
 def binary(values: Any) -> NDArray[np.bool_]:

@@ -69,3 +69,7 @@ __all__ = [
     "uncorrelated",
     "unseeded",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.audit.bounds import CONFIDENCE, LowerBound, checked
 from farthing.audit.rates import Rates
+from farthing.errors import InvalidTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,8 @@ class Looks:
     """Rates of one event, bounded at all times at once: looking early or often costs nothing in validity.
 
     Args:
-        event: tells of an array of outputs which are in the event; it is fixed before the first of them is drawn.
+        event: tells of an array of outputs which are in the event, one truth value an output; it is fixed before the
+            first of them is drawn.
         delta: the delta at which epsilon is bounded.
         confidence: the chance that every bound, after every batch, is one.
 
@@ -57,9 +59,11 @@ class Looks:
         """Count a batch of outputs on D and on D', and return what all batches so far tell."""
         import numpy as np
 
-        for place, outputs in enumerate((np.asarray(without), np.asarray(present))):
-            self._counts[2 * place] += int(np.count_nonzero(self._event(outputs)))
-            self._counts[2 * place + 1] += len(outputs)
+        pair = np.asarray(without), np.asarray(present)
+        counted = [(self._inside(outputs), len(outputs)) for outputs in pair]
+        for place, (inside, drawn) in enumerate(counted):
+            self._counts[2 * place] += inside
+            self._counts[2 * place + 1] += drawn
         alarms, absent, hits, there = self._counts
         significance = (1 - self._confidence) / 2
         rates = Rates(always_lower(hits, there, significance), always_upper(alarms, absent, significance))
@@ -71,6 +75,20 @@ class Looks:
             "the event that was fixed",
             rates,
         )
+
+    def _inside(self, outputs: NDArray[Any]) -> int:
+        """Return how many outputs are in the event; refuse an event that does not say so of each."""
+        import numpy as np
+
+        found = np.asarray(self._event(outputs))
+        if outputs.ndim == 0 or found.shape != outputs.shape[:1] or found.dtype != np.bool_:
+            raise InvalidTarget(
+                "this is no event",
+                rule="one truth value an output",
+                got=f"{found.dtype} of shape {found.shape} for outputs of shape {outputs.shape}",
+                next_step="Looks(lambda outputs: outputs > 0)",
+            )
+        return int(np.count_nonzero(found))
 
 
 def always_lower(hits: int, runs: int, significance: float) -> float:

@@ -128,7 +128,11 @@ def run(
     ] = None,
     speaks: Annotated[
         str | None,
-        typer.Option(metavar="sql", help="sql, or vector for {'query': [0, 1, ...]}.", rich_help_panel=TARGET),
+        typer.Option(
+            metavar="sql",
+            help="sql, which a URL gets, or vector, which a module:function gets: 0 or 1 a person.",
+            rich_help_panel=TARGET,
+        ),
     ] = None,
     header: Annotated[
         list[str] | None,

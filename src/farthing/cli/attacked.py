@@ -65,6 +65,13 @@ class Order:
         number = options.amount("--claim-epsilon", epsilon)
         return Claim(number, 0.0 if delta is None else options.amount("--claim-delta", delta), kept)
 
+    @property
+    def hint(self) -> str:
+        """What to try where nothing was answered, "" for nothing."""
+        if self.speaks is None and _FUNCTION.match(self.target):
+            return "it was called with a 0/1 vector; if it takes SQL text, add --speaks sql"
+        return ""
+
     def language(self, usual: str) -> Any:
         """Return how the target is asked."""
         if self.speaks not in (None, "sql", "vector"):
@@ -123,11 +130,18 @@ def _address(order: Order, claim: Claim | None) -> Target:
             field=order.field,
             timeout_s=order.timeout_s,
         )
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+    from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
     people = order.people()
     try:
         return targets.Database(order.target, people, claim=claim, timeout_s=order.timeout_s)
+    except NoSuchModuleError:
+        raise DataError(
+            "unknown kind of address",
+            rule="http://, https://, or a database URL of SQLAlchemy, such as postgresql+psycopg://me@host/db",
+            got=order.target.partition("://")[0] + "://",
+            next_step="check its beginning; a database may need its SQLAlchemy driver installed",
+        ) from None
     except (ArgumentError, SQLAlchemyError, ImportError) as error:
         raise DataError(
             "the database cannot be opened",
@@ -164,6 +178,13 @@ def _function(order: Order, claim: Claim | None) -> Target:
         ) from None
     finally:
         sys.path.remove(str(Path.cwd()))
+    if not callable(found):
+        raise InvalidOption(
+            "this is no function",
+            rule="module:function names what can be called with a question",
+            got=f"{order.target}, a {type(found).__name__}",
+            next_step="name the function that answers",
+        )
     kind: Any = targets.Function if order.language("vector") == "vector" else targets.SqlFunction
     target: Target = kind(found, order.people(), claim=claim, name=order.target, timeout_s=order.timeout_s)
     return target

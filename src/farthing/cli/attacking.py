@@ -40,7 +40,7 @@ def run(
     if as_json:
         show.echo_json(report.to_dict())
     else:
-        _show(report)
+        _show(report, order.hint)
     if drawn is not None:
         charts.save(report.chart(), drawn)
     return report.exit_code
@@ -157,7 +157,7 @@ _HEADS: Final = (
 )
 
 
-def _show(report: Report) -> None:
+def _show(report: Report, hint: str) -> None:
     """Print a report: a row an attack, then the verdict."""
     out = show.console(width=_WIDTH)
     out.print(show.columns_table(_HEADS, [_cells(result) for result in report.results]))
@@ -167,6 +167,8 @@ def _show(report: Report) -> None:
     out.print(f"epsilon  at least {report.epsilon_lower:.3g} for a change of one bit, {report.confidence:.1%} sure")
     for reason in report.reasons[:3]:
         out.print(f"refused  {reason}")
+    if hint and not any(result.answered for result in report.results):
+        out.print(f"hint     {hint}")
     if report.needs:
         out.print(f"needs    {report.needs}")
     out.print(f"verdict  {report.verdict.upper()}, p = {report.p_value:.2g} if the claim were kept")

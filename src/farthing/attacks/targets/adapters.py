@@ -6,8 +6,10 @@ Whatever such a system does - refuse, hang, break, say NaN or a text - comes bac
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -54,7 +56,7 @@ class Function:
     ) -> None:
         self.people = people if isinstance(people, People) else People.of(people)
         self.claim, self.name = claim, name or str(getattr(answer, "__name__", "a function"))
-        self._answer, self._patience = answer, _Patience(timeout_s)
+        self._answer, self._patience = _callable(answer), _Patience(timeout_s)
 
     def ask(self, question: Question, /) -> float | Refused:
         """Answer a question about a 0/1 vector."""
@@ -84,7 +86,7 @@ class SqlFunction:
     ) -> None:
         self.people, self.claim = people, claim
         self.name = name or getattr(answer, "__name__", "a function of SQL")
-        self._answer, self._patience = answer, _Patience(timeout_s)
+        self._answer, self._patience = _callable(answer), _Patience(timeout_s)
 
     def ask(self, question: Question, /) -> float | Refused:
         """Answer a question in SQL."""
@@ -193,17 +195,20 @@ class Endpoint:
                 reply = response.read(_MOST_BYTES)
         except HTTPError as error:
             with error:
-                return _refusal_of(error.read(_MOST_BYTES), f"HTTP status {error.code}")
+                refused = _refusal_of(error.read(_MOST_BYTES), f"HTTP status {error.code}")
+            return Refused(refused.reason, "closed") if error.code == HTTPStatus.UNAUTHORIZED else refused
         except (URLError, OSError) as error:
             reason = getattr(error, "reason", error)
-            return Refused(f"the endpoint was not reached: {str(reason)[:_LETTERS]}", "failure")
+            gone = isinstance(reason, (ConnectionRefusedError, socket.gaierror))
+            said = f"the endpoint was not reached: {str(reason)[:_LETTERS]}"
+            return Refused(said, "closed" if gone else "failure")
         return self._number(reply)
 
     def _number(self, reply: bytes) -> Any:
         """Return the number in a reply."""
         try:
             said = json.loads(reply)
-        except ValueError:
+        except (ValueError, RecursionError):
             return Refused("the reply is not JSON", "failure")
         if not isinstance(said, dict):
             return said
@@ -226,6 +231,18 @@ def sql_of(question: Question) -> str:
     return question.text
 
 
+def _callable(answer: Any) -> Any:
+    """Return a function; refuse what cannot be called."""
+    if not callable(answer):
+        raise DataError(
+            "this is no function",
+            rule="what is attacked can be called with a question",
+            got=type(answer).__name__,
+            next_step="name a function, such as module:answer",
+        )
+    return answer
+
+
 def said_by(answer: Callable[[], Any]) -> float | Refused:
     """Return what a system says, whatever it does."""
     try:
@@ -238,7 +255,7 @@ def _guarded(answer: Callable[[], Any]) -> Any:
     """Return what a system says; whatever it raises becomes one error."""
     try:
         return answer()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DataError(
             "the target failed",
             rule="a target answers or refuses",
@@ -261,7 +278,14 @@ class _Patience:
         if self.hangs >= MOST_HANGS:
             return _GIVEN_UP
         said: list[float | Refused] = []
-        thread = threading.Thread(target=lambda: said.append(said_by(answer)), daemon=True)
+
+        def call() -> None:
+            try:
+                said.append(said_by(answer))
+            except KeyboardInterrupt:  # the target's own: nobody interrupts this thread
+                said.append(Refused("KeyboardInterrupt", "failure"))
+
+        thread = threading.Thread(target=call, daemon=True)
         thread.start()
         thread.join(self.timeout_s)
         if not said:
@@ -275,7 +299,7 @@ def _refusal_of(reply: bytes, otherwise: str) -> Refused:
     """Return the refusal in a reply, in its own words where it has any."""
     try:
         said = json.loads(reply)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     if isinstance(said, dict) and "refused" in said:
         return Refused(str(said["refused"])[:_LETTERS], "budget" if said.get("budget") is True else "policy")

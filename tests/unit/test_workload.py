@@ -313,4 +313,4 @@ def test_what_fits_of_a_ratio_where_little_is_left():
     session.count(loss=Gdp(0.05))
 
     dry = session.workload([{"ask": "ratio", "top": "x > 3"}], absolute=0.01, dry_run=True)
-    assert "a wider target may fit" == dry.unanswered["q1"].fitting
+    assert dry.unanswered["q1"].fitting.startswith("a wider target may fit")

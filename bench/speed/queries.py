@@ -4,6 +4,7 @@
     python bench/speed/queries.py --at 1e8       # 100,000,000 rows (about 1 GB of disk)
     python bench/speed/queries.py --only sum five  # some of the aggregates
     python bench/speed/queries.py --peers        # OpenDP's Polars context and Tumult Analytics, where installed
+    python bench/speed/queries.py --peers-only   # the same, where a peer's pins leave no room for farthing
     python bench/speed/queries.py --json out.json
 
 The exact SQL bounds contributions as ours does: with the rider as unit, at most 5 zones a rider and 20 rows in each. It
@@ -166,6 +167,26 @@ def planning(path, repeats=30):
         return {"plan_ms": 1000 * statistics.median(timed(once) for _ in range(repeats)), "limit_ms": 30}
 
 
+def counted(path, unit):
+    """Ask the question that peers are asked: a count by zone, each row a unit or the rider a unit."""
+    import farthing
+
+    budget, bounds = farthing.Budget(rho=0.5), farthing.Bounds(max_groups=5, max_rows=20)
+    with farthing.Session(path, unit=unit, budget=budget, bounds=bounds) as session:
+        session.count(by="zone", keys={"zone": range(ZONES)}, relative=0.1, absolute=100)
+
+
+def counting(path, repeats):
+    """Farthing alone on the question of the peers, to hold against peers that need an environment of their own."""
+    if importlib.util.find_spec("farthing") is None:
+        return {"skipped": "farthing is not installed"}
+    counted(path, None)
+    return {
+        f"{unit or 'row'}_s": statistics.median(timed(lambda u=unit: counted(path, u)) for _ in range(repeats))
+        for unit in (None, "rider")
+    }
+
+
 def opendp_peer(path, repeats):
     """OpenDP's Polars context on the same group-by with public keys, and `Session.count`: rows and riders as units."""
     if importlib.util.find_spec("opendp") is None or importlib.util.find_spec("polars") is None:
@@ -174,8 +195,6 @@ def opendp_peer(path, repeats):
         }
     import opendp.prelude as dp
     import polars as pl
-
-    import farthing
 
     dp.enable_features("contrib")
     listed = pl.LazyFrame({"zone": pl.Series(range(ZONES), dtype=pl.Int32)})
@@ -191,11 +210,6 @@ def opendp_peer(path, repeats):
         query = query if rows is None else query.truncate_per_group(rows)
         query.group_by("zone").agg(dp.len()).with_keys(listed).release().collect()
 
-    def ours(unit):
-        budget, bounds = farthing.Budget(rho=0.5), farthing.Bounds(max_groups=5, max_rows=20)
-        with farthing.Session(path, unit=unit, budget=budget, bounds=bounds) as session:
-            session.count(by="zone", keys={"zone": range(ZONES)}, relative=0.1, absolute=100)
-
     found = {}
     for name, unit, rows in (("row", None, None), ("rider", "rider", 100)):
         theirs_unit = dp.unit_of(contributions=1, **({} if unit is None else {"identifier": pl.col(unit)}))
@@ -203,9 +217,9 @@ def opendp_peer(path, repeats):
             theirs(theirs_unit, rows)
         except Exception as error:  # noqa: BLE001  a peer that cannot run is reported, never an error of ours
             return {"skipped": f"{type(error).__name__}: {error}"[:160]}
-        ours(unit)
+        counted(path, unit)
         peer = statistics.median(timed(lambda u=theirs_unit, r=rows: theirs(u, r)) for _ in range(repeats))
-        mine = statistics.median(timed(lambda u=unit: ours(u)) for _ in range(repeats))
+        mine = statistics.median(timed(lambda u=unit: counted(path, u)) for _ in range(repeats))
         found |= {f"{name}_peer_s": peer, f"{name}_ours_s": mine, f"{name}_ratio": peer / mine}
     return found
 
@@ -244,16 +258,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=None, help="folder for the generated tables")
     parser.add_argument("--only", nargs="+", default=(), help="names of aggregates")
     parser.add_argument("--peers", action="store_true", help="also OpenDP and Tumult, where installed")
+    parser.add_argument("--peers-only", action="store_true", help="nothing but these, in an environment of their own")
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     path = rides(int(options.at), options.data)
-    print(f"{'':<26} {'exact s':>9} {'ours s':>9} {'ratio':>7} {'limit':>6}")
-    results = aggregates(path, options.repeats, 1.15 if options.at > 5e7 else 1.5, options.only)
-    results["plan"] = planning(path)
-    if options.peers:
+    results = {}
+    if not options.peers_only:
+        print(f"{'':<26} {'exact s':>9} {'ours s':>9} {'ratio':>7} {'limit':>6}")
+        results = aggregates(path, options.repeats, 1.15 if options.at > 5e7 else 1.5, options.only)
+        results["plan"] = planning(path)
+    if options.peers or options.peers_only:
+        results["farthing"] = counting(path, options.repeats)
         results["OpenDP"] = opendp_peer(path, options.repeats)
         results["Tumult"] = tumult_peer(path, options.repeats)
-    for name in ("plan", "OpenDP", "Tumult"):
+    for name in ("plan", "farthing", "OpenDP", "Tumult"):
         if name in results:
             print(name, json.dumps(results[name]))
     if options.json:

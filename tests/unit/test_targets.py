@@ -403,10 +403,10 @@ def test_tied_groups_may_be_apart_but_not_in_the_wrong_order():
     block = np.arange(2)
     grains = 1 << 44
 
-    assert rule.tied(block, 0, np.array([860.0, 600.0]), grains) >= rule.tied(
-        block, 0, np.array([600.0, 600.0]), grains
-    )
-    assert not rule.tied(block, 0, np.array([600.0, 860.0]), grains)
+    assert rule.tied(block, 0, np.array([860.0, 600.0]), grains)
+    assert not rule.tied(block, 0, np.array([600.0, 600.0]), grains)
+    assert rule.tied(block, 0, np.array([600.0, 600.0]), 64 * grains)
+    assert not rule.tied(block, 0, np.array([600.0, 860.0]), 64 * grains)
 
 
 @pytest.mark.parametrize(

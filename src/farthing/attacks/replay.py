@@ -163,8 +163,9 @@ def _numbers(path: str | Path, names: tuple[str, ...]) -> Columns:
         raise _wrong(path, f"the columns {', '.join(names)}", f"without {', '.join(missing)}", "rename its columns")
     try:
         columns = {name: np.asarray(table[name].cast("float64").to_numpy()) for name in names}
-    except (ValueError, NotImplementedError) as error:
-        raise _wrong(path, "numbers in every column", str(error), "leave other rows out") from error
+    except (ValueError, NotImplementedError):  # their own words would quote a value
+        got = ", ".join(f"{name}: {table[name].type}" for name in names)
+        raise _wrong(path, "numbers in every column", got, "leave other rows out") from None
     odd = {name: int(np.count_nonzero(~np.isfinite(values))) for name, values in columns.items()}
     if not table.num_rows or any(odd.values()):
         got = ", ".join(f"{count:,} in the column {name}" for name, count in odd.items() if count) or "no row"

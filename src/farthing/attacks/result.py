@@ -126,6 +126,13 @@ class AttackResult:
         return "\n".join([*lines, f"  took     {self.seconds:.2f} s, seed {self.seed}"])
 
 
+def _refuted_by(guesses: Guesses, truth: NDArray[np.bool_], claim: Claim, prior: float) -> bool:
+    """Tell whether such guesses refute the claim."""
+    made = ~np.isnan(guesses.surety)
+    right = (guesses.bits == truth)[made]
+    return best_look(right, guesses.surety[made], claim, n=len(truth), prior=prior).broken
+
+
 def judged(
     attack: str,
     asked: Asked,
@@ -161,12 +168,8 @@ def judged(
     look = best_look(right, guesses.surety[made], claim, n=len(truth), prior=people.prior)
 
     def able() -> bool:
-        if exact is None:
-            return asked.answered >= least
-        best = exact()
-        known = ~np.isnan(best.surety)
-        hits = (best.bits == truth)[known]
-        return best_look(hits, best.surety[known], claim, n=len(truth), prior=people.prior).broken
+        """Tell whether the answers that came could have refuted the claim."""
+        return asked.answered >= least if exact is None else _refuted_by(exact(), truth, claim, people.prior)
 
     verdict, needs = BROKEN, ""
     if not look.broken:

@@ -110,28 +110,28 @@ NOISE = (
 BOUNDS = (
     _one(
         "no clamp of values",
-        "engines/duck_cells.py",
+        "engines/duck/cells.py",
         '    return (\n        f"CASE WHEN {x.double} BETWEEN {double(lower)} AND {double(upper)} THEN {inside} "\n',
         '    return (\n        f"CASE WHEN {x.double} BETWEEN -1e15 AND 1e15 THEN {inside} "\n',
         "bounded",
     ),
     _one(
         "NULL adds the lower clamp",
-        "engines/duck_cells.py",
+        "engines/duck/cells.py",
         "WHEN {x.double} <= {INFINITY} THEN {beyond[1]} END",
         "WHEN {x.double} <= {INFINITY} THEN {beyond[1]} ELSE {beyond[0]} END",
         "bounded",
     ),
     _one(
         "NaN adds the upper clamp",
-        "engines/duck_cells.py",
+        "engines/duck/cells.py",
         "WHEN {x.double} <= {INFINITY} THEN {beyond[1]} END",
         "WHEN {x.double} > {double(upper)} THEN {beyond[1]} END",
         "bounded",
     ),
     _one(
         "max_groups forgotten by the engine",
-        "engines/duck_measures.py",
+        "engines/duck/measures.py",
         '    if query.cuts_groups:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
         '    if False:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
         "bounded",
@@ -145,14 +145,14 @@ BOUNDS = (
     ),
     _one(
         "max_rows forgotten by the engine",
-        "engines/duck_measures.py",
+        "engines/duck/measures.py",
         'return f"least({_count(query, rows, cells, value)}, {most})"',
         "return _count(query, rows, cells, value)",
         "bounded",
     ),
     _one(
         "max_rows forgotten in sums",
-        "engines/duck_measures.py",
+        "engines/duck/measures.py",
         'return f"CASE WHEN {n} <= {most} THEN {s} ELSE CAST({s}::HUGEINT * {most} // {n} AS BIGINT) END"',
         "return s",
         "bounded",
@@ -167,7 +167,7 @@ BOUNDS = (
     ),
     _one(
         "max_rows forgotten in quantiles",
-        "engines/duck_measures.py",
+        "engines/duck/measures.py",
         "least(c, {query.max_rows} - ({before})) AS c",
         "c AS c",
         "bounded",
@@ -181,7 +181,7 @@ BOUNDS = (
     ),
     _one(
         "a unit counts in each of its parts",
-        "engines/duck_cells.py",
+        "engines/duck/cells.py",
         'f"WHERE p = home AND p = {part.place} AND {self.found} > 0{listed}"',
         'f"WHERE p = {part.place} AND {self.found} > 0{listed}"',
         "bounded",
@@ -433,7 +433,7 @@ BOOKS = (
 DOORS = (
     Mutant(
         "the engine's words in an error",
-        "engines/duck.py",
+        "engines/duck/engine.py",
         (
             ("OSError, RuntimeError, MemoryError):\n", "OSError, RuntimeError, MemoryError) as error:\n"),
             ("raise engine_failed() from None\n", "raise DataError(str(error), rule='', next_step='') from None\n"),
@@ -442,14 +442,14 @@ DOORS = (
     ),
     _one(
         "arithmetic that can overflow",
-        "engines/duck_functions.py",
+        "engines/duck/functions.py",
         'return Text(f"TRY_CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)',
         'return Text(f"CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)',
         "errors",
     ),
     _one(
         "a cast that can fail",
-        "engines/duck_functions.py",
+        "engines/duck/functions.py",
         'parsed = f"TRY_CAST({x.sql} AS {native})"',
         'parsed = f"CAST({x.sql} AS {native})"',
         "errors",
@@ -463,14 +463,14 @@ DOORS = (
     ),
     _one(
         "files open to the engine",
-        "engines/duck.py",
+        "engines/duck/engine.py",
         '        connection.execute("SET enable_external_access = false")\n',
         "",
         "lockdown",
     ),
     _one(
         "settings open to the engine",
-        "engines/duck.py",
+        "engines/duck/engine.py",
         '        connection.execute("SET lock_configuration = true")\n',
         "",
         "lockdown",

@@ -210,7 +210,7 @@ def max_groups_forgotten(plant):
 
 
 def unit_ignored(plant):
-    from farthing.engines import duck_measures
+    from farthing.engines.duck import measures as duck_measures
 
     plant.setattr(duck_measures, "_cut", lambda query, rows, cells, measure: cells.found)  # noqa: ARG005
 

@@ -19,7 +19,7 @@ from spark_servers import spark_session
 
 from farthing.engines import open_table
 from farthing.engines.engine import PARTS_SALT
-from farthing.engines.memory import Beside, MemoryEngine
+from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.errors import DataError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting

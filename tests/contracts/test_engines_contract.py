@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farthing.engines import open_table
-from farthing.engines.duck_sql import keyed_hash
-from farthing.engines.memory import MemoryEngine
+from farthing.engines.duck.terms import keyed_hash
+from farthing.engines.memory.engine import MemoryEngine
 from farthing.errors import FarthingError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting

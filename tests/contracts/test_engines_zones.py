@@ -22,9 +22,9 @@ from hostile import HOSTILE, oracle, same
 from spark_servers import spark_session
 
 from farthing.engines import open_table
-from farthing.engines.duck_rows import Rows
-from farthing.engines.duck_sql import ZONED, reader
-from farthing.engines.memory import MemoryEngine
+from farthing.engines.duck.rows import Rows
+from farthing.engines.duck.terms import ZONED, reader
+from farthing.engines.memory.engine import MemoryEngine
 from farthing.errors import DataError, InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farthing.engines import open_table
-from farthing.engines.duck_rows import Rows
+from farthing.engines.duck.rows import Rows
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type, counting
 from farthing.query.expressions import Call, Case, Cast, Column, Compare, Function, IsNull, Literal, Operator, check

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from farthing.engines import open_table
-from farthing.engines.memory import MemoryEngine
+from farthing.engines.memory.engine import MemoryEngine
 from farthing.errors import FarthingError
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
@@ -395,7 +395,7 @@ def arrow(found, schema):
 @cache
 def engines(seed):
     """Return both engines of one table."""
-    from farthing.engines.memory import Beside
+    from farthing.engines.memory.engine import Beside
 
     found = rows(seed)
     memory = MemoryEngine(found, SCHEMA, "rides", beside={"zones": Beside(ZONES, BESIDE["zones"])})

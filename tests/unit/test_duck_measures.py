@@ -16,9 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.engines import duck, duck_cells, duck_measures, open_table
-from farthing.engines.duck_sql import keyed_hash
-from farthing.engines.memory import Beside, MemoryEngine
+from farthing.engines import open_table
+from farthing.engines.duck import cells as duck_cells
+from farthing.engines.duck import engine as duck
+from farthing.engines.duck import measures as duck_measures
+from farthing.engines.duck.terms import keyed_hash
+from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.errors import DataError, InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from farthing import Bounds, Budget, Pure, Session
 from farthing.accuracy import sums
 from farthing.accuracy.kept import Kept
-from farthing.engines.memory import holds
+from farthing.engines.memory.engine import holds
 from farthing.query.arrange import arrangement, places
 from farthing.query.expressions import And, Between, Column, Compare, In, IsNull, Literal, Not, Operator, Or
 from farthing.query.normal import constants, normal

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from farthing.engines.contributions import bucket, contribution, leaf
 from farthing.engines.engine import BUCKETS
-from farthing.engines.memory import Beside, MemoryEngine
+from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.errors import InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type

@@ -21,7 +21,7 @@ def session():
 
 def test_plan_spends_nothing_and_touches_no_data(session, monkeypatch):
     """Pricing asks no engine for counts and books nothing."""
-    from farthing.engines.duck import DuckDBEngine
+    from farthing.engines.duck.engine import DuckDBEngine
 
     monkeypatch.setattr(DuckDBEngine, "measure", lambda *_: pytest.fail("touched the data"))
     plan = session.plan("SELECT k, COUNT(*) FROM data GROUP BY k", keys=KEYS, relative=0.1, absolute=50)

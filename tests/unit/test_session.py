@@ -237,7 +237,7 @@ def test_asking_again_is_free_under_a_pure_budget():
 
 def test_an_engine_that_fails_keeps_the_charge(session, monkeypatch):
     """No refund after a reservation: an error is an output. The message says nothing of rows."""
-    from farthing.engines.duck import DuckDBEngine
+    from farthing.engines.duck.engine import DuckDBEngine
     from farthing.engines.engine import engine_failed
 
     def fail(*_):

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from farthing import Bounds, Budget, BudgetExceeded, InvalidTarget, Session
-from farthing.engines.duck import DuckDBEngine
+from farthing.engines.duck.engine import DuckDBEngine
 
 SIZES = {"big": 30_000, "middle": 5_000, "small": 400, "tiny": 3, "one": 1}
 TABLE = pa.table({

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.engines.duck import DuckDBEngine
+from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.foreign.frames import from_ibis
 from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation
 from farthing.errors import DataError
@@ -61,7 +61,7 @@ def is_foreign(table: Any) -> bool:
 
 def _foreign(source: Any, name: str, public: Mapping[str, Any], protected: Mapping[str, Any]) -> Engine:
     """Return the engine of a table on another backend."""
-    from farthing.engines.foreign.base import IbisEngine
+    from farthing.engines.foreign.engine import IbisEngine
 
     beside = {other: table if is_foreign(table) else arrow_of(source_of(table)) for other, table in public.items()}
     here = next((other for other, table in protected.items() if not is_foreign(table)), None)

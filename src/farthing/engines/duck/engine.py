@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.engines.duck_cells import INFINITY
-from farthing.engines.duck_measures import MOST_ROWS, Question, found, histogram, measuring, spreading
-from farthing.engines.duck_rows import Catalog, Relation, check
-from farthing.engines.duck_sql import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
+from farthing.engines.duck.cells import INFINITY
+from farthing.engines.duck.measures import MOST_ROWS, Question, found, histogram, measuring, spreading
+from farthing.engines.duck.rows import Catalog, Relation, check
+from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
 from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
 from farthing.engines.sources import Files
 from farthing.errors import DataError, InvalidKeys

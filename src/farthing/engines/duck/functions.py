@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from farthing.engines.duck_sql import double
+from farthing.engines.duck.terms import double
 from farthing.query.expressions import Function
 from farthing.query.schema import Type
 

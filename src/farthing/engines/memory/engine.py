@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.engines.contributions import bucket, contribution, leaf, number
 from farthing.engines.engine import BUCKETS, PARTS_SALT, Found, Histogram, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
-from farthing.engines.memory_joins import NAN, Beside, as_read, joined, key_of, order_of
+from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
 from farthing.query.aggregates import Quantile
 from farthing.query.expressions import Column, explicit, type_of

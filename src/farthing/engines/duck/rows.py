@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from farthing.engines.duck_functions import Text
-from farthing.engines.duck_scalars import UNFOLDED, Scalars
-from farthing.engines.duck_sql import TABLE, keyed_hash, reader, row, stored
+from farthing.engines.duck.functions import Text
+from farthing.engines.duck.scalars import UNFOLDED, Scalars
+from farthing.engines.duck.terms import TABLE, keyed_hash, reader, row, stored
 from farthing.engines.engine import PARTS_SALT
 from farthing.errors import UnsupportedQuery
 from farthing.query.aggregates import Total

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from farthing.engines.duck_functions import Functions, Text, alike, chosen
-from farthing.engines.duck_sql import constant
+from farthing.engines.duck.functions import Functions, Text, alike, chosen
+from farthing.engines.duck.terms import constant
 from farthing.query.expressions import (
     And,
     Between,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
 from farthing.engines.foreign.keys import listed, portable
-from farthing.engines.foreign.questions import found, histogram, measuring, spreading
+from farthing.engines.foreign.measures import found, histogram, measuring, spreading
 from farthing.engines.foreign.rows import Catalog, Relation, check
 from farthing.engines.foreign.scalars import sendable
 from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery

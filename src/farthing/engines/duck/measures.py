@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
-from farthing.engines.duck_cells import INFINITY, Cells, bucket, leaf, log2, on_grid, present, same_key
-from farthing.engines.duck_functions import Text
-from farthing.engines.duck_rows import Catalog, Rows
-from farthing.engines.duck_sql import KEYS, keyed_hash
+from farthing.engines.duck.cells import INFINITY, Cells, bucket, leaf, log2, on_grid, present, same_key
+from farthing.engines.duck.functions import Text
+from farthing.engines.duck.rows import Catalog, Rows
+from farthing.engines.duck.terms import KEYS, keyed_hash
 from farthing.query.aggregates import Rows as Counted
 from farthing.query.aggregates import Total, Units
 from farthing.query.schema import Type

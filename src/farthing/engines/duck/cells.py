@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from farthing.engines.duck_functions import Text
-from farthing.engines.duck_rows import home
-from farthing.engines.duck_sql import KEYS, double
+from farthing.engines.duck.functions import Text
+from farthing.engines.duck.rows import home
+from farthing.engines.duck.terms import KEYS, double
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from farthing.engines.duck_rows import Rows
+    from farthing.engines.duck.rows import Rows
     from farthing.query.aggregates import Quantile, Total
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query

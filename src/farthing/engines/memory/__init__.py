@@ -1,0 +1,1 @@
+"""The slow, obvious oracle of the tests: `engine.MemoryEngine`."""

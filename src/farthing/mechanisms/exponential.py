@@ -200,6 +200,11 @@ def choose_runs(
 def uniform_below(most: Int64, bits: BitSource | None = None) -> Int64:
     """Return whole numbers that are exactly uniform on 0 ... most - 1, one for each entry, by redrawing.
 
+    Guarantee: each number below `most` has the same chance, exactly.
+    Proof: docs/proofs/mechanisms.exponential.md: what is thrown away is independent of everything else.
+    Assumes: secret uniform bits.
+    Rounds: nothing.
+
     >>> uniform_below(np.array([1, 1])).tolist()
     [0, 0]
     """

@@ -232,6 +232,11 @@ def first_above(field: Field, bar: Noisy, bits: BitSource | None = None) -> int 
         field: one race, its contenders in order.
         bar: a noisy number, drawn before.
         bits: where the bits come from.
+
+    Guarantee: the place has exactly the law of comparing exact noisy numbers, one after the other, with the bar.
+    Proof: docs/proofs/mechanisms.select.md, "The race": here the bar is one more contender.
+    Assumes: secret uniform bits; each law's float64 errs by at most 2^-35 where U >= 2^-22. Timing is not hidden.
+    Rounds: nothing.
     """
     source = system_bits() if bits is None else bits
     centres = field.centres[0]

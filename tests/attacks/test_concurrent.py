@@ -5,7 +5,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -84,14 +83,12 @@ def test_threads_refine_each_others_answers(tmp_path):
                 faults.append((i, step))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    begun = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=60)
 
     assert not any(thread.is_alive() for thread in threads)
-    assert 60 > time.monotonic() - begun
     assert [] == faults
     assert sum(paid) == session.spent.farthings
     whole(session)

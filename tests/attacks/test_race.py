@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 
 import pyarrow as pa
 import pytest
@@ -52,31 +51,24 @@ def race(tmp_path_factory):
     ]  # fmt: skip
     for racer in racers:
         assert "ready\n" == racer.stdout.readline()
-    start = time.monotonic()
     for racer in racers:
         racer.stdin.write("go\n")
         racer.stdin.flush()
     results = [json.loads(racer.communicate(timeout=120)[0]) for racer in racers]
-    took_s = time.monotonic() - start
     assert [0] * RACERS == [racer.returncode for racer in racers]
     with Session(TABLE, budget=BUDGET, ledger=path) as session:
         session._ledger.verify()
-        yield results, session, took_s
+        yield results, session
 
 
 def test_processes_never_overdraw(race):
     """The books hold what the racers paid, to the farthing, and the budget was spent but not passed."""
-    results, session, _ = race
+    results, session = race
     paid = sum(same[1] + sum(price for _, price in seen) for same, seen in results)
 
     assert paid == session.spent.farthings
     assert BUDGET.total - PRICE["loss"] < session.spent <= BUDGET.total
     assert [] == [entry for entry in session.history() if entry.state != "settled"]
-
-
-def test_processes_do_not_deadlock(race):
-    """All of them end, long before a lock would time out."""
-    assert 60 > race[2]
 
 
 def test_the_same_question_at_once(race):
@@ -93,7 +85,7 @@ def test_the_same_question_at_once(race):
 
 def test_what_was_paid_for_stays_free(race):
     """After the race the shared question costs nothing, though nothing is left."""
-    _, session, _ = race
+    _, session = race
 
     answer = session.count(where="x >= 0", **PRICE)
 

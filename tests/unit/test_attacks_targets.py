@@ -83,11 +83,12 @@ def test_numbers_are_no_functions():
 
 def test_a_function_that_hangs_is_left_behind():
     """No answer in time is a refusal; after three in a row the target is not asked again."""
-    target = targets.Function(lambda _: time.sleep(30), PEOPLE, timeout_s=0.05)
-    started = time.perf_counter()
-    said = [target.ask(ASK) for _ in range(6)]
+    asked, freed = [], threading.Event()
+    target = targets.Function(lambda _: asked.append(1) or freed.wait(), PEOPLE, timeout_s=0.05)
+    said = [target.ask(ASK) for _ in range(6)]  # whoever waited for the function would wait for ever
+    freed.set()
 
-    assert time.perf_counter() - started < 5
+    assert 3 == len(asked)
     assert ["no answer in 0.05 s"] * 3 == [refused.reason for refused in said[:3]]
     assert "not asked" in said[5].reason
 
@@ -171,10 +172,8 @@ def test_slow_queries_are_interrupted():
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     target = targets.Database(connection, PEOPLE, timeout_s=0.1)
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT COUNT(*) FROM c"
-    started = time.perf_counter()
 
     assert Refused("no answer in 0.1 s", "failure") == target.ask(Question(text=endless))
-    assert time.perf_counter() - started < 5
 
 
 def test_sqlalchemy_urls_engines_and_connections_answer(tmp_path):

@@ -12,6 +12,8 @@ from farthing.accuracy import Schedule, oracle_cost, reported
 from farthing.accuracy.jumps import JumpMap
 from farthing.accuracy.stopping import two_sided
 
+pytestmark = pytest.mark.thorough
+
 GRAIN = 2.0**-56
 RUNS = 20_000
 

@@ -8,6 +8,8 @@ from accuracy.lanes import DEVIATION, FIVE, MEAN, SAMPLE, SUM, VARIANCE, joint, 
 from accuracy.runs import surely_above
 from levels import ALPHA
 
+pytestmark = pytest.mark.thorough
+
 SHAPES = ((60.0, 800.0), (50.0, 2500.0), (99.0, 1e-3), (52.0, 30.0), (5.0, 100.0))
 SIZES = (0.0, 3.0, 100.0, 1e4, 1e6)
 

@@ -10,6 +10,8 @@ from farthing.mechanisms import TwoStage
 from farthing.mechanisms.product import ProductPair
 from farthing.privacy.evaluator import Divergences
 
+pytestmark = pytest.mark.thorough
+
 PROBLEM = TwoStage(sigma=10, relative=0.3)
 RHO = 1 / 200
 CHECKED = [

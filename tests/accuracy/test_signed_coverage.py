@@ -8,6 +8,8 @@ from levels import ALPHA
 from farthing.accuracy import Schedule, critical_value, doubling_cost, oracle_cost, reported
 from farthing.accuracy.kept import Kept
 
+pytestmark = pytest.mark.thorough
+
 GRAIN = 2.0**-56
 
 

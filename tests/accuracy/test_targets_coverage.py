@@ -15,6 +15,8 @@ from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.noise.bits import seeded
 from farthing.session.share import refine_share
 
+pytestmark = pytest.mark.thorough
+
 GRAIN = 2.0**-56
 
 

@@ -11,6 +11,8 @@ from farthing.audit.oracles import NOISY
 from farthing.audit.tables import HEAVY, Choices
 from farthing.errors import DataError, TargetMissed
 
+pytestmark = pytest.mark.thorough
+
 
 class Planted:
     """A session with a bug: whatever the bug does not define is the session's own."""

@@ -12,6 +12,8 @@ import pytest
 
 from farthing import Budget, BudgetExceeded, Gdp, Session
 
+pytestmark = pytest.mark.thorough
+
 GROUPS = [f"g{i}" for i in range(5)]
 SIZES = np.array([0, 50, 500, 3_000, 9_000])
 TABLE = pa.table({"k": np.repeat(GROUPS, SIZES), "x": np.arange(SIZES.sum()) % 4})

@@ -26,6 +26,8 @@ from scipy.stats import beta, binom
 import farthing
 from farthing import Bounds, Budget, Gdp, Pure, Session, Zcdp
 
+pytestmark = pytest.mark.thorough
+
 TRIALS = 12_000
 TRAINED = 2_000  # these trials choose the threshold, the others are judged by it
 TESTED = TRIALS - TRAINED

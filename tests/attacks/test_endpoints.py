@@ -14,6 +14,8 @@ from farthing.attacks import targets
 from farthing.cli.app import app
 from farthing.errors import BudgetExceeded, FarthingError
 
+pytestmark = pytest.mark.thorough
+
 N = 120
 
 

@@ -15,6 +15,8 @@ from farthing.ledger.store import Ledger
 from farthing.mechanisms.keys import GaussianKeys
 from farthing.session.choosing import Offer
 
+pytestmark = pytest.mark.thorough
+
 STILL_OPEN = (
     "SELECT COUNT(*) AS n FROM query('SELECT 1')",
     "SELECT COUNT(*) AS n FROM query_table('rides')",

@@ -119,7 +119,7 @@ def run(folder, rounds, workers, seed, program=WORKER):
     return len(shown(folder))
 
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX"), pytest.mark.thorough]
 
 
 def test_every_answer_shown_is_booked_after_kills(tmp_path):

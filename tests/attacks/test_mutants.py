@@ -7,6 +7,8 @@ import pytest
 from attacks import mutant_checks, mutating
 from attacks.mutants import MUTANTS, Mutant
 
+pytestmark = pytest.mark.thorough
+
 SOURCE = mutating.ROOT / "src"
 GATE = (
     "half the sigma",

@@ -12,6 +12,8 @@ from farthing import attacks
 from farthing.attacks import tables, targets
 from farthing.attacks.values import Hidden
 
+pytestmark = pytest.mark.thorough
+
 BUDGET = farthing.Budget(epsilon=1, delta=1e-6)
 MU = 0.2367
 PEOPLE = attacks.secrets(80, seed=6, attributes=20)

@@ -12,6 +12,8 @@ from farthing.attacks.targets import Exact, FarthingSession
 from farthing.attacks.values import Hidden
 from farthing.errors import DataError, InvalidOption
 
+pytestmark = pytest.mark.thorough
+
 LOANS = tables.loans(seed=3)
 RIDES = tables.rides(seed=3, known=60, rows=4_000)
 SSN_PLACES = (1, 2, 3, 5, 6, 8, 9, 10, 11)

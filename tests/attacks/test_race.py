@@ -10,6 +10,8 @@ import pytest
 
 from farthing import Budget, BudgetExceeded, Gdp, Session
 
+pytestmark = pytest.mark.thorough
+
 RACERS = 8
 ROWS = 3_000
 BUDGET = Budget(mu=0.1)

@@ -16,6 +16,8 @@ from farthing import Budget, Gdp, Pure, Session, attacks
 from farthing.attacks import Claim, People, targets
 from farthing.noise.bits import system_bits
 
+pytestmark = pytest.mark.thorough
+
 N = 120
 PEOPLE = attacks.secrets(N, seed=11)
 BITS = PEOPLE.bits

@@ -16,6 +16,7 @@ import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -35,6 +36,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 OURS = [page for page in PAGES if page.parent != PROOFS]
 FENCE = re.compile(r"^```([\w{}-]*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+LONG = "<!-- The examples of this page take long. -->"
 MOST_RULES = re.compile("─+")
 
 
@@ -51,6 +53,12 @@ def name_of(page: Path) -> str:
 def blocks(page: Path, language: str) -> list[str]:
     """Return the fenced blocks of one language."""
     return [body for found, body in FENCE.findall(text_of(page)) if found == language]
+
+
+def graded(pages: list[Path]) -> list[Any]:
+    """Return pages as cases; one that says that its examples take long is left to the thorough tier."""
+    long = [pytest.mark.thorough]
+    return [pytest.param(page, marks=long if LONG in text_of(page) else [], id=name_of(page)) for page in pages]
 
 
 def with_blocks(language: str) -> list[Path]:
@@ -126,7 +134,7 @@ def test_the_shape_of_a_line_forgets_numbers_only():
     assert not re.fullmatch(pattern(["left ..."]), "paid #\nleft #\n")
 
 
-@pytest.mark.parametrize("page", with_blocks("console"), ids=name_of)
+@pytest.mark.parametrize("page", graded(with_blocks("console")))
 def test_console_examples_do_what_the_page_says(page, tmp_path, monkeypatch):
     """Each command ends with the code that the page shows, and prints what it shows, numbers aside."""
     for table in EXAMPLES.glob("*.csv"):
@@ -307,6 +315,7 @@ def test_the_facts_about_the_flights_are_counted():
     any(importlib.util.find_spec(name) is None for name in ("sphinx", "myst_parser", "furo")),
     reason="NOT TESTED: building the pages needs the docs extra, python -m pip install 'farthing[docs]'",
 )
+@pytest.mark.thorough
 def test_the_site_builds_without_a_warning(tmp_path):
     """Sphinx finds every page, reference and name."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", str(tmp_path / "trees"), str(DOCS)]

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -161,7 +160,6 @@ def test_racing_processes_never_overdraw(tmp_path):
     ]
     for racer in racers:
         assert "ready\n" == racer.stdout.readline()
-    start = time.monotonic()
     for racer in racers:
         racer.stdin.write("go\n")
         racer.stdin.flush()
@@ -169,7 +167,6 @@ def test_racing_processes_never_overdraw(tmp_path):
         racer.communicate(timeout=60)
         assert 0 == racer.returncode
 
-    assert 15 > time.monotonic() - start
     terms = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="shared")
     with Ledger.open(path, terms) as ledger:
         ledger.verify()

@@ -11,6 +11,8 @@ from farthing.errors import LedgerError
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.thorough
+
 TERMS = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="1000 farthings")
 
 # One child a statement: it dies just before its n-th one, and so after every one and at every commit.

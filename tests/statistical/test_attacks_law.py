@@ -15,6 +15,8 @@ from farthing import attacks
 from farthing.attacks import Claim, Coins, targets
 from farthing.attacks.verdict import best_look
 
+pytestmark = pytest.mark.thorough
+
 N = 100
 WIDTHS = (0.1, 0.2, 0.35, 0.5, 1.0, 2.0)
 

@@ -12,6 +12,8 @@ from farthing.mechanisms.learner import samples_limit, samples_needed
 from farthing.mechanisms.stable_learner import points_needed, stable_point
 from farthing.noise.bits import seeded
 
+pytestmark = pytest.mark.thorough
+
 ERROR, FAILURE, EPSILON = 0.1, 0.05, 0.5
 
 

@@ -11,6 +11,8 @@ from scipy.stats import beta
 from farthing.mechanisms import Asinh, LinearLog, Log, PlainGaussian, Power
 from farthing.noise.bits import seeded
 
+pytestmark = pytest.mark.thorough
+
 N = 400_000
 EACH = [
     PlainGaussian(3.0),

@@ -22,6 +22,8 @@ from farthing.mechanisms.scores import field_of
 from farthing.noise.bits import seeded
 from farthing.noise.races import enclose, leaders
 
+pytestmark = pytest.mark.thorough
+
 N = 300_000
 SCORES = np.array([0, -4, -1, 3, -900, 2, -2])
 

@@ -14,6 +14,8 @@ from scipy.stats import binom
 import farthing.mechanisms.gaussian
 from farthing import Bounds, Budget, Session
 
+pytestmark = pytest.mark.thorough
+
 SIZES = (0, 30, 300, 3_000)
 COPIES = 40
 ASKS = 10

@@ -19,6 +19,8 @@ from farthing.mechanisms.noisy_max import NoisyMax
 from farthing.release import Cells
 from farthing.session import ordering
 
+pytestmark = pytest.mark.thorough
+
 DRAWS = 600
 ORDERS, SURE = 800, 0.9
 EPSILON = 4

@@ -14,6 +14,8 @@ from scipy.stats import binom
 
 from farthing import Bounds, Budget, Gdp, Pure, Session, Zcdp
 
+pytestmark = pytest.mark.thorough
+
 SMALL = (0, 3, 30, 100, 300, 1_000, 3_000)
 COPIES = 24  # groups of each small size
 LARGE = (100_000,) * 10 + (300_000,) * 4 + (1_000_000,)  # one cell: at these sizes only the relative target counts

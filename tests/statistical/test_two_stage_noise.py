@@ -9,6 +9,8 @@ from scipy.stats import beta
 from farthing.mechanisms import TwoStage
 from farthing.noise.bits import seeded
 
+pytestmark = pytest.mark.thorough
+
 N = 400_000
 
 

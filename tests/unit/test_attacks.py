@@ -10,6 +10,8 @@ from farthing.attacks.compilers import COMPILERS
 from farthing.attacks.rewriting import rewrites, same_predicates
 from farthing.errors import DataError
 
+pytestmark = pytest.mark.thorough
+
 PEOPLE = attacks.secrets(60, seed=2)
 BITS = PEOPLE.bits
 

@@ -13,6 +13,8 @@ from farthing.attacks import Claim, People, targets
 from farthing.attacks.running import Report
 from farthing.errors import DataError, InvalidOption
 
+pytestmark = pytest.mark.thorough
+
 CROWD = attacks.secrets(200, seed=3, attributes=1_000)
 
 

@@ -13,6 +13,8 @@ from farthing.accuracy.laws import COARSEST, GAUSSIAN, LAPLACE
 from farthing.accuracy.search import largest
 from farthing.accuracy.stopping import step_ratio
 
+pytestmark = pytest.mark.thorough
+
 PER = 2.0**-40
 
 

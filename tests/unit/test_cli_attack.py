@@ -18,6 +18,8 @@ from farthing.attacks.demonstration import Case
 from farthing.attacks.published import hashed
 from farthing.cli.app import app
 
+pytestmark = pytest.mark.thorough
+
 FUNCTIONS = """
 from farthing.attacks import People, Refused
 people = People.read("people.csv")

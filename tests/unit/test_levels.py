@@ -1,7 +1,8 @@
-"""The false-alarm budget is shared by a counted number of tests."""
+"""What a test may depend on: luck only within a counted false-alarm budget, and never a clock."""
 
 import ast
 import math
+import re
 from pathlib import Path
 
 from levels import ALPHA, FAMILY_ALPHA, TESTS, dkw_band
@@ -84,3 +85,54 @@ def test_the_band_is_dkw():
     """Wider for fewer draws and smaller levels; the closed form of Massart."""
     assert math.isclose(2 * math.exp(-2 * 1000 * dkw_band(1000) ** 2), ALPHA)
     assert dkw_band(1000) > dkw_band(4000) * 1.99
+
+
+CLOCK = r"\btime\b"
+CLOCKS = {"perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "time_ns", "thread_time"}
+
+
+def clocked(function):
+    """Return the lines of a function that assert something of a clock, or of what was computed from one."""
+    timed = set()
+
+    def from_clock(node):
+        return any(
+            (isinstance(inner, ast.Attribute) and inner.attr in CLOCKS)
+            or (isinstance(inner, ast.Name) and inner.id in CLOCKS | timed)
+            or (isinstance(inner, ast.Call) and ast.unparse(inner.func) == "time.time")
+            for inner in ast.walk(node)
+        )
+
+    for _ in range(3):  # what is computed from what is computed from a clock
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign | ast.AugAssign) and from_clock(node.value):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                timed |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return [node.lineno for node in ast.walk(function) if isinstance(node, ast.Assert) and from_clock(node.test)]
+
+
+def functions(source):
+    """Return the functions of a source."""
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+
+
+def test_no_test_asserts_a_time():
+    """A busy machine is no bug: work is counted (`work.calls_of`), and speed is measured in bench/."""
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if re.search(CLOCK, source := path.read_text(encoding="utf-8"))
+        for function in functions(source)
+        for line in clocked(function)
+    }
+
+    assert set() == found
+
+
+def test_an_asserted_time_is_seen():
+    """The rule sees a clock in the assertion and one that a name stands for, and lets a deadline be."""
+    direct = "def f():\n    assert time.perf_counter() - start < 2"
+    named = "def f():\n    start = time.monotonic()\n    took = clock() - start\n    assert took < 2"
+    waits = "def f():\n    end = time.monotonic() + 9\n    while time.monotonic() < end:\n        pass\n    assert done"
+
+    assert [[2], [4], []] == [clocked(functions(source)[0]) for source in (direct, named, waits)]

@@ -18,6 +18,8 @@ from farthing.limits import (
 )
 from farthing.privacy.loss import Approx, Gdp, Pure, Zcdp
 
+pytestmark = pytest.mark.thorough
+
 
 def prefix(n):
     """Return the n running totals."""

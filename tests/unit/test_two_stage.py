@@ -10,6 +10,8 @@ from farthing.mechanisms import TwoStage
 from farthing.mechanisms.product import rounded_product
 from farthing.noise.bits import seeded
 
+pytestmark = pytest.mark.thorough
+
 PROBLEM = TwoStage(sigma=10, relative=0.3)
 
 

@@ -80,7 +80,7 @@ def lockdown() -> tuple[str, ...]:
         opened = []
         for table in (str(rows), pa.table({"x": [1, 2]})):
             with farthing.Session(table, budget=farthing.Budget(mu=1)) as session:
-                connection = session._context.engine._connection
+                connection = session._engine._connection
                 opened += [
                     text for text in ATTACKS if opens(connection, text.format(folder=folder, file=file, rows=rows))
                 ]

@@ -180,7 +180,7 @@ def test_nothing_is_left_in_the_engine_after_a_question():
     table = pa.table({"g": [1, 2], "x": [1, 2]})
     with Session(table, budget=Budget(mu=1)) as session:
         session.count("g", keys={"g": [1, 2]}, loss=Gdp(0.1))
-        connection = session._context.engine._connection
+        connection = session._engine._connection
         with connection.cursor() as cursor:
             cursor.execute("SET VARIABLE v = 1")
             cursor.execute("CREATE TEMP TABLE t AS SELECT 1 AS x")

@@ -15,7 +15,7 @@ from farthing.models.bounds import theory_coins
 from farthing.models.looks import Looks
 from farthing.models.problems import Logistic, Ridge
 from farthing.models.purses import Purse
-from farthing.models.rows import Frame, signs
+from farthing.models.rows import LEAST_BOUND, TAPER, Frame, signs, together, weight
 from farthing.models.stops import NoStop
 from farthing.models.vectors import Output, Statistics
 from farthing.noise.bits import seeded
@@ -103,10 +103,10 @@ def test_the_exact_problems_agree_with_a_general_solver():
     points, v, s = frame.points(X[:500]), frame.responses(Y[:500], 500), signs(Y[:500] > 0, 500)
 
     def ridge_risk(theta):
-        return float(((v - points @ theta) ** 2).sum() / 2 / 400 + 0.05 / 2 * theta @ theta)
+        return float(((v - points @ theta) ** 2).sum() / 2 * weight(500, 400) + 0.05 / 2 * theta @ theta)
 
     def logistic_risk(theta):
-        return float(np.logaddexp(0, -s * (points @ theta)).sum() / 400 + 0.05 / 2 * theta @ theta)
+        return float(np.logaddexp(0, -s * (points @ theta)).sum() * weight(500, 400) + 0.05 / 2 * theta @ theta)
 
     exact = [Ridge(points, v, 400, 0.05), Logistic(points * s[:, None], 400, 0.05)]
     for problem, risk in zip(exact, (ridge_risk, logistic_risk), strict=True):
@@ -270,13 +270,14 @@ def test_a_model_is_shown_in_one_short_line():
     [
         (np.zeros((2, 2)), "3 columns"),
         (np.zeros(3), "1 dimensions"),
-        (np.zeros((0, 3)), "empty"),
-        ([["a", "b", "c"]], "no numbers"),
+        (np.zeros((2, 0)), "no column"),
+        (np.zeros((2, 3), "datetime64[s]"), "no numbers"),
+        ([["a", "b", "c"]], "not all finite"),
         ([[math.nan, 0, 0]], "not all finite"),
     ],
 )
 def test_tables_of_another_shape_are_refused_by_their_fault(features, words):
-    """Columns, dimensions, emptiness, words and gaps each have their own message."""
+    """Columns, dimensions, types, words and gaps each have their own message."""
     fitted = Fitted(np.ones(3), 0.0, Gdp(1), None, (1.0,), 1.0, Promise(0.01, 0.9, "theory", N))
     with pytest.raises(DataError, match=words):
         fitted.predict(features)
@@ -364,32 +365,109 @@ def test_what_is_no_question_is_refused(how, kind, words):
 
 SECRET = 4242.5
 TABLES = [
-    (np.full((3, 2), math.nan), [1, 0, 1]),
-    (np.full((3, 2), SECRET), [SECRET, math.inf, 0]),
     (np.full((3, 2), SECRET), [1, 0]),
     (np.full(3, SECRET), [1, 0, 1]),
-    ([["4242.5x", "1"]], [1]),
-    (np.zeros((0, 2)), []),
+    ([["4242.5x", "1"], ["1"]], [1, 0]),
     (np.zeros((2, 0)), [1, 0]),
+    (np.zeros((2, 2), "datetime64[s]"), [1, 0]),
 ]
 
 
 @pytest.mark.parametrize(("features", "responses"), TABLES)
 def test_tables_that_are_none_are_refused_without_a_word_about_a_row(features, responses):
-    """NaN, infinity, words and shapes: the message holds the rule and no value."""
+    """Shapes and types, which are public: the message holds the rule and no value."""
     for fit, options in ((ridge, GOOD), (logistic, {"cap": Gdp(4), **COMMON})):
         with pytest.raises(DataError) as refused:
             fit(features, responses, **options)
         assert "4242" not in str(refused.value)
         assert refused.value.next_step
+        assert refused.value.__context__ is None
 
 
-@pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 0, 1], [0.5, 0.5, 0.5], [SECRET, 0, 1]])
-def test_labels_are_two_classes(labels):
-    """0 and 1, or -1 and 1; a mixture of both codes, or anything else, is refused."""
-    with pytest.raises(DataError, match="two classes") as refused:
-        logistic(np.ones((3, 2)), labels, cap=Gdp(4), **COMMON)
-    assert "4242" not in str(refused.value)
+ODD = [math.nan, math.inf, -math.inf, None, "word", b"word", 10**400, object(), 1j, 0.5, 2, -1, 1e300, 5e-324]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:12])
+@pytest.mark.parametrize("place", ["features", "responses"])
+def test_a_row_decides_nothing_but_itself(odd, place):
+    """An odd value is clamped or its row left out: every other row is read as it was, and nothing is refused."""
+    features, responses = [[0.5, 1.0], [0.1, -2.0], [0.3, 0.2]], [1, 0, 1]
+    frame = Frame(1.8, 2.0)
+    for read in (frame.responses, signs):
+        plain, plainly = frame.points(features), read(responses, 3)
+        more = [*features, [0.5, odd] if place == "features" else [0.5, 1]]
+        points, values = frame.points(more), read([*responses, odd if place == "responses" else 1], 4)
+
+        assert np.array_equal(plain, points[:3])
+        assert np.array_equal(plainly, values[:3])
+        kept, _ = together(points, values)
+        assert len(kept) in {3, 4}
+        assert np.linalg.norm(kept, axis=1).max() < 1
+    for fit, options in ((ridge, GOOD), (logistic, {"cap": Gdp(4), **COMMON})):
+        labels = [*responses, odd if place == "responses" else 1]
+        assert isinstance(fit(more, labels, **options), Fitted)
+
+
+def test_no_rows_are_rows():
+    """A table without rows, or with none that counts, has a fit like any other."""
+    for features, responses in ((np.zeros((0, 2)), []), (np.full((3, 2), math.nan), [1, 0, 1])):
+        for fit, options in ((ridge, GOOD), (logistic, {"cap": Gdp(4), **COMMON})):
+            assert isinstance(fit(features, responses, **options), Fitted)
+
+
+@pytest.mark.parametrize("bound", [LEAST_BOUND, 1e-100, 1.0, 1 / LEAST_BOUND])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_rows_are_clamped_to_any_bound_that_is_taken(bound, norm):
+    """Rows of any size, from the least to the largest double, are inside; bounds beyond float64's reach are refused."""
+    sizes = np.array([0.0, 5e-324, 1e-200, 0.5 * bound, bound, 1.0, 1e200, 1.7e308])
+    rows = np.concatenate([sizes[:, None] * [1.0, 0.3], sizes[:, None] * [1.0, 1.0]])
+    points = Frame(bound, norm=norm, intercept=False).points(rows)
+
+    assert np.linalg.norm(points, ord=1 if norm == "l1" else 2, axis=1).max() < 1
+    assert points[3, 0] == pytest.approx(0.5)
+    for beyond in (1e-200, 5e-324, 1e200, math.inf, math.nan):
+        with pytest.raises(InvalidBounds, match="bound_x is no bound"):
+            Frame(beyond)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_far_more_rows_than_were_named_are_fitted_all_the_same(more):
+    """Where float64 could not tell one step of the solver from the next, one row decides nothing either."""
+    count = 150_000 + more
+    features = np.sin(np.outer(np.arange(count), [1.0, 2.3]))
+    fitted = logistic(
+        features, features[:, 0] > 0.1, target=0.05, cap=Gdp(4), rows=100, bound_x=1.5, regularisation=0.5
+    )
+
+    assert np.isfinite(fitted.coefficients).all()
+
+
+@pytest.mark.parametrize("share", [0.5, 1, 3, 100, 512, 1024, 2000])
+@pytest.mark.parametrize("strength", [1e-6, 0.005, 5.0])
+def test_the_solvers_always_arrive(share, strength):
+    """Whatever the rows and however many: the gradient is as short as the sensitivity counts on."""
+    rng = np.random.default_rng(7)
+    rows = 40
+    count = int(share * rows)
+    for spread in (1e-6, 1.0, 1e6):
+        points = Frame(1.0).points(rng.normal(size=(count, 3)) * spread)
+        points[::2] = points[0]
+        for sign in (np.where(rng.random(count) > 0.5, 1.0, -1.0), np.ones(count), np.sign(points[:, 0] + 1e-300)):
+            best = Logistic(points * sign[:, None], rows, strength)
+            assert np.linalg.norm(best._gradient(best.minimiser(), best.points.T)) <= best.flat
+            linear = Ridge(points, sign, rows, strength)
+            assert np.linalg.norm(linear._hessian @ linear._best - linear._tilt) <= linear.flat
+
+
+def test_weights_of_rows_beyond_those_named_change_slowly():
+    """What all others' weights change by, and the new row's own, are at most (1 + TAPER)/N; their sum is bounded."""
+    for rows in (1, 7, 1000):
+        found = np.unique(np.geomspace(1, 3000 * rows, 400).astype(int))
+        one, two = (np.array([weight(int(n) + more, rows) for n in found]) for more in (0, 1))
+
+        assert (found * (one - two) + two <= (1 + TAPER) / rows * (1 + 2.0**-40)).all()
+        assert (found * one).max() <= 257
+        assert (one[found <= rows] == 1 / rows).all()
 
 
 def test_labels_may_be_coded_either_way():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, assert_never
 
 from farthing.query.aggregates import Rows, Total, Units
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import Measure, Quantile
 
 
-def number(value: float | None) -> float | None:
-    """Return a number as a double; None for NULL and NaN, which are no values."""
-    return None if value is None or math.isnan(value) else float(value)
+def number(value: Any) -> float | None:
+    """Return a number as a double; None for NULL and NaN, which are no values, and for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    return None if math.isnan(value) else float(value)
 
 
 def contribution(measure: Measure, values: Sequence[Any], max_rows: int) -> int:

@@ -74,6 +74,18 @@ BUCKETS: Final = 129
 1 to 64, the last without end."""
 
 
+class Described(Protocol):
+    """What anybody may know of a table."""
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns."""
+
+    @property
+    def tables(self) -> Mapping[str, Schema]:
+        """The columns of the tables that questions may join, by name."""
+
+
 class Engine(Protocol):
     """Exact, bounded measures of one table. Raw: only the session may hold what `measure` and its siblings return.
 
@@ -152,7 +164,7 @@ class Engine(Protocol):
         """
 
 
-def scope(engine: Engine, joins: tuple[Join, ...]) -> Schema:
+def scope(engine: Described, joins: tuple[Join, ...]) -> Schema:
     """Return the columns that expressions may name: the table's own, and "table.column" of joined ones."""
     joined = [(f"{join.table}.{name}", kind) for join in joins for name, kind in engine.tables[join.table].columns]
     return Schema((*engine.schema.columns, *joined))

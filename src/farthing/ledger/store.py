@@ -363,6 +363,15 @@ class Ledger:
                 )
                 rows.advance(connection, tip, 0)
 
+    def stands(self, receipt: Receipt) -> bool:
+        """Tell whether a reservation is open and has charged more than nothing: whether there is a right to measure.
+
+        Raises:
+            LedgerError: the receipt is another ledger's.
+        """
+        with self._books.reading() as connection:
+            return rules.reserved(connection, receipt, self.identity).state is None and receipt.reserved > 0
+
     def verify(self, noted: str | None = None) -> Seal:
         """Recompute the books from their entries, and the hash chain from its content.
 

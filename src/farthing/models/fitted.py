@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from farthing.errors import DataError
 from farthing.models.rows import numbers
 from farthing.privacy.loss import Approx, Gdp, Pure, Zcdp
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike
 
     from farthing.models.purses import Price
@@ -104,6 +105,10 @@ class Fitted:
         array([7.])
         """
         table = numbers("features", features, dimensions=2)
+        if not np.isfinite(table).all():
+            raise DataError(
+                "features are not all finite", rule="finite numbers", next_step="drop or fill what is missing"
+            )
         if table.shape[1] != len(self.coefficients):
             raise DataError(
                 "features have another number of columns than the model",

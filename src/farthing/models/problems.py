@@ -1,7 +1,9 @@
 """The two problems: regularised ridge and logistic regression on points of the unit ball, solved without noise.
 
 Both minimise F(theta) = (1/N) sum of the rows' losses + (lambda/2) |theta|^2 with a *public* N: one row more adds its
-own loss over N and changes nothing else. What is found here is exact, and private: only `stops` and `vectors` read it.
+own loss over N and changes nothing else, up to N rows. Beyond, every row weighs a little less (`rows.weight`), so that
+float64 always resolves the minimum: neither solver can fail, whatever the rows are. What is found here is exact, and
+private: only `stops` and `vectors` read it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from farthing.errors import DataError
+from farthing.models.rows import TAPER, weight
 
 if TYPE_CHECKING:
     from farthing.models.rows import Float64
@@ -21,6 +23,7 @@ FLAT: Final = 1e-11
 """A minimiser is found when its gradient is shorter than this."""
 
 _STEPS: Final = 200
+_HALVINGS: Final = 50
 
 
 class Problem(Protocol):
@@ -52,8 +55,12 @@ class Problem(Protocol):
     def minimiser(self) -> Float64:
         """Return where F is least within the ball of length `radius`."""
 
+    @property
+    def flat(self) -> float:
+        """The longest gradient at what the solver finds."""
+
     def pull(self, length: float) -> float:
-        """Return the longest gradient of one row's loss at a hypothesis of some length."""
+        """Return the longest gradient, times N, by which one row more changes F's at a hypothesis of some length."""
 
     def moves(self, length: float, ceiling: float) -> float:
         """Return the most that one row moves min(sqrt(excess), ceiling) of a hypothesis of some length."""
@@ -75,12 +82,16 @@ class Ridge:
     rows: int
     regularisation: float
     _hessian: Float64 = field(init=False, repr=False)
+    _tilt: Float64 = field(init=False, repr=False)
     _best: Float64 = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        hessian = self.points.T @ self.points / self.rows + self.regularisation * np.eye(self.points.shape[1])
+        each = weight(len(self.points), self.rows)
+        hessian = self.points.T @ self.points * each + self.regularisation * np.eye(self.points.shape[1])
+        tilt = self.points.T @ self.responses * each
         object.__setattr__(self, "_hessian", hessian)
-        object.__setattr__(self, "_best", np.linalg.solve(hessian, self.points.T @ self.responses / self.rows))
+        object.__setattr__(self, "_tilt", tilt)
+        object.__setattr__(self, "_best", np.linalg.solve(hessian, tilt))
 
     @property
     def curvature(self) -> float:
@@ -107,17 +118,21 @@ class Ridge:
         if float(np.linalg.norm(self._best)) <= self.radius:
             return self._best
         values, vectors = np.linalg.eigh(self._hessian)
-        tilt = vectors.T @ (self.points.T @ self.responses) / self.rows
-        return vectors @ _shortened(values, tilt, self.radius)
+        return vectors @ _shortened(values, vectors.T @ self._tilt, self.radius)
+
+    @property
+    def flat(self) -> float:
+        """The longest gradient at what the solver finds: linear equations, to a few last places of their terms."""
+        return FLAT * (1 + self.radius)
 
     def pull(self, length: float) -> float:
-        """Return |v - <theta, z>| |z| <= 1 + |theta|."""
-        return 1 + length
+        """Return |v - <theta, z>| |z| <= 1 + |theta|, and what other rows' weights change by."""
+        return (1 + length) * (1 + TAPER)
 
     def moves(self, length: float, ceiling: float) -> float:
-        """Return (1 + |theta|)/(N sqrt(2 lambda)) + ceiling/(2 lambda N)."""
+        """Return (1 + |theta|)/(N sqrt(2 lambda)) + ceiling/(2 lambda N), and what other rows' weights change by."""
         slope = self.pull(length) / (self.rows * math.sqrt(2 * self.regularisation))
-        return slope + ceiling / (2 * self.regularisation * self.rows)
+        return slope + (1 + TAPER) * ceiling / (2 * self.regularisation * self.rows)
 
 
 def _shortened(values: Float64, tilt: Float64, radius: float) -> Float64:
@@ -174,47 +189,67 @@ class Logistic:
         """Return where F is least."""
         return self._best
 
+    @property
+    def flat(self) -> float:
+        """The longest gradient at what the solver finds."""
+        return FLAT
+
     def pull(self, length: float) -> float:
-        """Return 1: the derivative of log(1 + exp(-m)) lies in (-1, 0)."""
+        """Return 1: the derivative of log(1 + exp(-m)) lies in (-1, 0); and what other rows' weights change by."""
         del length
-        return 1.0
+        return 1 + TAPER
 
     def moves(self, length: float, ceiling: float) -> float:
-        """Return 1/(N sqrt(2 lambda)), for every hypothesis."""
+        """Return 1/(N sqrt(2 lambda)), for every hypothesis, and what other rows' weights change by."""
         del length, ceiling
-        return 1 / (self.rows * math.sqrt(2 * self.regularisation))
+        return (1 + TAPER) / (self.rows * math.sqrt(2 * self.regularisation))
+
+    @property
+    def _weight(self) -> float:
+        """What each row weighs."""
+        return weight(len(self.points), self.rows)
 
     def _risk(self, theta: Float64) -> float:
         """Return F(theta)."""
-        losses = float(np.logaddexp(0.0, -(self.points @ theta)).sum()) / self.rows
+        losses = float(np.logaddexp(0.0, -(self.points @ theta)).sum()) * self._weight
         return losses + self.regularisation / 2 * float(theta @ theta)
 
-    def _newton(self) -> Float64:
-        """Return the minimiser, by Newton steps that are halved until they descend."""
+    def _gradient(self, theta: Float64, columns: Float64) -> Float64:
+        """Return the gradient of F; sums of contiguous columns are pairwise, so that their last digits hold."""
         from scipy.special import expit
 
-        theta: Float64 = np.zeros(self.points.shape[1])
-        risk = self._risk(theta)
-        for _ in range(_STEPS):
-            chance = expit(-(self.points @ theta))
-            gradient = self.regularisation * theta - self.points.T @ chance / self.rows
-            if float(np.linalg.norm(gradient)) <= FLAT:
-                return theta
-            weighted = self.points * (chance * (1 - chance) / self.rows)[:, None]
-            hessian = self.points.T @ weighted + self.regularisation * np.eye(len(theta))
-            theta, risk = self._descended(theta, np.linalg.solve(hessian, gradient), risk)
-        raise DataError(
-            "the minimiser could not be found to full precision",
-            rule=f"a gradient shorter than {FLAT:g}",
-            next_step="raise the regularisation",
-        )
+        chance = expit(-(self.points @ theta)) * self._weight
+        pulled: Float64 = np.array([(column * chance).sum() for column in columns])
+        return self.regularisation * theta - pulled
 
-    def _descended(self, theta: Float64, step: Float64, risk: float) -> tuple[Float64, float]:
-        """Return the hypothesis a Newton step on, or a half, a quarter ... of one, and its risk."""
+    def _newton(self) -> Float64:
+        """Return the minimiser, by at most so many Newton steps, each halved until the gradient gets shorter.
+
+        Nothing is raised, however far it got: that would depend on rows.
+        """
+        from scipy.special import expit
+
+        columns = np.ascontiguousarray(self.points.T)
+        theta: Float64 = np.zeros(self.points.shape[1])
+        slope = self._gradient(theta, columns)
         for _ in range(_STEPS):
+            if float(np.linalg.norm(slope)) <= FLAT / 2:
+                break
+            chance = expit(-(self.points @ theta))
+            weighted = self.points * (chance * (1 - chance) * self._weight)[:, None]
+            hessian = self.points.T @ weighted + self.regularisation * np.eye(len(theta))
+            theta, slope = self._descended(theta, np.linalg.solve(hessian, slope), slope, columns)
+        return theta
+
+    def _descended(self, theta: Float64, step: Float64, slope: Float64, columns: Float64) -> tuple[Float64, Float64]:
+        """Return the hypothesis a Newton step on, or a half, a quarter ... of one, and its gradient, if it is shorter.
+
+        The gradient tells it better than the risk, which is flat to its last digits near the optimum.
+        """
+        for _ in range(_HALVINGS):
             after = theta - step
-            found = self._risk(after)
-            if found <= risk + FLAT**1.25:  # near the optimum the risk is flat to its last digits
+            found = self._gradient(after, columns)
+            if float(np.linalg.norm(found)) < float(np.linalg.norm(slope)):
                 return after, found
             step = step / 2
-        return theta, risk
+        return theta, slope

@@ -15,7 +15,7 @@ from farthing.models.fitted import Fitted, Promise
 from farthing.models.looks import Looks, Method, rising
 from farthing.models.problems import Logistic, Ridge
 from farthing.models.purses import Purse
-from farthing.models.rows import MOST_ROWS, Frame, positive, signs
+from farthing.models.rows import MOST_ROWS, Frame, positive, signs, together
 from farthing.models.stops import Look, NoStop, PrivateStop, ReducedStop, ShownStop
 from farthing.models.vectors import Output, Statistics
 from farthing.privacy.loss import Gdp, Pure, Zcdp
@@ -115,8 +115,8 @@ def ridge(
     constant: by sqrt(2) of it; in l1 by 2), the intercept among them.
 
     Args:
-        features: float64[rows, columns], finite.
-        responses: float64[rows], finite.
+        features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
+        responses: float64[rows]; infinite ones are clamped, rows with any other that is no number are left out.
         target: how much larger than the least the risk may be, > 0, in units of y^2. From bound_y^2/2 up the
             coefficients 0 meet it: they are returned, for nothing.
         cap: the most that the fit may cost, and by its kind the noise: `Gdp`, `Zcdp` or `Approx` (Gaussian), `Pure`.
@@ -151,8 +151,8 @@ def ridge(
     wanted = Wanted(target / frame.bound_y**2 if _real(target) else 0, target, confidence, purse, method, levels, bits)
     one_of("where", where, get_args(Where))
     points = frame.points(features)
-    strength = checked_strength(regularisation)
-    problem = Ridge(points, frame.responses(responses, len(points)), checked_rows(rows), strength)
+    points, clamped = together(points, frame.responses(responses, len(points)))
+    problem = Ridge(points, clamped, checked_rows(rows), checked_strength(regularisation))
     vector: Vector = Output.of(problem) if where == "output" else Statistics.of(problem, frame.norm)
     return _fitted(wanted, frame, problem, vector, stop)
 
@@ -181,8 +181,8 @@ def logistic(
     log odds of the label 1: its label is 1 where they are above 0, its chance 1/(1 + exp(-log odds)).
 
     Args:
-        features: float64[rows, columns], finite.
-        labels: 0 and 1, or -1 and 1, or bool.
+        features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
+        labels: 0 and 1, or -1 and 1, or bool; rows with any other label are left out, each by itself.
         target: how much larger than the least the risk may be, > 0, in nats. From log(2) up the coefficients 0 meet
             it: they are returned, for nothing.
         cap: as for `ridge`, like the others below.
@@ -216,8 +216,8 @@ def logistic(
     wanted = Wanted(target, target, confidence, Purse(cap), method or "reduction", levels, bits)
     frame = Frame(bound_x, intercept=intercept)
     points = frame.points(features)
-    signed = points * signs(labels, len(points))[:, None]
-    problem = Logistic(signed, checked_rows(rows), checked_strength(regularisation))
+    points, signed = together(points, signs(labels, len(points)))
+    problem = Logistic(points * signed[:, None], checked_rows(rows), checked_strength(regularisation))
     vector = Output.of(problem)
     if method is None and levels is None and wanted.purse.gaussian:
         theory = theory_coins(problem, vector, wanted.purse, target, wanted.failure)

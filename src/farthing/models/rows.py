@@ -20,7 +20,28 @@ INSIDE: Final = 1 - 2.0**-40
 """Clamped rows are shrunk by this, so that no rounding of their norm takes them out of the unit ball."""
 
 MOST_ROWS: Final = 1 << 26
-"""More rows than this would not fit the 64-bit sums on the grid of the statistics."""
+"""The largest public number of rows. The statistics of 2^10 times as many still fit their 64-bit sums."""
+
+LEAST_BOUND: Final = 2.0**-500
+"""Bounds are from here to its inverse: quotients of two of them and a coefficient stay in float64."""
+
+TAPER: Final = 2.0**-10
+"""How much more than 1/N a row may move a problem: rows beyond N weigh less, and the problem's size is bounded."""
+
+
+def weight(found: int, rows: int) -> float:
+    """Return what each row weighs in a problem for N rows: 1/N for up to N of them, then falling to 0.
+
+    Guarantee: with one row more, the weights of the others change by at most c/n each and its own is w, with
+        c + w <= (1 + TAPER)/N; all weights together are at most 257.
+    Proof: docs/proofs/models.md, "More rows than N".
+    Assumes: nothing of the number of rows.
+    Rounds: in float64, by less than 2^-50 of 1/N.
+
+    >>> weight(50, 100) * 100, weight(100, 100) * 100, weight(10**6, 100)
+    (1.0, 1.0, 0.0)
+    """
+    return min(1.0, max(0.0, 1 + TAPER - TAPER * found / rows)) / rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +79,35 @@ class Frame:
     def points(self, features: ArrayLike) -> Float64:
         """Return the rows clamped and divided by their bound, float64[rows, columns], the constant last.
 
+        A row with a value that is no finite number is NaN throughout: it counts nowhere.
+
         Raises:
-            DataError: features that are no table of finite numbers. The error tells no row.
+            DataError: features that are no table of numbers, by shape and type. No row decides that.
+
+        Guarantee: each row is NaN, or within the unit ball of the norm; none depends on another.
+        Proof: a row is divided by its own largest value before its norm is taken, so that nothing leaves float64.
+        Assumes: nothing.
+        Rounds: norms by a few units in the last place, which `INSIDE` covers.
         """
         table = numbers("features", features, dimensions=2)
-        lengths = np.linalg.norm(table, ord=1 if self.norm == "l1" else 2, axis=1)
-        kept = np.minimum(1.0, self.bound_x / np.maximum(lengths, np.finfo(np.float64).tiny))
-        points: Float64 = table * (kept * (self.share * INSIDE / self.bound_x))[:, None]
+        there = np.asarray(np.isfinite(table).all(axis=1))
+        found = np.where(there[:, None], table, 0.0)
+        largest = np.abs(found).max(axis=1)
+        unit = found / np.where(largest > 0, largest, 1.0)[:, None]
+        lengths = np.linalg.norm(unit, ord=1 if self.norm == "l1" else 2, axis=1)
+        with np.errstate(over="ignore"):  # what overflows is beyond the bound, and clamped
+            inside, within = np.asarray(largest * lengths <= self.bound_x), found / self.bound_x
+        points: Float64 = np.where(inside[:, None], within, unit / np.maximum(lengths, 1.0)[:, None])
+        points = np.where(there[:, None], points * (self.share * INSIDE), np.nan)
         if not self.intercept:
             return points
         return np.column_stack([points, np.full(len(points), self.share * INSIDE)])
 
     def responses(self, values: ArrayLike, rows: int) -> Float64:
-        """Return the responses clamped and divided by their bound, float64[rows]."""
+        """Return the responses clamped and divided by their bound, float64[rows]; NaN for what is no number."""
         found = numbers("responses", values, dimensions=1)
         same_length(found, rows)
-        return np.clip(found / self.bound_y, -1.0, 1.0)
+        return np.clip(found, -self.bound_y, self.bound_y) / self.bound_y
 
     def coefficients(self, theta: Float64) -> tuple[Float64, float]:
         """Return a hypothesis in the units of features and responses: coefficients, and the intercept."""
@@ -84,40 +118,50 @@ class Frame:
 
 
 def signs(labels: ArrayLike, rows: int) -> Float64:
-    """Return labels 0 and 1, or -1 and 1, as signs, float64[rows]; nothing else is a label.
+    """Return labels as signs, float64[rows]: 1 is one class, 0 and -1 the other, and all else is NaN, no label.
+
+    Each row by itself: whether the other class is written 0 or -1 need not be known.
 
     >>> signs([0, 1, 1], 3).tolist()
     [-1.0, 1.0, 1.0]
     """
     found = numbers("labels", labels, dimensions=1)
     same_length(found, rows)
-    halves, whole = np.isin(found, (0.0, 1.0)).all(), np.isin(found, (-1.0, 1.0)).all()
-    if not (halves or whole):
-        raise DataError(
-            "labels must be 0 and 1, or -1 and 1",
-            rule="two classes, coded as numbers or bool",
-            next_step="code one class as 1 and the other as 0: y == 'late', say",
-        )
-    return np.where(found > 0, 1.0, -1.0)
+    return np.where(np.isin(found, (-1.0, 0.0, 1.0)), np.where(found > 0, 1.0, -1.0), np.nan)
+
+
+def together(points: Float64, values: Float64) -> tuple[Float64, Float64]:
+    """Return the rows that have both a point and a value: the others are left out, each by itself."""
+    there = np.isfinite(points).all(axis=1) & np.isfinite(values)
+    return points[there], values[there]
 
 
 def numbers(name: str, values: ArrayLike, *, dimensions: int) -> Float64:
-    """Return an array of finite float64; refuse others, without a word about any row."""
-    rule = f"float64{'[rows, columns]' if dimensions == 2 else '[rows]'} with at least one row, without NaN"
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} are no numbers", rule=rule, next_step="code words as numbers, in equal rows") from None
+    """Return an array of float64, NaN for each value that is no number; refuse other shapes and types.
+
+    Shape (but for the number of rows) and type are public; values decide nothing but themselves.
+    """
+    rule = f"float64{'[rows, columns]' if dimensions == 2 else '[rows]'}"
+    plain = isinstance(values, list | tuple)
+    found = np.asarray(values, dtype=object if plain else None)
     if found.ndim != dimensions:
         way = "X[:, None] makes a table of one column" if dimensions == 2 else "y.ravel() makes a line of one column"
-        raise DataError(f"{name} have {found.ndim} dimensions", rule=rule, next_step=way)
-    if not found.size:
-        raise DataError(f"{name} are empty", rule=rule, next_step="give at least one row, of at least one column")
-    if not np.isfinite(found).all():
-        raise DataError(f"{name} are not all finite", rule=rule, next_step="drop or fill what is missing")
-    if len(found) > MOST_ROWS:
-        raise DataError("too many rows", rule=f"at most {MOST_ROWS} rows", next_step="fit on a part of the rows")
-    return found
+        raise DataError(f"{name} have {found.ndim} dimensions", rule=rule, next_step=f"{way}; rows are of one length")
+    if dimensions == 2 and not found.shape[1]:
+        raise DataError(f"{name} have no column", rule=rule, next_step="give at least one column")
+    if found.dtype.kind in "biuf":
+        return found.astype(np.float64)
+    if found.dtype.kind not in "OUS":
+        raise DataError(f"{name} are no numbers", rule=rule, got=found.dtype, next_step="code them as numbers")
+    return np.array([_number(value) for value in found.ravel()], np.float64).reshape(found.shape)
+
+
+def _number(value: Any) -> float:
+    """Return a value as a double; NaN for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def same_length(found: Float64, rows: int) -> None:
@@ -131,10 +175,13 @@ def same_length(found: Float64, rows: int) -> None:
 
 
 def positive(name: str, value: Any) -> float:
-    """Return a finite number > 0; refuse others."""
+    """Return a number > 0 by which float64 can be divided and multiplied; refuse others."""
     usable = isinstance(value, int | float) and not isinstance(value, bool)
-    if not usable or not math.isfinite(value) or value <= 0:
+    if not usable or not LEAST_BOUND <= value <= 1 / LEAST_BOUND:
         raise InvalidBounds(
-            f"{name} is no bound", rule=f"{name} is a finite number > 0", got=repr(value), next_step=f"{name}=1.0, say"
+            f"{name} is no bound",
+            rule=f"{name} is a number > 0, from 2^-500 to 2^500",
+            got=repr(value)[:80],
+            next_step=f"{name}=1.0, say; measure in other units",
         )
     return float(value)

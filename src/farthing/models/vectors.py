@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from farthing.models.problems import FLAT
-
 if TYPE_CHECKING:
     from farthing.models.problems import Problem, Ridge
     from farthing.models.rows import Float64, Norm
@@ -124,7 +122,7 @@ class Output:
     Guarantee: one row moves the vector by at most `sensitivity(norm)` steps.
     Proof: docs/proofs/models.md, "Output"; after [ChaudhuriMS11].
     Assumes: rows clamped to the unit ball of l2 (l1 lies within), responses to [-1, 1]; add/remove one row; a gradient
-        of at most `FLAT` where the solver stopped.
+        of at most `flat` where the solver stopped.
     Rounds: to the nearest step; rounding and the solver's error are counted.
     """
 
@@ -136,7 +134,7 @@ class Output:
     def of(cls, problem: Problem) -> Output:
         """Return the minimiser of a problem: it moves by at most the longest pull over N lambda."""
         theta = problem.minimiser()
-        moves = (problem.pull(problem.radius) / problem.rows + 2 * FLAT) / problem.regularisation
+        moves = (problem.pull(problem.radius) / problem.rows + 2 * problem.flat) / problem.regularisation
         step_log2 = math.frexp(moves)[1] - MOVE_BITS
         return cls(np.rint(np.ldexp(theta, -step_log2)).astype(np.int64), moves, step_log2)
 

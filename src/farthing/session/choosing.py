@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farthing.ledger.entry import Receipt
     from farthing.mechanisms.select import Selection
     from farthing.privacy.loss import Booked
     from farthing.privacy.numbers import Number
@@ -196,9 +197,9 @@ def _listed(context: Context, question: Question, wanted: Wanted, cap: Booked | 
     query = question.query.arranged()
     made = offer(context, query, wanted)
 
-    def chosen() -> tuple[pa.Table, Booked]:
+    def chosen(receipt: Receipt) -> tuple[pa.Table, Booked]:
         """Measure the scores and choose."""
-        scores = context.engine.measure(query, context.ledger.hash_key)[0]
+        scores = context.engine.measure(query, receipt)[0]
         assert query.keys is not None  # noqa: S101  # there are groups
         if isinstance(made.mechanism, RefinedMax):
             best = made.mechanism.choose(scores)
@@ -229,9 +230,9 @@ def _unlisted(context: Context, question: Question, wanted: Wanted, cap: Booked 
     query, currency, coins = question.query, context.budget.currency, context.key_coins()
     rule = UnknownTopK(wanted.k, CANDIDATES * wanted.k, wanted.epsilon, coins * DELTA_COIN, moved=query.max_groups)
 
-    def chosen() -> tuple[pa.Table, Booked]:
+    def chosen(receipt: Receipt) -> tuple[pa.Table, Booked]:
         """Find the groups that exist and choose among the largest; ties among them go by name."""
-        there = context.engine.found(query, context.ledger.hash_key)
+        there = context.engine.found(query, receipt)
         by_name = pc.sort_indices(there.keys, [(name, "ascending") for name in query.by]).to_numpy()
         largest = by_name[np.argsort(-there.units[by_name], kind="stable")][: rule.k_bar + 1]
         made = rule.choose(there.units[largest], 1, monotone=True)
@@ -278,7 +279,11 @@ class _Bill:
 
 
 def _booked(
-    context: Context, question: Question, wanted: Wanted, bill: _Bill, chosen: Callable[[], tuple[pa.Table, Booked]]
+    context: Context,
+    question: Question,
+    wanted: Wanted,
+    bill: _Bill,
+    chosen: Callable[[Receipt], tuple[pa.Table, Booked]],
 ) -> tuple[pa.Table, Booked]:
     """Charge a choice, make it, and keep it; a choice that was made before is told again for nothing."""
     identity = identity_of(context, question, wanted)
@@ -296,7 +301,7 @@ def _booked(
         delta=bill.delta,
     )
     try:
-        keys, paid = chosen()
+        keys, paid = chosen(receipt)
         blob = write_keys(keys)
         context.ledger.settle(receipt, paid.farthings, lambda current: current or blob)
     except BaseException:

@@ -10,11 +10,11 @@ from farthing.privacy.words import state
 from farthing.rounding import DELTA_COIN
 
 if TYPE_CHECKING:
-    from farthing.engines import Engine
     from farthing.ledger.store import Ledger
     from farthing.privacy.budget import Budget
     from farthing.privacy.loss import Booked
     from farthing.query import Query
+    from farthing.session.door import Door
 
 
 KEYS_SHARE: Final = 10
@@ -26,13 +26,13 @@ class Context:
     """The data, the books, and what ties them together.
 
     Attributes:
-        engine: the protected table.
+        engine: the door to the protected table.
         ledger: the books.
         budget: the total, as the owner wrote it.
         data_set: the identity of the data as its owner declares it.
     """
 
-    engine: Engine
+    engine: Door
     ledger: Ledger
     budget: Budget
     data_set: str

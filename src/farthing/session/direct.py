@@ -69,7 +69,7 @@ class Direct:
     def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
         """Ask the engine, draw noise, and price what was drawn as the receipt says."""
         query, pricing = self.query, plan.pricing
-        truth = context.engine.measure(query, context.ledger.hash_key)[0]
+        truth = context.engine.measure(query, receipt)[0]
         step_log2 = query.measures[0].step_log2
         before = Measured.nothing(query.groups) if self.record is None else self.record.measured
         assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method

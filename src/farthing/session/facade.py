@@ -15,6 +15,7 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds
 from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.context import Context
+from farthing.session.door import Door
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.questions import Questions
@@ -96,8 +97,8 @@ class Session(Questions):
             for beside in protected or {}:
                 self._engine.tables[beside].require(self._unit.column)
         self._ledger = Ledger.open(ledger, _terms(budget, self._unit), allotment=allotment, who=analyst)
-        self._context = Context(self._engine, self._ledger, budget, self._data_set(version))
-        self._reader = Reader(self._engine, self._unit, bounds or Bounds())
+        self._context = Context(Door(self._engine, self._ledger), self._ledger, budget, self._data_set(version))
+        self._reader = Reader(self._context.engine, self._unit, bounds or Bounds())
 
     def partition(self, by: str, keys: Any) -> Partition:
         """Return disjoint parts of the data, to be asked one by one and charged in parallel.

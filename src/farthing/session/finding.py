@@ -219,7 +219,7 @@ def _found(context: Context, query: Query, search: Search) -> pa.Table:
         delta=search.rule.delta_coins,
     )
     try:
-        there = context.engine.found(query, context.ledger.hash_key)
+        there = context.engine.found(query, receipt)
         told = np.flatnonzero(search.rule.found(there.units))
         table = there.keys.take(told).sort_by([(name, "ascending") for name in query.by])
         blob = write_keys(table)

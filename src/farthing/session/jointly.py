@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.engines import Engine
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
     from farthing.query import Query
     from farthing.session.context import Context
+    from farthing.session.door import Door
     from farthing.session.request import Request
 
 _FORMAT = b"farthing-joint-1"
@@ -71,7 +71,7 @@ class Jointly:
         """Ask the engine, draw noise, and price what was drawn as the receipt says."""
         query, pricing = self.query, plan.pricing
         assert isinstance(pricing, Staged)  # noqa: S101  # the plan of this method
-        lanes = Lanes.of(context.engine, query, context.ledger.hash_key)
+        lanes = Lanes.of(context.engine, query, receipt)
         empty = State.nothing(len(lanes.mechanisms), len(query.outputs), query.groups)
         before = empty if self.state is None else self.state
         looks: deque[Look] = deque(maxlen=MOST_LOOKS * len(query.outputs))
@@ -117,9 +117,9 @@ class Lanes:
     mechanisms: tuple[GaussianMeasurements, ...]
 
     @classmethod
-    def of(cls, engine: Engine, query: Query, hash_key: int) -> Lanes:
+    def of(cls, engine: Door, query: Query, receipt: Receipt) -> Lanes:
         """Ask the engine once for all measures."""
-        truth = engine.measure(query, hash_key)
+        truth = engine.measure(query, receipt)
         return cls(
             tuple(
                 GaussianMeasurements(

@@ -95,7 +95,8 @@ def partition(context: Context, by: Any, keys: Any, reader: Reader) -> Partition
     for value in values:
         mine = restrictions[Literal(value).canonical()]
         books = context.ledger.part(partition=_identity(context.data_set, mine), name=str(value))
-        parts[value] = Part(replace(context, ledger=books), replace(reader, part=mine))
+        door = context.engine.of(books)
+        parts[value] = Part(replace(context, engine=door, ledger=books), replace(reader, part=mine))
     return parts
 
 

@@ -71,7 +71,7 @@ class Ranked:
         """Ask the engine, draw noise, and price what was drawn."""
         pricing, aggregate = plan.pricing, self.query.aggregate
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
-        found = context.engine.histogram(self.query, aggregate, context.ledger.hash_key)
+        found = context.engine.histogram(self.query, aggregate, receipt)
         ranks = Ranks.of(
             found.groups, found.leaves, found.counts, groups=self.query.groups, leaves_log2=aggregate.leaves_log2
         )

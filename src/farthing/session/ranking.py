@@ -184,7 +184,7 @@ def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Stand
     receipt = _reserve(context, job, increase, fresh)
     try:
         query = job.query
-        truth = context.engine.measure(query, context.ledger.hash_key)[0]
+        truth = context.engine.measure(query, receipt)[0]
         step_log2 = query.measures[0].step_log2
         mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
 

@@ -20,12 +20,12 @@ from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predic
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from farthing.engines import Engine
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.aggregates import Aggregate
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.part import Part
+    from farthing.session.door import Door
     from farthing.sql import Asked
 
 PRIVATE = "private"
@@ -57,13 +57,13 @@ class Reader:
     """What is needed to read a question.
 
     Attributes:
-        engine: the protected table.
+        engine: the door to the protected table.
         unit: the privacy unit.
         bounds: the bounds of questions that name none.
         part: the part of a partition that is asked, or None.
     """
 
-    engine: Engine
+    engine: Door
     unit: PrivacyUnit
     bounds: Bounds | AutoBounds
     part: Part | None = None
@@ -299,7 +299,7 @@ class Reader:
         )
 
 
-def kinds_of(engine: Engine, query: Query) -> dict[str, Type]:
+def kinds_of(engine: Door, query: Query) -> dict[str, Type]:
     """Return the types of a question's grouping columns."""
     return _kinds(query.by, dict(query.groupings), scope(engine, query.joins))
 

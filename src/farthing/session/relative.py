@@ -137,7 +137,7 @@ class Relative:
 
     def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
         """Ask the engine and draw noise, once; the price is the one that was reserved, whatever is drawn."""
-        counts = context.engine.measure(self.query, context.ledger.hash_key)[0]
+        counts = context.engine.measure(self.query, receipt)[0]
         pricing = _pricing(plan)
         one = Released.draw(pricing.noise, counts)
         made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))

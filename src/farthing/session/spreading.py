@@ -16,6 +16,7 @@ from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Meas
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
 from farthing.privacy.words import said
 from farthing.query import Bounds
+from farthing.query.aggregates import Count, CountUnits
 from farthing.session import free
 from farthing.session.ask import frame_of
 from farthing.session.records import read_blob, write_blob
@@ -83,7 +84,7 @@ def chosen(
         free: whether nothing may be paid now: a plan spends nothing.
     """
     query = _known(question)
-    value = getattr(query.aggregate, "value", None)
+    value = _clamped(query)
     if free and context.ledger.load(_identity(context, query, value)) is None:
         raise InvalidBounds(
             "the bounds are not chosen yet, and choosing them costs",
@@ -120,11 +121,17 @@ def _known(question: Question) -> Query:
     return question.query
 
 
+def _clamped(query: Query) -> Scalar | None:
+    """Return the number that a question clamps, or None: a count has no clamps to choose, whatever it counts."""
+    aggregate = query.aggregate
+    return None if isinstance(aggregate, Count | CountUnits) else getattr(aggregate, "value", None)
+
+
 def warning(context: Context, query: Query, request: Request) -> str:
     """Return a warning where a spread that was released says that the bounds cut more than is asked for, or ""."""
     if query.unit.is_row:
         return ""
-    value = getattr(query.aggregate, "value", None)
+    value = _clamped(query)
     stored = context.ledger.load(_identity(context, query, value))
     target = request.target(query.outputs[0].name)
     if stored is None or target is None:
@@ -172,6 +179,13 @@ def _spread(context: Context, query: Query, value: Scalar | None, loss: Booked |
         spread = _read(stored.blob)
         if spread.sigma <= (grains * float(GRAIN)) ** -0.5 * (1 + 1e-9):
             return spread, context.loss(0)
+    if not grains:
+        raise InvalidTarget(
+            "the price is too small for a spread",
+            rule="at least one grain, 2^-56 of mu^2, for each of its four histograms",
+            got=repr(price),
+            next_step="loss=farthing.Gdp(0.02)",
+        )
     spread = _measured(context, query, value, question, grains)
     return spread, context.loss(coin.loss(grains * len(_PLACES)).farthings)
 
@@ -199,7 +213,7 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
             next_step="pass a smaller loss=",
         ) from None
     try:
-        truth = context.engine.spread(query, value, context.ledger.hash_key)
+        truth = context.engine.spread(query, value, receipt)
         noisy = {name: _noisy(getattr(truth, name), grains) for name in _PLACES}
         spread = NoisySpread(**noisy, sigma=float((grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40))
         blob = write_blob(_padded(noisy), {_FORMAT: json.dumps({"sigma": spread.sigma}).encode()})

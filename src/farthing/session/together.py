@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
     from farthing.query import Query
@@ -251,7 +252,7 @@ def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]
             next_step='cap="all" spends at most what is left',
         ) from None
     try:
-        state, looks = _measured(context, job)
+        state, looks = _measured(context, job, receipt)
         price, blob = job.coin.loss(job.batch.cost(state.spent)), _blob_of(state)
         context.ledger.settle(receipt, price.farthings, lambda current: blob if current is None else current)
     except BaseException:
@@ -260,9 +261,9 @@ def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]
     return state, context.loss(price.farthings), looks
 
 
-def _measured(context: Context, job: _Job) -> tuple[State, list[list[Look]]]:
+def _measured(context: Context, job: _Job, receipt: Receipt) -> tuple[State, list[list[Look]]]:
     """Ask the engine once for every question, and spend the loss."""
-    mechanisms = [_mechanism(context, member.query) for member in job.members]
+    mechanisms = [_mechanism(context, member.query, receipt) for member in job.members]
     looks = [list[Look]() for _ in job.members]
     spent = np.zeros(len(job.batch.question), np.int64)
 
@@ -285,9 +286,9 @@ def _measured(context: Context, job: _Job) -> tuple[State, list[list[Look]]]:
     return State(*job.batch.run(measure)), looks
 
 
-def _mechanism(context: Context, query: Query) -> GaussianMeasurements:
+def _mechanism(context: Context, query: Query, receipt: Receipt) -> GaussianMeasurements:
     """Return a question's exact answers behind their noise."""
-    truth = context.engine.measure(query, context.ledger.hash_key)[0]
+    truth = context.engine.measure(query, receipt)[0]
     step_log2 = query.measures[0].step_log2
     return GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
 

@@ -27,7 +27,7 @@ from farthing.query.expressions import (
     Or,
     Scalar,
 )
-from farthing.query.schema import Type
+from farthing.query.schema import NUMBER_TYPES, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,8 +116,10 @@ class Scalars:
                 assert_never(expression)
 
     def number(self, scalar: Scalar) -> Text:
-        """Return a numeric scalar as a double that is NULL where it is NaN."""
+        """Return a numeric scalar as a double that is NULL where it is NaN; NULL on every row for what is no number."""
         value = self.scalar(scalar)
+        if value.type not in NUMBER_TYPES:
+            return Text("NULL::DOUBLE", Type.FLOAT, plain=True)
         if not value.real:
             return Text(value.double, Type.FLOAT, value.level)
         x = self.bind(value)

@@ -10,7 +10,7 @@ from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from farthing.engines.foreign.functions import Functions, alike
-from farthing.engines.foreign.terms import Term, constant, placed, real, symbol, weight
+from farthing.engines.foreign.terms import Term, constant, null, placed, real, symbol, weight
 from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import (
     And,
@@ -29,7 +29,7 @@ from farthing.query.expressions import (
     Or,
     Scalar,
 )
-from farthing.query.schema import Type
+from farthing.query.schema import NUMBER_TYPES, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -138,10 +138,12 @@ class Scalars:
                 assert_never(expression)
 
     def number(self, scalar: Scalar) -> Term:
-        """Return a numeric scalar as a double that is NULL where it is NaN."""
+        """Return a numeric scalar as a double that is NULL where it is NaN; NULL on every row for what is no number."""
         import ibis
 
         value = self.scalar(scalar)
+        if value.type not in NUMBER_TYPES:
+            return Term(null("float64"), Type.FLOAT)
         if not value.real:
             return Term(value.double, Type.FLOAT)
         x = self.bind(value).expr

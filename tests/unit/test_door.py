@@ -1,0 +1,138 @@
+"""The door to the engine: rows are read for a paid receipt only, and no question makes an engine fail on a row."""
+
+import ast
+import datetime as dt
+import inspect
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import farthing
+from farthing import Bounds, Budget, Gdp, InvalidTarget, LedgerError, Session
+from farthing.audit.ruins import ASKS
+from farthing.engines import Engine
+from farthing.session.door import Door
+
+SESSION = Path(farthing.__file__).parent / "session"
+ROWS = 400
+TABLE = pa.table({
+    "u": range(ROWS),
+    "g": [row % 2 for row in range(ROWS)],
+    "x": [0.5] * ROWS,
+    "name": [f"person{row}" for row in range(ROWS)],
+    "salary": [20_000 + row for row in range(ROWS)],
+    "day": [dt.date(2024, 1, 1)] * ROWS,
+    "time": pa.array([0] * ROWS, pa.timestamp("us")),
+    "many": [[1, 2]] * ROWS,
+    "yes": [True] * ROWS,
+})  # fmt: skip
+ABOUT_ROWS = ("measure", "histogram", "found", "spread")
+MORE = {
+    "ranking": lambda s: s.ranking("g", k=1, keys={"g": [0, 1]}, cap="all"),
+    "workload": lambda s: s.workload(["SELECT COUNT(*) FROM data", "SELECT SUM(x) FROM data"], absolute=50),
+    "several": lambda s: s.sql("SELECT COUNT(*) AS n, AVG(x) AS m, MEDIAN(x) AS q FROM data", absolute=50),
+    "most_common": lambda s: s.most_common("g", k=1, keys={"g": [0, 1]}, relative=0.5, absolute=50),
+    "ratio": lambda s: s.ratio("x > 0", "salary > 0", loss=Gdp(0.1)),
+    "a part": lambda s: s.partition("g", [0, 1])[0].count(loss=Gdp(0.1)),
+    "bounds": lambda s: s.sum("x", bounds=Bounds.auto(Gdp(0.1)), absolute=50),
+}
+
+
+def opened(table=TABLE, **options):
+    """Open the table with a large budget."""
+    given = {"unit": "u", "bounds": Bounds(1, 1, 0, 1), "budget": Budget(mu=10, delta=1e-3, keys_delta=1e-4)}
+    return Session(table, **given | options)
+
+
+@pytest.mark.parametrize("unit", [None, "u"])
+@pytest.mark.parametrize("what", ["name", "day", "time", "many", "yes", "salary", "*"])
+def test_counts_of_anything_have_bounds_of_their_own(what, unit):
+    """What is no number has no spread of values, only of groups and rows: asked of an engine it never fails."""
+    with opened(unit=unit) as session:
+        answer = session.sql(f"SELECT COUNT({what}) AS n FROM data", bounds=Bounds.auto(Gdp(0.1)), absolute=80)
+
+    assert ROWS == pytest.approx(float(answer.value), abs=200)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_predicate_on_one_row_decides_no_error(held):
+    """A text that is a number on all rows but one is counted like any other."""
+    salary = 20_123 if held else 0
+    text = f"CASE WHEN name='person123' AND salary={salary} THEN 'x' ELSE '1' END"
+    with opened() as session:
+        answer = session.sql(f"SELECT COUNT({text}) AS n FROM data", bounds=Bounds.auto(Gdp(0.1)), absolute=80)
+        assert session.history(1)[0].state == "settled"
+
+    assert answer.met
+
+
+@pytest.mark.parametrize("mu", [1e-30, 1e-9])
+def test_a_price_that_rounds_to_nothing_asks_nothing(mu, monkeypatch):
+    """It is refused before the engine hears of it, and before anything stands in the books."""
+    with opened() as session:
+        for name in ABOUT_ROWS:
+            monkeypatch.setattr(type(session._engine), name, lambda *_: pytest.fail("the engine was asked"))
+        with pytest.raises(InvalidTarget, match="too small"):
+            session.sql("SELECT COUNT(name) FROM data", bounds=Bounds.auto(Gdp(mu)), absolute=80)
+        assert not session.history()
+
+
+def test_every_way_to_the_rows_takes_a_receipt():
+    """What an engine does is told to anybody by name, or goes through the door with a receipt."""
+    public = {name for name in vars(Engine) if not name.startswith("_")}
+    asked = {name for name in ABOUT_ROWS if "receipt" in inspect.signature(getattr(Door, name)).parameters}
+
+    assert set(ABOUT_ROWS) == asked
+    assert public == asked | {"name", "schema", "tables", "public", "check", "fingerprint", "listed"}
+
+
+@pytest.mark.parametrize("name", ABOUT_ROWS)
+def test_the_door_is_closed_without_a_price(name):
+    """A receipt that cost nothing, one that is closed, and one of another ledger open nothing."""
+    with opened() as session, opened() as other:
+        door, ledger = session._context.engine, session._ledger
+        method = getattr(door, name)
+        rest = [None] * (len(inspect.signature(method).parameters) - 1)
+        kept = {"question": "q", "version": 0, "label": "q"}
+        free = ledger.reserve(increase=0, fresh=0, **kept)
+        closed = ledger.reserve(increase=5, fresh=5, **kept)
+        ledger.settle(closed, 5, None)
+        failed = ledger.reserve(increase=5, fresh=5, **kept)
+        ledger.fail(failed)
+        foreign = other._ledger.reserve(increase=5, fresh=5, **kept)
+        for receipt in (free, closed, failed, foreign):
+            with pytest.raises(LedgerError):
+                method(*rest, receipt)
+
+
+def test_only_the_door_knows_the_engine():
+    """No module of the session but the door has the hash key, without which an engine answers nothing."""
+    known = {
+        path.name
+        for path in SESSION.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "hash_key"
+    }
+
+    assert {"door.py"} == known
+
+
+@pytest.mark.parametrize("name", [*ASKS, *MORE])
+def test_rows_are_read_for_an_open_reservation(name, monkeypatch):
+    """Whatever is asked, when the engine hears of it a positive price stands in the books."""
+    with opened() as session:
+        heard = []
+        for way in ABOUT_ROWS:
+            asked = getattr(type(session._engine), way)
+
+            def listening(*given, asked=asked):
+                """Note what is reserved while the engine is asked."""
+                heard.append(max((entry.reserved for entry in session._ledger.open_reservations), default=0))
+                return asked(*given)
+
+            monkeypatch.setattr(type(session._engine), way, listening)
+        (ASKS | MORE)[name](session)
+
+    assert heard
+    assert min(heard) > 0

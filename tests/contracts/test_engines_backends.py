@@ -249,6 +249,27 @@ def test_joins(kind, shipped, rows, left, which):
 
 
 @pytest.mark.parametrize("kind", ENGINES)
+def test_a_unit_counts_in_one_part_whatever_is_joined(kind):
+    """Of 8 parts, each asked beside a public table that drops all rows of the others, a unit counts in one."""
+    parts, units = 8, 200
+    rows = [{"u": f"u{n}", "i": place, "f": 1.0} for n in range(units) for place in range(parts)]
+    kinds = {"u": Type.STRING, "i": Type.INTEGER, "f": Type.FLOAT}
+    one = {f"z{place}": table_on(kind, [{"id": place}], {"id": Type.INTEGER}) for place in range(parts)}
+    engine = open_table(table_on(kind, rows, kinds), name="data", public=one)
+    outputs = (Output("n", Count()), Output("s", Sum(Column("f"), 0.0, 3.0)))
+    sums = np.zeros(2, np.int64)
+    for place in range(parts):
+        part = Part("i", tuple(map(Literal, range(parts))), place)
+        join = Join(f"z{place}", Compare(Column("i"), Operator.EQ, Column(f"z{place}.id")))
+        query = Query("data", (), None, None, outputs, PrivacyUnit("u"), Bounds(max_rows=1), part, joins=(join,))
+        sums += engine.measure(query, 7)[:, 0]
+
+    limits = [measure.sensitivity(1) for measure in query.measures]
+    assert units == sums[0]
+    assert all(sums <= np.multiply(units, limits))
+
+
+@pytest.mark.parametrize("kind", ENGINES)
 @CONFIG
 @given(rows=ROWS)
 def test_groupings_by_expressions(kind, rows):

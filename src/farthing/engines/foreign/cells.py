@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from farthing.engines.engine import PARTS_SALT
 from farthing.engines.foreign.keys import with_places
 from farthing.engines.foreign.terms import Term, real, whole
 from farthing.query.schema import Type
@@ -20,77 +19,36 @@ if TYPE_CHECKING:
 
 
 class Cells:
-    """One row a cell: the unit, the group, and what is asked of the rows that count there.
-
-    With a part of a partition all rows of the listed parts are read, and only then is it chosen where a unit is kept:
-    that depends on all its rows and on nothing that is asked. It is chosen by a window over the unit's own cells and
-    not by a join, so that one unit is what GROUP BY takes for one.
-    """
+    """One row a cell: the unit, the group, and what is asked of the rows that count there."""
 
     def __init__(self, query: Query, rows: Rows) -> None:
         self._query = query
         self._rows = rows
         self._columns: dict[tuple[str, str], str] = {}
-        self._counts: Any = None
-        if query.cuts_parts and query.rows is not None:
-            self._counts = rows.scalars.bind(Term(rows.scalars.predicate(query.rows), Type.BOOLEAN)).expr
-        self.found = self.column("count", self.value(whole(1)) if self._counts is not None else "")
+        self.found = self.column("count", "")
 
     def value(self, expr: Any) -> str:
         """Show a value of the rows that count; return its name."""
-        import ibis
-
-        kept = expr if self._counts is None else ibis.cases((self._counts, expr))
-        return self._rows.show(kept, "v")
+        return self._rows.show(expr, "v")
 
     def column(self, aggregate: str, name: str) -> str:
         """Return the name of count (of all rows without a name), sum, min or max of a shown value in each cell."""
         return self._columns.setdefault((aggregate, name), f"a{len(self._columns)}")
 
-    def table(self, groups: Sequence[str], hash_key: int, *, listed: bool) -> Any:
+    def table(self, groups: Sequence[str], *, listed: bool) -> Any:
         """Return the table of (u, i, other groups, aggregates).
 
         Args:
             groups: shown columns that tell cells of one unit apart, the key columns first.
-            hash_key: chooses the part in which a unit is kept.
             listed: whether the key columns are looked up in the list of keys; i is the place there, 0 without keys.
         """
-        parted, told = self._query.cuts_parts, list(groups)
-        where = None if parted else self._query.rows
-        home = self._part() if parted else None
-        rows = self._rows.table(where)
-        if home is not None:
-            rows = rows.filter(rows[home].notnull())
+        told, rows = list(groups), self._rows.table(self._query.rows)
         if listed:
             keys = told[: len(self._query.by)]
-            rows = with_places(self._query, self._rows.backend, rows, keys, how="left" if parted else "inner")
+            rows = with_places(self._query, self._rows.backend, rows, keys)
             told = ["i", *told[len(keys) :]]
-        told = ["u", *told, *([home] if home else [])]
         made = {name: _aggregate(rows, *what) for what, name in self._columns.items()}
-        cells = rows.group_by(told).agg(**made)
-        return cells if home is None else self._of_part(cells, home, hash_key, listed=listed)
-
-    def _part(self) -> str:
-        """Show which part a row is in; return its name."""
-        import ibis
-
-        part, scalars = self._query.part, self._rows.scalars
-        assert part is not None  # noqa: S101  # callers ask for a part
-        tests = [scalars.predicate(part.condition(place)) for place in range(len(part.choices))]
-        return self._rows.show(ibis.cases(*((test, whole(place)) for place, test in enumerate(tests))), "p")
-
-    def _of_part(self, cells: Any, home: str, hash_key: int, *, listed: bool) -> Any:
-        """Return the cells of the units that are kept in the part that is asked."""
-        import ibis
-
-        part = self._query.part
-        assert part is not None  # noqa: S101  # callers ask for a part
-        ranked = cells.mutate(h=self._rows.backend.hash(cells.u, [cells[home]], hash_key ^ PARTS_SALT))
-        window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked[home]])
-        marked = ranked.mutate(home=ranked[home].first().over(window))
-        kept = [marked[home] == marked.home, marked[home] == part.place, marked[self.found] > 0]
-        kept += [marked.i.notnull()] if listed else []
-        return marked.filter(kept).drop("h", "home", home)
+        return rows.group_by(["u", *told]).agg(**made)
 
 
 def _aggregate(rows: Any, aggregate: str, name: str) -> Any:

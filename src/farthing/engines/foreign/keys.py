@@ -46,8 +46,8 @@ def listed(query: Query) -> dict[str, pa.Table]:
     return {KEYS: table if inside is None else table.filter(inside)}
 
 
-def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str], how: str = "inner") -> Any:
-    """Return rows with the place i of their group instead of its keys; others are dropped, or have none (left)."""
+def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str]) -> Any:
+    """Return rows with the place i of their group instead of its keys; others are dropped."""
     import ibis
 
     rest = [name for name in rows.columns if name not in keys]
@@ -68,7 +68,7 @@ def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str], 
         tests.append(rows[name] == table[f"k{place}"])
         if f"f{place}" in flagged:
             tests.append(rows[f"f{place}"] == table[f"f{place}"])
-    return rows.join(table, tests, how=how).select(*(rows[name] for name in rest), table["i"])
+    return rows.join(table, tests).select(*(rows[name] for name in rest), table["i"])
 
 
 def portable(table: pa.Table) -> pa.Table:

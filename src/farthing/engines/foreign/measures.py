@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def measuring(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (i, m0, m1, ...): the group's place in the key list and its bounded measures."""
-    rows = Rows(query, catalog, backend)
+    rows = Rows(query, catalog, backend, hash_key)
     keys = [rows.group(name) for name in query.by]
     names = {f"m{place}": measure for place, measure in enumerate(query.measures)}
     if query.unit.is_row:
@@ -36,7 +36,7 @@ def measuring(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -
         return _listed(query, rows, keys, sums)
     cells = Cells(query, rows)
     cuts = {name: _cut(query, rows, cells, measure) for name, measure in names.items()}
-    kept = _chosen(query, backend, cells.table(keys, hash_key, listed=True), hash_key)
+    kept = _chosen(query, backend, cells.table(keys, listed=True), hash_key)
     cut = kept.select("i", **{name: build(kept) for name, build in cuts.items()})
     return cut.group_by("i").agg(**{name: _sum(cut[name]) for name in cuts})
 
@@ -45,7 +45,7 @@ def histogram(query: Query, quantile: Quantile, catalog: Catalog, backend: Backe
     """Return the table of (i, leaf, n): the bounded rows of each group and leaf."""
     import ibis
 
-    rows = Rows(query, catalog, backend)
+    rows = Rows(query, catalog, backend, hash_key)
     keys = [rows.group(name) for name in query.by]
     if query.unit.is_row:
         place = rows.show(leaf(rows, quantile), "v")
@@ -53,7 +53,7 @@ def histogram(query: Query, quantile: Quantile, catalog: Catalog, backend: Backe
         return found.filter(found[place].notnull()).select("i", leaf=found[place], n=found.n)
     cells = Cells(query, rows)
     place = cells.value(leaf(rows, quantile))
-    table = cells.table([*keys, place], hash_key, listed=True)
+    table = cells.table([*keys, place], listed=True)
     kept = _chosen(query, backend, table, hash_key, dense=True)
     kept = kept.filter(kept[place].notnull()).select("u", "i", leaf=kept[place], c=kept[cells.found])
     # A hash chooses which rows of a unit count beyond max_rows; rows of one leaf are all alike.
@@ -69,7 +69,7 @@ def found(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> An
     """Return the table of (k0, k1, ..., n): the groups that exist and the units that count in each. NaN is no key."""
     import ibis
 
-    rows = Rows(query, catalog, backend)
+    rows = Rows(query, catalog, backend, hash_key)
     keys = [rows.group(name) for name in query.by]
     named = {f"k{place}": key for place, key in enumerate(keys)}
     if query.unit.is_row:
@@ -77,7 +77,7 @@ def found(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> An
         table = _numbers(rows.table(query.rows), keys, backend)
         units = table[number].nunique() if number else table.count()
         return table.group_by(keys).agg(n=units).select("n", **{name: ibis._[key] for name, key in named.items()})
-    cells = _numbers(Cells(query, rows).table(keys, hash_key, listed=False), keys, backend)
+    cells = _numbers(Cells(query, rows).table(keys, listed=False), keys, backend)
     cells = cells.select("u", **{name: cells[key] for name, key in named.items()})
     # NULL leaves some hashes as they were, so that a flag tells it apart
     flags = [ibis.ifelse(backend.is_null(cells[name]), whole(1), whole(0)) for name in named]
@@ -90,7 +90,7 @@ def found(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> An
 
 def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (which, place, n): units by place in each of the four histograms of `Spread`."""
-    rows = Rows(query, catalog, backend)
+    rows = Rows(query, catalog, backend, hash_key)
     keys = [rows.group(name) for name in query.by]
     number = null("float64") if value is None else rows.scalars.number(value).expr
     listed = query.keys is not None or not query.by
@@ -103,7 +103,7 @@ def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Bac
         cells = Cells(query, rows)
         name = cells.value(number)
         least, greatest = cells.column("min", name), cells.column("max", name)
-        table = cells.table(keys, hash_key, listed=listed)
+        table = cells.table(keys, listed=listed)
         table = table if listed else _numbers(table, keys, backend)
         each = table.group_by("u").agg(
             g=table.count(), r=table[cells.found].max(), low=table[least].min(), high=table[greatest].max()

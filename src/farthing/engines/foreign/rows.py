@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
+from farthing.engines.engine import PARTS_SALT
 from farthing.engines.foreign.scalars import COMPARE, FENCE, Scalars, balanced
-from farthing.engines.foreign.terms import Term, placed, symbol
+from farthing.engines.foreign.terms import Term, placed, symbol, whole
 from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import Column, Compare, Expression, Literal, Operator
 from farthing.query.normal import conjuncts, normal
@@ -51,9 +52,10 @@ class Rows:
     these names.
     """
 
-    def __init__(self, query: Query, catalog: Catalog, backend: Backend) -> None:
+    def __init__(self, query: Query, catalog: Catalog, backend: Backend, hash_key: int = 0) -> None:
         self.backend = backend
         self._query = query
+        self._hash_key = hash_key
         self._catalog = catalog
         self._names: dict[tuple[str | None, str], str] = {}
         self.scalars = Scalars(backend, self._read)
@@ -126,10 +128,12 @@ class Rows:
     def _base(self, where: Expression | None) -> Any:
         """Return the joined tables with the columns that are read."""
         conditions = [self.condition(join) for join in self._query.joins]  # before scans: they read columns too
+        parts = self._parts()
         own, unit = self._catalog.own, self._query.unit.column
         also = {} if unit is None else {"u": self.unit(own, unit)}
         also |= {"id": self.backend.numbered()} if self._numbered else {}
-        table = self._scan(None, also, self._implied(where))
+        table = self._scan(None, also, [] if parts else self._implied(where))
+        table = self._at_home(table, parts) if parts else table
         for place, (join, on) in enumerate(zip(self._query.joins, conditions, strict=True)):
             beside = self._beside(join, place)
             tests = [placed(on, table, beside)]
@@ -138,6 +142,31 @@ class Rows:
             columns = [*table.columns, *beside.columns]
             table = table.join(beside, tests, how="left" if join.left else "inner").select(*columns)
         return table
+
+    def _parts(self) -> list[Any]:
+        """Return the conditions of all parts of a partition, where a unit may have rows in several."""
+        part = self._query.part
+        if part is None or not self._query.cuts_parts:
+            return []
+        scalars = Scalars(self.backend, self._read, staged=False)
+        return [scalars.predicate(part.condition(place)) for place in range(len(part.choices))]
+
+    def _at_home(self, table: Any, parts: list[Any]) -> Any:
+        """Return the rows of the units that are kept in the part that is asked.
+
+        It is chosen among all parts in which a unit has rows, before a join or a condition can drop any of them, and by
+        a window and not by a join, so that one unit is what GROUP BY takes for one.
+        """
+        import ibis
+
+        assert self._query.part is not None  # noqa: S101  # callers have its conditions
+        tests = [(placed(test, table), whole(place)) for place, test in enumerate(parts)]
+        parted = table.mutate(p=ibis.cases(*tests))
+        parted = parted.filter(parted.p.notnull(), self.backend.is_null(parted.u).__invert__())
+        ranked = parted.mutate(h=self.backend.hash(parted.u, [parted.p], self._hash_key ^ PARTS_SALT))
+        window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.p])
+        marked = ranked.mutate(home=ranked.p.first().over(window))
+        return marked.filter(marked.p == marked.home, marked.p == self._query.part.place).drop("p", "h", "home")
 
     def unit(self, relation: Relation, column: str) -> Any:
         """Return the unit column as it is grouped and hashed."""

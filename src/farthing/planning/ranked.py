@@ -16,6 +16,7 @@ from farthing.query.aggregates import Quantile
 from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from farthing.planning.frame import Frame
@@ -156,11 +157,11 @@ class Choice:
         return math.inf
 
 
-def plan_ranked(frame: Frame, stored: tuple[Sought, bool] | None) -> Plan:
-    """Return the plan of a quantile; `stored` is what an earlier answer looked for, and whether all groups met it."""
+def plan_ranked(frame: Frame, stored: Sequence[tuple[Sought, bool]]) -> Plan:
+    """Return the plan of a quantile; `stored` is what earlier answers looked for, and whether all groups met it."""
     pricing = _pricing(frame)
     whole = _most(pricing)
-    free = stored is not None and stored[0].serves(pricing.sought, met=stored[1])
+    free = any(sought.serves(pricing.sought, met=met) for sought, met in stored)
     price = frame.budget.currency.of_farthings(0) if free else whole
     return frame.plan(
         cap=frame.cap or frame.remaining,

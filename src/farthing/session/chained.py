@@ -21,6 +21,7 @@ from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session import optimality
 from farthing.session.direct import met
+from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import Record
 from farthing.session.refine import refine
@@ -110,17 +111,9 @@ class Chained:
         return replace(outcome, blob=self._record(plan, after), looks=tuple(watched.looks))
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: one line of looks.
-
-        Whoever was charged an increase must store the line that it carried on. A line that was paid in full may be
-        left: then the one that stands stays, if it serves.
-        """
+        """Return what the ledger is to keep, one line of looks: see `merging`."""
         assert outcome.blob is not None  # noqa: S101  # something was measured
-        if current in {None, self.blob} or (receipt.exclusive and receipt.version > 0):
-            return outcome.blob
-        kept, theirs = Record.from_bytes(outcome.blob).kept, Record.from_bytes(current).kept
-        serves = theirs.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
-        return current if serves or not receipt.exclusive else outcome.blob
+        return merge(current, outcome.blob, receipt, read=self.blob, serves=partial(_serves, outcome.blob))
 
     def _record(self, plan: Plan, after: Measured) -> bytes:
         """Return what the ledger keeps of the last looks."""
@@ -140,6 +133,12 @@ class Chained:
             Pure.of_farthings(price),
             optimality=partial(optimality.of_chain, self.query, pricing, shown),
         )
+
+
+def _serves(ours: bytes, theirs: bytes) -> bool:
+    """Tell whether another line keeps the promise of ours."""
+    kept = Record.from_bytes(ours).kept
+    return Record.from_bytes(theirs).kept.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
 
 
 @dataclass(frozen=True, slots=True)

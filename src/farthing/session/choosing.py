@@ -27,6 +27,7 @@ from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.words import about
 from farthing.rounding import DELTA_COIN
 from farthing.session import free
+from farthing.session.merging import merge
 from farthing.session.records import read_keys, write_keys
 
 if TYPE_CHECKING:
@@ -303,7 +304,9 @@ def _booked(
     try:
         keys, paid = chosen(receipt)
         blob = write_keys(keys)
-        context.ledger.settle(receipt, paid.farthings, lambda current: current or blob)
+        context.ledger.settle(
+            receipt, paid.farthings, lambda current: merge(current, blob, receipt, read=None, full=True)
+        )
     except BaseException:
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise

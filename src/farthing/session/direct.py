@@ -16,6 +16,7 @@ from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurement
 from farthing.planning.refinement import Refinement, Standing, coin_of, plan_refinement
 from farthing.release import Cells
 from farthing.session import optimality
+from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import Record
 from farthing.session.refine import refine
@@ -94,22 +95,9 @@ class Direct:
         return replace(outcome, looks=tuple(watched.looks))
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep.
-
-        If others sharpened the question since we read it, they or we paid the full price of measurements that nobody
-        will build on. Whoever was charged an increase over a stored record must store its own; else theirs stays,
-        unless ours was first in line and is the finer one.
-        """
+        """Return what the ledger is to keep: see `merging`."""
         assert outcome.blob is not None  # noqa: S101  # something was measured
-        if current is None or current == self.blob:
-            return outcome.blob
-        kept = Record.from_bytes(outcome.blob).kept
-        paid_in_full = not receipt.exclusive or receipt.version == 0
-        theirs = Record.from_bytes(current).kept
-        serves = not receipt.exclusive or theirs.covers(
-            kept.relative, kept.absolute, kept.beta, kept.grains, kept.share
-        )
-        return current if paid_in_full and serves else outcome.blob
+        return merge(current, outcome.blob, receipt, read=self.blob, serves=partial(_serves, outcome.blob))
 
     def _record(self, plan: Plan, after: Measured) -> bytes:
         """Return what the ledger keeps of new measurements."""
@@ -131,6 +119,12 @@ class Direct:
             lambda: _doubling(plan, self.query, after),
             optimality=partial(optimality.of_measured, self.query, plan.pricing, after),
         )
+
+
+def _serves(ours: bytes, theirs: bytes) -> bool:
+    """Tell whether another record keeps the promise of ours."""
+    kept = Record.from_bytes(ours).kept
+    return Record.from_bytes(theirs).kept.covers(kept.relative, kept.absolute, kept.beta, kept.grains, kept.share)
 
 
 def summed(plan: Plan, report: Report) -> Outcome:

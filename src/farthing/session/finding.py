@@ -25,6 +25,7 @@ from farthing.release import Answer, Cells
 from farthing.rounding import DELTA_COIN, coins_up
 from farthing.session import free, optimality, several
 from farthing.session.ask import frame_of
+from farthing.session.merging import merge
 from farthing.session.reading import kinds_of
 from farthing.session.records import read_keys, write_keys
 from farthing.trace import trace
@@ -223,7 +224,9 @@ def _found(context: Context, query: Query, search: Search) -> pa.Table:
         told = np.flatnonzero(search.rule.found(there.units))
         table = there.keys.take(told).sort_by([(name, "ascending") for name in query.by])
         blob = write_keys(table)
-        context.ledger.settle(receipt, search.price.farthings, lambda current: current or blob)
+        context.ledger.settle(
+            receipt, search.price.farthings, lambda current: merge(current, blob, receipt, read=None, full=True)
+        )
     except BaseException:
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise

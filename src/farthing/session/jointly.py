@@ -15,6 +15,7 @@ from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_c
 from farthing.planning.jointly import Staged, plan_jointly
 from farthing.release import Cells
 from farthing.session.direct import parameter_of
+from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, unreadable, write_blob
 from farthing.session.refine import Progress
@@ -45,10 +46,12 @@ class Jointly:
     Attributes:
         query: the question, arranged.
         state: what was released of it, or None.
+        blob: the same, as the ledger keeps it.
     """
 
     query: Query
     state: State | None
+    blob: bytes | None = None
 
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> Jointly:
@@ -56,7 +59,7 @@ class Jointly:
         state = None if blob is None else state_of(blob)
         if state is not None and len(state.means) != len(query.measures):
             raise unreadable(ValueError())
-        return cls(query, state)
+        return cls(query, state, blob)
 
     def plan(self, frame: Frame) -> Plan:
         """Return the plan, given what was released before."""
@@ -91,12 +94,9 @@ class Jointly:
         return replace(_outcome(before, after, pricing.coin.loss(grains), blob_of(after)), looks=tuple(looks))
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: ours where an increase was charged, else what stands there.
-
-        Whoever was charged a fresh price may leave its measurements out.
-        """
+        """Return what the ledger is to keep: see `merging`."""
         assert outcome.blob is not None  # noqa: S101  # something was measured
-        return outcome.blob if receipt.exclusive or current is None else current
+        return merge(current, outcome.blob, receipt, read=self.blob)
 
 
 @dataclass(frozen=True, slots=True)

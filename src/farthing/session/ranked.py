@@ -18,11 +18,14 @@ from farthing.query.aggregates import Quantile
 from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session.direct import parameter_of
+from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, write_blob
 from farthing.session.refine import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantiles import QuantileState
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
     from farthing.session.context import Context
     from farthing.session.request import Request
 
-_FORMAT = b"farthing-quantile-1"
+_FORMAT = b"farthing-quantile-2"
+_FIRST_FORMAT = b"farthing-quantile-1"
 _COLUMNS = ("value", "lower", "upper", "met")
 
 
@@ -43,29 +47,26 @@ class Ranked:
 
     Attributes:
         query: the question, arranged.
-        stored: what an earlier answer looked for, and what it found; None without one.
+        found: what earlier answers looked for, and what they found, newest last.
     """
 
     query: Query
-    stored: tuple[Sought, Cells] | None
+    found: tuple[Found, ...] = ()
 
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> Ranked:
         """Return the method of a question."""
-        if blob is None:
-            return cls(query, None)
-        columns, facts = read_blob(blob, _FORMAT)
-        return cls(query, (Sought(**facts), Cells(*(columns[name] for name in _COLUMNS))))
+        return cls(query, () if blob is None else found_in(blob))
 
     def plan(self, frame: Frame) -> Plan:
         """Return the plan, given what was released before."""
-        stored = self.stored
-        return plan_ranked(frame, None if stored is None else (stored[0], bool(stored[1].met.all())))
+        return plan_ranked(frame, [(one.sought, one.met) for one in self.found])
 
     def told(self, plan: Plan) -> Outcome:
         """Return the answer of a free plan: what was released before."""
-        assert self.stored is not None  # noqa: S101  # a plan is free where something stands
-        return Outcome((self.stored[1],), np.zeros(self.query.groups), plan.worst_price)
+        sought = _sought(plan)
+        one = next(one for one in reversed(self.found) if one.sought.serves(sought, met=one.met))
+        return Outcome((one.cells,), np.zeros(self.query.groups), plan.worst_price)
 
     def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
         """Ask the engine, draw noise, and price what was drawn."""
@@ -84,13 +85,62 @@ class Ranked:
             cells = Cells(state.value, state.lower, state.upper, state.met)
             price = pricing.coin.loss(worst_cost(state.paid, self.query.max_groups))
             paid = parameter_of(state.paid, price)
-        blob = _blob(cells, pricing.sought)
-        return Outcome((cells,), paid, price, blob)
+        return Outcome((cells,), paid, price, blob_of([Found(pricing.sought, cells)]))
 
-    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:  # noqa: ARG002  # all were paid whole
-        """Return what the ledger is to keep: the newest; each was paid for whole."""
+    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep: every answer, each paid for whole, that no newer one serves for."""
         assert outcome.blob is not None  # noqa: S101  # something was measured
-        return outcome.blob
+        return merge(current, outcome.blob, receipt, read=None, both=_side_by_side)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """One answer: public, free to keep.
+
+    Attributes:
+        sought: what was looked for.
+        cells: what was found.
+    """
+
+    sought: Sought
+    cells: Cells
+
+    @property
+    def met(self) -> bool:
+        """Whether all groups met their target."""
+        return bool(self.cells.met.all())
+
+
+def blob_of(found: Sequence[Found]) -> bytes:
+    """Return the blob that the ledger stores."""
+    columns = {f"{name}{place}": getattr(one.cells, name) for place, one in enumerate(found) for name in _COLUMNS}
+    return write_blob(columns, {_FORMAT: json.dumps([one.sought.facts() for one in found]).encode()})
+
+
+def found_in(blob: bytes) -> tuple[Found, ...]:
+    """Return the answers in a blob, also in one of the first format, which held one; LedgerError for another form."""
+    columns, facts = read_blob(blob, _FORMAT, _FIRST_FORMAT)
+    if isinstance(facts, dict):
+        return (Found(Sought(**facts), Cells(*(columns[name] for name in _COLUMNS))),)
+    return tuple(
+        Found(Sought(**one), Cells(*(columns[f"{name}{place}"] for name in _COLUMNS)))
+        for place, one in enumerate(facts)
+    )
+
+
+def _side_by_side(theirs: bytes, ours: bytes) -> bytes:
+    """Return both records as one, without answers that a newer one serves for."""
+    new = found_in(ours)
+    return blob_of([
+        *(one for one in found_in(theirs) if not any(last.sought.serves(one.sought, met=last.met) for last in new)),
+        *new,
+    ])  # fmt: skip
+
+
+def _sought(plan: Plan) -> Sought:
+    """Return what a plan of this method looks for."""
+    assert isinstance(plan.pricing, Bisection | Choice)  # noqa: S101  # the two kinds of plan of this method
+    return plan.pricing.sought
 
 
 def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileState:
@@ -154,9 +204,3 @@ def _least_rows(pricing: Choice, ranks: Ranks, beta: float) -> NDArray[np.float6
     grains = np.full(ranks.groups, pricing.count, np.int64)
     shown = lane.measure(Measured.nothing(ranks.groups), grains).values
     return np.asarray(shown - two_sided(beta) * max_rows / np.sqrt(pricing.count * float(GRAIN)))
-
-
-def _blob(cells: Cells, sought: Sought) -> bytes:
-    """Return what the ledger keeps."""
-    columns = {name: getattr(cells, name) for name in _COLUMNS}
-    return write_blob(columns, {_FORMAT: json.dumps(sought.facts()).encode()})

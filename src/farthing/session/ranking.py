@@ -20,6 +20,7 @@ from farthing.query.words import about
 from farthing.session import free
 from farthing.session.answering import bounded
 from farthing.session.ask import frame_of
+from farthing.session.merging import merge
 from farthing.session.standing import blob_of, standing_of
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class _Job:
         contest: how its places are settled.
         identity: its name in the ledger.
         version: of what the ledger keeps.
+        blob: what the ledger keeps, or None.
         stored: what was released of it, or None.
         frame: the price and what is left.
     """
@@ -140,6 +142,7 @@ class _Job:
     contest: Contest
     identity: str
     version: int
+    blob: bytes | None
     stored: Standing | None
     frame: Frame
 
@@ -168,7 +171,8 @@ class _Job:
                 next_step='allow more with cap= or max_epsilon=, or cap="all"',
             )
         contest = Contest(wanted.k, frame.beta, coin.per_grain, limit, wanted.apart, wanted.relative)
-        return cls(query, wanted, coin, contest, identity, 0 if found is None else found.version, stored, frame)
+        version, blob = (0, None) if found is None else (found.version, found.blob)
+        return cls(query, wanted, coin, contest, identity, version, blob, stored, frame)
 
 
 def _top(standing: Standing, coin: Coin) -> tuple[int, ...]:
@@ -199,9 +203,7 @@ def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Stand
         else:
             grains = worst_cost(after.paid - held, query.max_groups)
         price, blob = job.coin.loss(grains), blob_of(after)
-        context.ledger.settle(
-            receipt, price.farthings, lambda current: blob if receipt.exclusive or current is None else current
-        )
+        context.ledger.settle(receipt, price.farthings, lambda current: merge(current, blob, receipt, read=job.blob))
     except BaseException:
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise

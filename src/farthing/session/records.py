@@ -87,13 +87,14 @@ def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
     return _written(pa.table(columns).replace_schema_metadata(metadata))
 
 
-def read_blob(blob: bytes, form: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the columns, as arrays, and the facts of a blob; LedgerError where it is of another form."""
+def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
+    """Return the columns, as arrays, and the facts of a blob of one of the forms; LedgerError for any other."""
     import pyarrow as pa
 
     try:
         table = pa.ipc.open_stream(blob).read_all()
-        facts: dict[str, Any] = json.loads((table.schema.metadata or {})[form])
+        metadata = table.schema.metadata or {}
+        facts = json.loads(metadata[next((form for form in forms if form in metadata), forms[0])])
     except (ValueError, KeyError, pa.ArrowInvalid) as error:
         raise unreadable(error) from None
     return {name: table.column(name).to_numpy() for name in table.column_names}, facts

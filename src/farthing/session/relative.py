@@ -15,6 +15,7 @@ from farthing.planning.relative import Noise, OneRelease, plan_relative
 from farthing.privacy.policy import LARGEST_SIZE
 from farthing.release import Cells
 from farthing.session import optimality
+from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, write_blob
 from farthing.session.refine import Progress
@@ -147,10 +148,12 @@ class Relative:
             request.progress(Progress(1, len(counts), len(counts), widest))
         return made
 
-    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:  # noqa: ARG002  # of `Method`
+    def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: all releases, each of which was paid for whole."""
         assert outcome.blob is not None  # noqa: S101  # something was measured
-        return blob_of(({} if current is None else releases(current)) | releases(outcome.blob))
+        return merge(
+            current, outcome.blob, receipt, read=None, both=lambda *two: blob_of(releases(two[0]) | releases(two[1]))
+        )
 
 
 def blob_of(released: dict[int, Released]) -> bytes:

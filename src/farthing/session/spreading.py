@@ -19,6 +19,7 @@ from farthing.query import Bounds
 from farthing.query.aggregates import Count, CountUnits
 from farthing.session import free
 from farthing.session.ask import frame_of
+from farthing.session.merging import merge
 from farthing.session.records import read_blob, write_blob
 
 if TYPE_CHECKING:
@@ -217,7 +218,13 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
         noisy = {name: _noisy(getattr(truth, name), grains) for name in _PLACES}
         spread = NoisySpread(**noisy, sigma=float((grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40))
         blob = write_blob(_padded(noisy), {_FORMAT: json.dumps({"sigma": spread.sigma}).encode()})
-        context.ledger.settle(receipt, price.farthings, lambda _: blob)
+        context.ledger.settle(
+            receipt,
+            price.farthings,
+            lambda current: merge(
+                current, blob, receipt, read=None, serves=lambda theirs: _read(theirs).sigma <= spread.sigma, full=True
+            ),
+        )
     except BaseException:
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise

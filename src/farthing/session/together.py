@@ -23,6 +23,7 @@ from farthing.session.answering import bounded
 from farthing.session.answers import answer
 from farthing.session.ask import frame_of
 from farthing.session.direct import parameter_of
+from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, write_blob
 from farthing.trace import MOST_GROUPS, Look
@@ -254,7 +255,9 @@ def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]
     try:
         state, looks = _measured(context, job, receipt)
         price, blob = job.coin.loss(job.batch.cost(state.spent)), _blob_of(state)
-        context.ledger.settle(receipt, price.farthings, lambda current: blob if current is None else current)
+        context.ledger.settle(
+            receipt, price.farthings, lambda current: merge(current, blob, receipt, read=None, full=True)
+        )
     except BaseException:
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise

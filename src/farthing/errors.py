@@ -119,6 +119,13 @@ class LedgerMismatch(LedgerError):
     """A ledger that was opened with another unit, budget or currency than it was made with."""
 
 
+class Contested(LedgerError):
+    """A reservation that asked to be alone, and is not: others have the question open, or have sharpened it since.
+
+    Nothing was charged. A session waits, or plans again; only who reserves in a ledger by hand sees it.
+    """
+
+
 class DataError(FarthingError):
     """A table that cannot be read, or an engine that failed. Never says anything about a row."""
 

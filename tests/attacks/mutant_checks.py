@@ -11,8 +11,11 @@ import json
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -103,6 +106,33 @@ def opens(connection: object, text: str) -> bool:
     return secret_frame is not None
 
 
+def twice() -> tuple[str, ...]:
+    """Ask a count in two threads that start together: one of them is charged."""
+    session = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+    start = Barrier(2)
+
+    def ask(_: int) -> float:
+        """Ask, and return what it cost."""
+        start.wait()
+        return float(session.count(absolute=50).paid.amount)
+
+    with ThreadPoolExecutor(2) as threads:
+        found = [sum(paid > 0 for paid in threads.map(ask, range(2))) for _ in range(1)]
+        charged = [entry for entry in session.history() if entry.charged]
+    return ("both of two askers at once were charged",) * (found != [1] or len(charged) != 1)
+
+
+def priceless() -> tuple[str, ...]:
+    """Ask for a report at a price that is less than a farthing: it is refused, and the engine is not asked."""
+    table = pa.table({"u": range(500)})
+    session = farthing.Session(table, budget=farthing.Budget(epsilon=1, delta=1e-6), unit="u")
+    asked: list[int] = []
+    session._context.engine.spread = lambda *_: asked.append(1)  # type: ignore[method-assign, assignment, func-returns-value]
+    with suppress(Exception):
+        session.bounds_report(loss=farthing.Gdp(1e-30))
+    return ("the engine was asked at a price of nothing",) * bool(asked)
+
+
 CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "forks": partial(oracle, audit.fork_safe),
     "grid": partial(oracle, audit.on_grid),
@@ -111,6 +141,8 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "accounts": partial(oracle, audit.accounts),
     "bounded": partial(oracle, audit.bounded),
     "failing": partial(oracle, audit.failing),
+    "twice": twice,
+    "priceless": priceless,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),

@@ -198,9 +198,9 @@ BOUNDS = (
 PRICES = (
     _one(
         "settled below use",
-        "session/ask.py",
-        "receipt, outcome.price.farthings, lambda current",
-        "receipt, outcome.price.farthings // 2, lambda current",
+        "session/transaction.py",
+        "receipt, price.farthings, lambda current",
+        "receipt, price.farthings // 2, lambda current",
         "books",
         "accounts",
     ),
@@ -278,39 +278,37 @@ PRICES = (
     _one(
         "keys from the data",
         "session/finding.py",
-        "told = np.flatnonzero(search.rule.found(there.units))",
+        "told = np.flatnonzero(self.search.rule.found(there.units))",
         "told = np.arange(len(there.units))",
         "keys",
     ),
     _one(
         "the delta of a search not booked",
         "session/finding.py",
-        "        delta=search.rule.delta_coins,\n",
-        "",
+        "            self.search.rule.delta_coins,\n",
+        "            0,\n",
         "accounts",
     ),
     _one(
         "the delta of a choice not booked",
         "session/choosing.py",
-        "        delta=bill.delta,\n",
-        "",
+        "self.target, self.price.delta,",
+        "self.target, 0,",
         "accounts",
     ),
     _one(
         "the search for keys not in the price",
         "session/finding.py",
-        "paid = search.price\n",
-        "paid = context.loss(0)\n",
+        "return (table, self.search.price), self.search.price",
+        "return (table, self.context.loss(0)), self.search.price",
         "accounts",
     ),
-    Mutant(
+    _one(
         "a report on bounds for nothing",
         "session/spreading.py",
-        (
-            ("increase=price.farthings,\n            fresh=price.farthings,", "increase=0,\n            fresh=0,"),
-            ("settle(receipt, price.farthings, lambda _: blob)", "settle(receipt, 0, lambda _: blob)"),
-        ),
-        ("accounts",),
+        "return (NoisySpread(**noisy, sigma=sigma), self.price), self.price",
+        "return (NoisySpread(**noisy, sigma=sigma), self.price), self.context.loss(0)",
+        "accounts",
     ),
     _one(
         "chosen bounds not in the price that is told",
@@ -337,42 +335,42 @@ PRICES = (
     ),
 )
 
-CHARGED_LATER = """    from farthing.ledger.entry import Receipt
-    made = found.plan
-    receipt = Receipt(0, "", made.worst_price.farthings, found.question, found.version, exclusive=True)
-    asked ="""
-MEASURED = "        outcome = found.method.measured(context, found.plan, receipt, request)\n"
-RESERVED = "        receipt = _reserve(context, found)\n"
+CHARGED_LATER = """        from farthing.ledger.entry import Receipt
+        bill, question = self._bill, self._question
+        receipt = Receipt(0, "", bill.increase.farthings, question, version, exclusive=True)
+"""
+RESERVED = "        receipt = self._reserved(version)\n"
+MEASURED = "            answer, price = step.measured(receipt)\n"
 
 BOOKS = (
     _one(
         "a refund on error",
-        "session/ask.py",
-        "        context.ledger.fail(receipt)  # no refund",
-        "        context.ledger.settle(receipt, 0, None)  # no refund",
+        "session/transaction.py",
+        "            ledger.fail(receipt)\n",
+        "            ledger.settle(receipt, 0, None)\n",
         "books",
         "failing",
     ),
     _one(
-        "a refund where a search for keys fails",
-        "session/finding.py",
-        "        context.ledger.fail(receipt)  # no refund",
-        "        context.ledger.settle(receipt, 0, None)  # no refund",
+        "nothing closed on an error",
+        "session/transaction.py",
+        "            _fail(self._context.ledger, self._request)\n",
+        "            pass\n",
         "failing",
     ),
     _one(
-        "a refund where a report on bounds fails",
-        "session/spreading.py",
-        "        context.ledger.fail(receipt)  # no refund",
-        "        context.ledger.settle(receipt, 0, None)  # no refund",
-        "failing",
+        "two askers at once, both charged",
+        "session/transaction.py",
+        "alone=question not in _ASKED.get() and",
+        "alone=False and",
+        "twice",
     ),
     _one(
-        "a refund where a choice fails",
-        "session/choosing.py",
-        "        context.ledger.fail(receipt)  # no refund",
-        "        context.ledger.settle(receipt, 0, None)  # no refund",
-        "failing",
+        "a price of nothing asked",
+        "session/transaction.py",
+        "        if not bill.fresh.farthings:\n",
+        "        if False:\n",
+        "priceless",
     ),
     _one(
         "a failed ask refunded by the ledger",
@@ -383,12 +381,8 @@ BOOKS = (
     ),
     Mutant(
         "charged after the answer",
-        "session/ask.py",
-        (
-            ("    receipt = _reserve(context, found)\n    asked =", CHARGED_LATER),
-            (MEASURED, MEASURED + RESERVED),
-            ("        context.ledger.fail(receipt)  #", "        receipt.ledger and context.ledger.fail(receipt)  #"),
-        ),
+        "session/transaction.py",
+        ((RESERVED, CHARGED_LATER), (MEASURED, MEASURED + "    " + RESERVED)),
         ("books",),
     ),
     _one(

@@ -224,23 +224,9 @@ def noise_reused(plant):
 
 
 def refund_on_error(plant):
-    from farthing.session import ask, several
+    from farthing.ledger.store import Ledger
 
-    honest, receipts = several.ask, []
-
-    def unsettled(context, found, request):
-        receipts.append(ask._reserve(context, found))
-        return found.method.measured(context, found.plan, receipts[-1], request)
-
-    def refunding(context, query, request):
-        try:
-            return honest(context, query, request)  # may raise
-        except BaseException:
-            context.ledger.settle(receipts.pop(), 0, None)
-            raise
-
-    plant.setattr(ask, "_measured", unsettled)
-    plant.setattr(several, "ask", refunding)
+    plant.setattr(Ledger, "fail", lambda self, receipt: self.settle(receipt, 0, None))
 
 
 def refine_for_nothing(plant):

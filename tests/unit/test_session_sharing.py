@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from farthing import Budget, Session
-from farthing.session import ask
+from farthing.session import transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def opened(path: Path | None = None) -> Session:
 
 def test_a_finer_answer_that_came_in_between_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two first answers to a question the finer is kept: both askers may read it for nothing."""
-    monkeypatch.setattr(ask, "PATIENCE_S", 0)
+    monkeypatch.setattr(transaction, "PATIENCE_S", 0)
     slow, quick = opened(tmp_path / "a.ledger"), opened(tmp_path / "a.ledger")
     between: list[object] = []
 
@@ -40,7 +40,7 @@ def test_a_finer_answer_that_came_in_between_stays(tmp_path: Path, monkeypatch: 
 
 def test_what_an_increase_was_paid_for_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sharpening that paid a difference keeps its record, whatever a fully paid one wrote in between."""
-    monkeypatch.setattr(ask, "PATIENCE_S", 0)
+    monkeypatch.setattr(transaction, "PATIENCE_S", 0)
     slow, quick = opened(tmp_path / "a.ledger"), opened(tmp_path / "a.ledger")
     slow.count(absolute=100)
     between: list[object] = []
@@ -65,7 +65,7 @@ def test_an_asker_does_not_wait_for_himself(monkeypatch: pytest.MonkeyPatch) -> 
         if not inner:
             inner.append(session.count(absolute=30).paid)
 
-    monkeypatch.setattr(ask.time, "sleep", lambda _: pytest.fail("it waits"))
+    monkeypatch.setattr(transaction.time, "sleep", lambda _: pytest.fail("it waits"))
     session.count(absolute=30, progress=again)
 
     assert inner[0]

@@ -6,9 +6,10 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from farthing.errors import BudgetExceeded, LedgerError
+from farthing.errors import BudgetExceeded, Contested, LedgerError
 from farthing.ledger import tables
 from farthing.ledger.entry import Receipt
+from farthing.ledger.process import Process
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -132,6 +133,19 @@ def again(row: Any, wanted: Asked, allotment: str, ledger: str) -> Receipt:
             next_step="draw a new request id",
         )
     return Receipt(row.id, ledger, row.reserved, row.question, row.version, row.exclusive, repeated=True)
+
+
+def require_alone(connection: sa.Connection, standing: Any, wanted: Asked) -> None:
+    """Refuse to charge what others have sharpened meanwhile, or what a process that still runs has open."""
+    moved = standing.version != wanted.version
+    held = connection.execute(tables.OPEN_OF, {"question": wanted.question}).all() if standing.others else []
+    if moved or any(Process(row.pid, row.host, row.started).alive() for row in held):
+        raise Contested(
+            "the question was answered meanwhile" if moved else "the question is being answered",
+            rule="one reservation of a question at a time, over what is stored now",
+            got=f"version {standing.version}, {len(held)} open" if moved else f"entry {held[0].id} is open",
+            next_step="read what is stored, and plan again",
+        )
 
 
 def require_room(found: list[Purse], amount: int) -> None:

@@ -263,6 +263,7 @@ class Ledger:
         target: str = "",
         allotment: str | None = None,
         delta: int = 0,
+        alone: bool = False,
     ) -> Receipt:
         """Charge a question's worst price, durably, before any noise is drawn.
 
@@ -280,6 +281,9 @@ class Ledger:
             target: the accuracy that was asked, as people read it.
             allotment: whose share it draws on, besides the whole budget; by default the one the ledger was opened with.
             delta: coins of 2^-80 of the delta that is set aside for keys; charged for good, whatever becomes of it.
+            alone: charge only if the stored measurement is still the one at `version`, and no process that still runs
+                has the question open. Both are seen in the transaction that charges, so of all who ask a question
+                alone at the same time one is charged.
 
         Returns:
             The receipt; its `exclusive` tells which price was charged, and so which price to settle.
@@ -287,6 +291,7 @@ class Ledger:
         Raises:
             BudgetExceeded: it would pass the budget, or the allotment's share. Nothing was charged; a smaller one
                 may still fit.
+            Contested: `alone` was asked, and it is not. Nothing was charged.
 
         Guarantee: the prices charged for a question sum to at least Q of all its measurements, released or not, stored
             or lost; Q(t) is the sum of the K largest c_i^2 t_i.
@@ -306,6 +311,8 @@ class Ledger:
             if standing.before is not None:
                 row = connection.execute(tables.STATE_OF, {"id": standing.before}).one()
                 return rules.again(row, asked, scope.allotment, self.identity)
+            if alone:
+                rules.require_alone(connection, standing, asked)
             exclusive = standing.version == asked.version and not standing.others
             amount = asked.increase if exclusive else asked.fresh
             found = purses(connection, scope, self.terms.budget, standing.spent)
@@ -322,6 +329,14 @@ class Ledger:
                 tip = rows.add_delta(connection, standing.last + 1, delta, self._who, tip)
             rows.advance(connection, tip, charge(connection, scope, found, amount))
         return Receipt(standing.last + 1, self.identity, amount, asked.question, asked.version, exclusive)
+
+    def receipt(self, request: str) -> Receipt | None:
+        """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""
+        with self._books.reading() as connection:
+            row = connection.execute(tables.REQUESTED, {"request": request}).first()
+        if row is None:
+            return None
+        return Receipt(row.id, self.identity, row.reserved, row.question, row.version, row.exclusive, repeated=True)
 
     def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:
         """Lower a reservation to what was used, and store what was measured, in one transaction.

@@ -144,6 +144,7 @@ _before = (
     .where(RESERVATIONS.c.request == sa.bindparam("request", type_=sa.Text))
     .scalar_subquery()
 )
+REQUESTED: Final = sa.select(RESERVATIONS).where(RESERVATIONS.c.request == sa.bindparam("request", type_=sa.Text))
 _last = sa.select(sa.func.coalesce(sa.func.max(RESERVATIONS.c.id), 0)).scalar_subquery()
 
 STANDING: Final = sa.select(
@@ -254,6 +255,9 @@ OPEN: Final = (
     .where(SETTLEMENTS.c.reservation.is_(None))
     .order_by(RESERVATIONS.c.id.desc())
 )
+
+OPEN_OF: Final = OPEN.where(UNSETTLED.c.question == _question)
+"""The open reservations of one question."""
 
 
 def of_part(statement: sa.Select[tuple[object, ...]], partition: str, part: str) -> sa.Select[tuple[object, ...]]:

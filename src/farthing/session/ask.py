@@ -1,20 +1,12 @@
-"""Charge, look, speak: the one place where data, noise and ledger meet.
-
-Reserve the worst price durably; ask the engine for the exact bounded answers; refine; settle to what was used; then
-show. A crash in between leaves the reservation charged, an error too: there is no refund, since an error is an output.
-"""
+"""A question of one kind: what stands about it, its plan, and its answer, which a transaction books."""
 
 from __future__ import annotations
 
-import time
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from farthing.errors import BudgetExceeded
 from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
-from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
 from farthing.session import free
 from farthing.session.chained import Chained
@@ -22,37 +14,84 @@ from farthing.session.direct import Direct, summed
 from farthing.session.jointly import Jointly
 from farthing.session.ranked import Ranked
 from farthing.session.relative import PREFIX, Relative
+from farthing.session.transaction import Bill, answered, stands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from farthing.accuracy.report import Report
-    from farthing.ledger.entry import Receipt
+    from farthing.ledger.entry import Receipt, Stored
+    from farthing.privacy.loss import Booked
     from farthing.query import Query
     from farthing.session.context import Context
     from farthing.session.method import Method, Outcome
     from farthing.session.request import Request
 
-PATIENCE_S: Final = 30.0
-"""How long an ask waits for another live process that is answering the very same question."""
 
-_ASKED: Final[ContextVar[frozenset[str]]] = ContextVar("farthing_asked", default=frozenset())
-"""The questions that this thread is in the middle of: it does not wait for itself."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question of one kind, arranged.
+
+    Attributes:
+        context: the data and the books.
+        query: the question, arranged.
+        request: the target and the price.
+        parts: among how many such questions the cap is shared.
+    """
+
+    context: Context
+    query: Query
+    request: Request
+    parts: int
+
+    @property
+    def question(self) -> str:
+        """Its identity in the ledger."""
+        identity = free.identity(self.context.data(self.query), self.query.family(), self.query.canonical())
+        if self.request.mechanism is None:
+            return identity
+        return f"{PREFIX}{self.request.mechanism}.{identity}"  # which other questions are not answered from
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A question, arranged, with what stands in the ledger about it.
+    """A question with what stands in the ledger about it, as a transaction books it.
 
     `method` answers it; `sums` is the answer already, where it adds up cells of another question.
     """
 
-    question: str
-    query: Query
-    version: int
+    asked: _Asked
     method: Method
     plan: Plan
     sums: Report | None = None
+
+    @property
+    def bill(self) -> Bill | None:
+        """What it is to be charged; None for nothing."""
+        made = self.plan
+        if made.free:
+            return None
+        by = f", {self.method.mechanism} noise" if isinstance(self.method, Relative) else ""
+        return Bill(
+            made.worst_price,
+            made.fresh_price,
+            made.question,
+            lambda: made.fitting,
+            f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}{by}",
+        )
+
+    def told(self) -> tuple[Plan, Outcome]:
+        """Return the answer that was released before."""
+        return self.plan, self.method.told(self.plan) if self.sums is None else summed(self.plan, self.sums)
+
+    def measured(self, receipt: Receipt) -> tuple[tuple[Plan, Outcome], Booked]:
+        """Measure, under a receipt."""
+        outcome = self.method.measured(self.asked.context, self.plan, receipt, self.asked.request)
+        return (self.plan, outcome), outcome.price
+
+    def merged(self, current: bytes | None, answer: tuple[Plan, Outcome], receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep."""
+        return self.method.merged(current, answer[1], receipt)
 
 
 def plan_one(context: Context, query: Query, request: Request, parts: int = 1) -> Plan:
@@ -64,7 +103,8 @@ def plan_one(context: Context, query: Query, request: Request, parts: int = 1) -
         request: the target and the price.
         parts: among how many such questions the cap is shared.
     """
-    return _find(context, query, request, parts).plan
+    asked = _Asked(context, query.arranged(), request, parts)
+    return _find(asked, stands(context, asked.question)).plan
 
 
 def ask_one(context: Context, query: Query, request: Request, parts: int = 1) -> tuple[Plan, Outcome]:
@@ -76,31 +116,8 @@ def ask_one(context: Context, query: Query, request: Request, parts: int = 1) ->
     Assumes: engine and sampler keep their contracts; the ledger is durable.
     Rounds: prices up to whole farthings.
     """
-    context.engine.check()
-    found = _wait_for_others(context, query, request, parts)
-    return found.plan, _told(found) if found.plan.free else _measured(context, found, request)
-
-
-def _told(found: _Found) -> Outcome:
-    """Return the answer that was released before."""
-    return found.method.told(found.plan) if found.sums is None else summed(found.plan, found.sums)
-
-
-def _measured(context: Context, found: _Found, request: Request) -> Outcome:
-    """Reserve, measure, settle."""
-    receipt = _reserve(context, found)
-    asked = _ASKED.set(_ASKED.get() | {found.question})
-    try:
-        outcome = found.method.measured(context, found.plan, receipt, request)
-        context.ledger.settle(
-            receipt, outcome.price.farthings, lambda current: found.method.merged(current, outcome, receipt)
-        )
-    except BaseException:
-        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
-        raise
-    finally:
-        _ASKED.reset(asked)
-    return outcome
+    asked = _Asked(context, query.arranged(), request, parts)
+    return answered(context, asked.question, lambda stored: _find(asked, stored))
 
 
 def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bool) -> Method:
@@ -116,21 +133,16 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
             return Jointly.of(query, blob)
 
 
-def _find(context: Context, query: Query, request: Request, parts: int) -> _Found:
-    """Load what is known of a question and plan it; look for released cells that answer it where it would cost."""
-    query = query.arranged()
-    data = context.data(query)
-    question = free.identity(data, query.family(), query.canonical())
-    if request.mechanism is not None:  # releases of their own, which other questions are not answered from
-        question = f"{PREFIX}{request.mechanism}.{question}"
-    stored = context.ledger.load(question)
+def _find(asked: _Asked, stored: Stored | None) -> _Found:
+    """Plan a question under what is known of it; look for released cells that answer it where it would cost."""
+    context, query, request = asked.context, asked.query, asked.request
     blob = None if stored is None else stored.blob
     method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
-    frame = frame_of(context, query, request, parts)
-    own = _Found(question, query, 0 if stored is None else stored.version, method, method.plan(frame))
+    frame = frame_of(context, query, request, asked.parts)
+    own = _Found(asked, method, method.plan(frame))
     if own.plan.free or not isinstance(method, Direct | Chained) or frame.target is None:
         return own
-    return next(_free(context, data, own, frame, type(method)), own)
+    return next(_free(own, frame, type(method)), own)
 
 
 def frame_of(context: Context, query: Query, request: Request, parts: int) -> Frame:
@@ -146,13 +158,13 @@ def frame_of(context: Context, query: Query, request: Request, parts: int) -> Fr
     )
 
 
-def _free(context: Context, data: str, own: _Found, frame: Frame, kind: type[Direct | Chained]) -> Iterator[_Found]:
+def _free(own: _Found, frame: Frame, kind: type[Direct | Chained]) -> Iterator[_Found]:
     """Give the ways in which cells of other questions, measured by the same kind of method, answer this one."""
     assert frame.target is not None  # noqa: S101  # a named loss is paid
-    made = own.plan
-    for other in free.found(context.ledger, data, own.query, context.engine.schema):
+    made, context, query = own.plan, own.asked.context, own.asked.query
+    for other in free.found(context, query):
         if other.cells.shape[1] == 1:
-            method = kind(own.query, None, other.chosen)
+            method = kind(query, None, other.chosen)
             again = method.plan(frame)
             if again.free:
                 about = f"{again.about}; taken from groups that were released before"
@@ -165,46 +177,3 @@ def _free(context: Context, data: str, own: _Found, frame: Frame, kind: type[Dir
             zero = context.loss(0)
             free_plan = replace(made, worst_price=zero, fresh_price=zero, free=True, reachable=True)
             yield replace(own, sums=sums, plan=replace(free_plan, about=about, half_width=width))
-
-
-def _wait_for_others(context: Context, query: Query, request: Request, parts: int) -> _Found:
-    """Plan a question, after any live process that is just answering it is done: its answer may serve for free."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        found = _find(context, query, request, parts)
-        if found.plan.free or time.monotonic() > deadline or found.question in _ASKED.get():
-            return found
-        held = [entry for entry in context.ledger.open_reservations if entry.question == found.question]
-        if not any(entry.alive for entry in held):
-            return found
-        time.sleep(0.02)
-
-
-def _reserve(context: Context, found: _Found) -> Receipt:
-    """Reserve the worst price; say what would fit when it does not."""
-    made = found.plan
-    increase, fresh = made.worst_price.farthings, made.fresh_price.farthings
-    by = f", {found.method.mechanism} noise" if isinstance(found.method, Relative) else ""
-    try:
-        return context.ledger.reserve(
-            increase=increase,
-            fresh=max(fresh, increase),
-            question=found.question,
-            version=found.version,
-            label=made.question,
-            target=f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}{by}",
-        )
-    except BudgetExceeded:
-        raise too_dear(made) from None
-
-
-def too_dear(made: Plan) -> BudgetExceeded:
-    """Return the refusal of a question that does not fit, with what would."""
-    return BudgetExceeded(
-        "the question does not fit in the budget" if made.remaining else "the budget is used up",
-        needed=made.worst_price,
-        left=made.remaining,
-        rule="worst price <= what is left; nothing was charged",
-        got=f"needs {said(made.worst_price, made.delta)}, left {said(made.remaining, made.delta)}",
-        next_step=made.fitting,
-    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.chosen import Chosen
-from farthing.errors import BudgetExceeded, InvalidTarget, UnsupportedQuery
+from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.mechanisms.noisy_max import NoisyMax
 from farthing.mechanisms.refined_max import RefinedMax, check_target
 from farthing.mechanisms.select import choose_mechanism, named
@@ -29,13 +29,14 @@ from farthing.rounding import DELTA_COIN
 from farthing.session import free
 from farthing.session.merging import merge
 from farthing.session.records import read_keys, write_keys
+from farthing.session.transaction import Bill, answered, stands
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
 
-    from farthing.ledger.entry import Receipt
+    from farthing.ledger.entry import Receipt, Stored
     from farthing.mechanisms.select import Selection
     from farthing.privacy.loss import Booked
     from farthing.privacy.numbers import Number
@@ -189,7 +190,6 @@ def choose(context: Context, question: Question, wanted: Wanted, cap: Booked | N
     Rounds: the price up to whole farthings.
     """
     check(question, wanted)
-    context.engine.check()
     return (_unlisted if question.private else _listed)(context, question, wanted, cap)
 
 
@@ -212,7 +212,7 @@ def _listed(context: Context, question: Question, wanted: Wanted, cap: Booked | 
         places = made.mechanism.choose(scores, query.sensitivity, **how)
         return query.keys.table.take(np.atleast_1d(places)), made.price
 
-    keys, paid = _booked(context, question, wanted, _Bill(made.price, cap), chosen)
+    keys, paid = _booked(context, question, wanted, _Price(made.price, cap), chosen)
     note = f"chosen by {made.name} from {query.groups:,} listed groups"
     return told(context, question, wanted, keys, paid, note, made.compared)
 
@@ -239,8 +239,8 @@ def _unlisted(context: Context, question: Question, wanted: Wanted, cap: Booked 
         made = rule.choose(there.units[largest], 1, monotone=True)
         return there.keys.take(largest[made.places]), _whole(context, rule.price(currency, made.peels))
 
-    bill = _Bill(_whole(context, rule.price(currency)), cap, coins)
-    keys, paid = _booked(context, question, wanted, bill, chosen)
+    price = _Price(_whole(context, rule.price(currency)), cap, coins)
+    keys, paid = _booked(context, question, wanted, price, chosen)
     note = (
         f"chosen by their {'rows' if query.unit.is_row else 'units'} from groups that were not listed, at delta "
         f"{float(coins * DELTA_COIN):.3g} of those set aside for keys; one of about "
@@ -271,69 +271,72 @@ def check(question: Question, wanted: Wanted) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bill:
+class _Price:
     """What a choice may cost: its price, the cap of it or None, and coins of delta."""
 
-    price: Booked
+    most: Booked
     cap: Booked | None
     delta: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A choice, as a transaction books it: charged, made and kept once; told again for nothing."""
+
+    context: Context
+    label: str
+    target: str
+    price: _Price
+    chosen: Callable[[Receipt], tuple[pa.Table, Booked]]
+    stored: Stored | None
+
+    @property
+    def bill(self) -> Bill | None:
+        """The price of the choice, None where it was made before; refused above its cap."""
+        if self.stored is not None:
+            return None
+        price, cap, delta = self.price.most, self.price.cap, self.context.budget.report_delta
+        if cap is not None and price > cap:
+            raise InvalidTarget(
+                "the choice costs more than the question may",
+                rule=f"price <= {said(cap, delta)}",
+                got=said(price, delta),
+                next_step="allow more with cap= or max_epsilon=, or ask for less: a larger within=, a smaller k",
+            )
+        fitting = "ask for less: a larger within=, a smaller epsilon=, a smaller k"
+        return Bill(price, price, self.label, lambda: fitting, self.target, self.price.delta, "the choice")
+
+    def told(self) -> tuple[pa.Table, Booked]:
+        """Return the groups that were chosen before."""
+        assert self.stored is not None  # noqa: S101  # there is no bill
+        return read_keys(self.stored.blob), self.context.loss(0)
+
+    def measured(self, receipt: Receipt) -> tuple[tuple[pa.Table, Booked], Booked]:
+        """Choose."""
+        keys, paid = self.chosen(receipt)
+        return (keys, paid), paid
+
+    def merged(self, current: bytes | None, answer: tuple[pa.Table, Booked], receipt: Receipt) -> bytes:
+        """Return the choice that is kept: the one that was made first."""
+        return merge(current, write_keys(answer[0]), receipt, read=None, full=True)
 
 
 def _booked(
     context: Context,
     question: Question,
     wanted: Wanted,
-    bill: _Bill,
+    price: _Price,
     chosen: Callable[[Receipt], tuple[pa.Table, Booked]],
 ) -> tuple[pa.Table, Booked]:
     """Charge a choice, make it, and keep it; a choice that was made before is told again for nothing."""
+    by = ", ".join(question.query.by)
+    label = f"the {wanted.k} largest {by} of {question.query.table} by {question.outputs[0].aggregate}"
     identity = identity_of(context, question, wanted)
-    stored = context.ledger.load(identity)
-    if stored is not None:
-        return read_keys(stored.blob), context.loss(0)
-    receipt = context.ledger.reserve(
-        increase=_fitting(context, bill).farthings,
-        fresh=bill.price.farthings,
-        question=identity,
-        version=0,
-        label=f"the {wanted.k} largest {', '.join(question.query.by)} of {question.query.table} "
-        f"by {question.outputs[0].aggregate}",
-        target=wanted.words,
-        delta=bill.delta,
+    keys, paid = answered(
+        context, identity, lambda stored: _Choice(context, label, wanted.words, price, chosen, stored)
     )
-    try:
-        keys, paid = chosen(receipt)
-        blob = write_keys(keys)
-        context.ledger.settle(
-            receipt, paid.farthings, lambda current: merge(current, blob, receipt, read=None, full=True)
-        )
-    except BaseException:
-        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
-        raise
-    kept = context.ledger.load(identity)
+    kept = stands(context, identity)
     return (keys if kept is None else read_keys(kept.blob)), paid
-
-
-def _fitting(context: Context, bill: _Bill) -> Booked:
-    """Return the price of a choice that may be made; refuse one above its cap, or above what is left."""
-    left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
-    if bill.cap is not None and bill.price > bill.cap:
-        raise InvalidTarget(
-            "the choice costs more than the question may",
-            rule=f"price <= {said(bill.cap, delta)}",
-            got=said(bill.price, delta),
-            next_step="allow more with cap= or max_epsilon=, or ask for less: a larger within=, a smaller k",
-        )
-    if bill.price > left:
-        raise BudgetExceeded(
-            "the choice does not fit in the budget",
-            needed=bill.price,
-            left=left,
-            rule="price <= what is left; nothing was charged",
-            got=f"needs {said(bill.price, delta)}, left {said(left, delta)}",
-            next_step="ask for less: a larger within=, a smaller epsilon=, a smaller k",
-        )
-    return bill.price
 
 
 def identity_of(context: Context, question: Question, wanted: Wanted) -> str:
@@ -345,7 +348,7 @@ def identity_of(context: Context, question: Question, wanted: Wanted) -> str:
 
 def stored_choice(context: Context, question: Question, wanted: Wanted) -> pa.Table | None:
     """Return the groups of a choice that was made before, or None."""
-    stored = context.ledger.load(identity_of(context, question, wanted))
+    stored = stands(context, identity_of(context, question, wanted))
     return None if stored is None else read_keys(stored.blob)
 
 

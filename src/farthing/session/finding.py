@@ -28,11 +28,13 @@ from farthing.session.ask import frame_of
 from farthing.session.merging import merge
 from farthing.session.reading import kinds_of
 from farthing.session.records import read_keys, write_keys
+from farthing.session.transaction import Bill, answered, stands
 from farthing.trace import trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from farthing.ledger.entry import Receipt, Stored
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked
     from farthing.query import Query
@@ -96,13 +98,10 @@ def ask(context: Context, question: Question, request: Request) -> Answer:
     Assumes: an engine that keeps the contract of `engines.Engine.found`.
     Rounds: the price up to whole farthings, delta up to whole coins.
     """
-    context.engine.check()
     search = _search(context, question, request)
-    paid = context.loss(0)
-    keys = search.stored
-    if keys is None:
-        keys = _found(context, question.query, search)
-        paid = search.price
+    keys, paid = answered(context, search.question, lambda stored: _Searching(context, question.query, search, stored))
+    kept = stands(context, search.question)
+    keys = keys if kept is None else read_keys(kept.blob)
     if not keys.num_rows:
         return _nothing(context, question, request, search, paid)
     made = several.ask(context, _on(context, question, keys), _rest(request))
@@ -154,7 +153,7 @@ def _search(context: Context, question: Question, request: Request) -> Search:
     above = _found_above(question, request)
     promise = json.dumps([query.canonical(), query.max_groups, above, request.confidence])
     identity = free.identity(context.data(query), query.family(), promise)
-    stored = context.ledger.load(identity)
+    stored = stands(context, identity)
     rule = _rule(context, query, above, request.confidence)
     price = _price(context, rule)
     cap = frame_of(context, replace(query, outputs=question.outputs, by=(), groupings=()), request, HALF).cap
@@ -208,27 +207,42 @@ def _price(context: Context, rule: GaussianKeys | OptimalKeys) -> Booked:
     return currency.of_farthings(coins_up(amount / 2 if currency is Zcdp else amount))
 
 
-def _found(context: Context, query: Query, search: Search) -> pa.Table:
-    """Charge the search, find the groups, and keep them."""
-    receipt = context.ledger.reserve(
-        increase=search.price.farthings,
-        fresh=search.price.farthings,
-        question=search.question,
-        version=0,
-        label=f"groups of {query.table} BY {', '.join(query.by)}",
-        target=f"of {search.found_above} units or more",
-        delta=search.rule.delta_coins,
-    )
-    try:
-        there = context.engine.found(query, receipt)
-        told = np.flatnonzero(search.rule.found(there.units))
-        table = there.keys.take(told).sort_by([(name, "ascending") for name in query.by])
-        blob = write_keys(table)
-        context.ledger.settle(
-            receipt, search.price.farthings, lambda current: merge(current, blob, receipt, read=None, full=True)
+@dataclass(frozen=True, slots=True)
+class _Searching:
+    """A search, as a transaction books it."""
+
+    context: Context
+    query: Query
+    search: Search
+    stored: Stored | None
+
+    @property
+    def bill(self) -> Bill | None:
+        """The price of the search; None where it was made before."""
+        if self.stored is not None:
+            return None
+        return Bill(
+            self.search.price,
+            self.search.price,
+            f"groups of {self.query.table} BY {', '.join(self.query.by)}",
+            lambda: "raise found_above=: larger groups are found for less",
+            f"of {self.search.found_above} units or more",
+            self.search.rule.delta_coins,
+            "the search for groups",
         )
-    except BaseException:
-        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
-        raise
-    stored = context.ledger.load(search.question)
-    return table if stored is None else read_keys(stored.blob)
+
+    def told(self) -> tuple[pa.Table, Booked]:
+        """Return the groups that were found before."""
+        assert self.stored is not None  # noqa: S101  # there is no bill
+        return read_keys(self.stored.blob), self.context.loss(0)
+
+    def measured(self, receipt: Receipt) -> tuple[tuple[pa.Table, Booked], Booked]:
+        """Find the groups."""
+        there = self.context.engine.found(self.query, receipt)
+        told = np.flatnonzero(self.search.rule.found(there.units))
+        table = there.keys.take(told).sort_by([(name, "ascending") for name in self.query.by])
+        return (table, self.search.price), self.search.price
+
+    def merged(self, current: bytes | None, answer: tuple[pa.Table, Booked], receipt: Receipt) -> bytes:
+        """Return the groups that are kept: those that were found first."""
+        return merge(current, write_keys(answer[0]), receipt, read=None, full=True)

@@ -29,16 +29,17 @@ from farthing.query.arrange import places
 from farthing.query.keys import Keys
 from farthing.query.normal import conjunction, conjuncts, constants, normal
 from farthing.session.records import Record, keys_from_bytes
+from farthing.session.transaction import stands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from farthing.ledger.store import Ledger
     from farthing.planning import Frame, Pricing
     from farthing.query import Query, Schema
     from farthing.query.expressions import Expression, Literal
+    from farthing.session.context import Context
 
 _MOST_COLUMNS: Final = 4
 """How many columns of constants are looked at; with n of them there are 3^n families."""
@@ -75,7 +76,7 @@ def prefix(data: str, family: str) -> str:
     return _hash([data, family])
 
 
-def found(ledger: Ledger, data: str, query: Query, schema: Schema) -> Iterator[Found]:
+def found(context: Context, query: Query) -> Iterator[Found]:
     """Give the stored questions that hold the same bounded truth as an arranged query: whole groups, then sums.
 
     Guarantee: the sum of the chosen cells' bounded truths is the bounded truth of each group.
@@ -85,14 +86,15 @@ def found(ledger: Ledger, data: str, query: Query, schema: Schema) -> Iterator[F
     """
     if query.cuts_groups:
         return
+    data = context.data(query)
     for columns, where in _families(query):
         names = tuple(sorted((*query.by, *columns)))
-        for question in ledger.stored(prefix(data, query.family(names, where))):
-            stored = ledger.load(question)
+        for question in context.ledger.stored(prefix(data, query.family(names, where))):
+            stored = stands(context, question)
             record = None if stored is None else Record.from_bytes(stored.blob)
             if record is None or not record.listed:
                 continue
-            cells = _cells(query, columns, record, schema)
+            cells = _cells(query, columns, record, context.engine.schema)
             if cells is not None:
                 yield Found(record, cells)
 

@@ -13,6 +13,7 @@ from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.privacy.policy import LARGEST_SIZE
 from farthing.rounding import up
 from farthing.session.relative import PREFIX, releases
+from farthing.session.transaction import stands
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
@@ -159,7 +160,7 @@ def _noise(context: Context, entry: Entry, stored: dict[str, dict[int, Released]
     if not entry.question.rpartition("/")[2].startswith(PREFIX):
         return None
     if entry.question not in stored:
-        found = context.ledger.load(entry.question)
+        found = stands(context, entry.question)
         stored[entry.question] = {} if found is None else releases(found.blob)
     released = stored[entry.question].get(entry.id)
     return None if released is None else released.noise

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from farthing.accuracy.contest import FEWEST_GRAINS, Contest
 from farthing.chosen import Ranking
-from farthing.errors import BudgetExceeded, InvalidTarget, UnsupportedQuery
+from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
 from farthing.planning.refinement import coin_of
 from farthing.privacy.loss import Pure
@@ -22,13 +22,14 @@ from farthing.session.answering import bounded
 from farthing.session.ask import frame_of
 from farthing.session.merging import merge
 from farthing.session.standing import blob_of, standing_of
+from farthing.session.transaction import Bill, answered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from farthing.accuracy.contest import Standing
     from farthing.accuracy.jumps import Floats, Ints
-    from farthing.ledger.entry import Receipt
+    from farthing.ledger.entry import Receipt, Stored
     from farthing.mechanisms.gaussian import Coin
     from farthing.planning import Frame
     from farthing.privacy.loss import Booked
@@ -55,14 +56,12 @@ def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Wante
     """
     question, chosen = bounded(context, read, given, request)
     check(question, wanted)
-    context.engine.check()
     query = question.query.arranged()
-    frame = frame_of(context, query, request, 1)
-    job = _Job.of(context, query, wanted, frame)
-    before = job.stored
-    paid = context.loss(0)
-    if before is None or job.contest.goes_on(before):
-        before, paid = _booked(context, job, before)
+    job, standing, paid = answered(
+        context,
+        _identity(context, query, wanted),
+        lambda stored: _Job.of(context, query, wanted, frame_of(context, query, request, 1), stored),
+    )
 
     def again(**changes: Any) -> Ranking:
         """Rank again, with some terms changed."""
@@ -71,7 +70,7 @@ def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Wante
         asked = replace(wanted, **terms)
         return rank(context, read, given, asked, request.changed(**changes, confidence=asked.confidence))
 
-    return _told(context, question, job, before, paid=paid + chosen, again=again)
+    return _told(context, question, job, standing, paid=paid + chosen, again=again)
 
 
 def check(question: Question, wanted: Wanted) -> None:
@@ -122,32 +121,30 @@ def refuse_unknown(options: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A ranking, ready to be run.
+    """A ranking, ready to be run, as a transaction books it.
 
     Attributes:
+        context: the data and the books.
         query: the question, arranged.
         wanted: what is wanted of it.
         coin: how information turns into loss.
         contest: how its places are settled.
-        identity: its name in the ledger.
-        version: of what the ledger keeps.
-        blob: what the ledger keeps, or None.
-        stored: what was released of it, or None.
+        blob: what the ledger keeps of it, or None.
+        stored: the same, read.
         frame: the price and what is left.
     """
 
+    context: Context
     query: Query
     wanted: Wanted
     coin: Coin
     contest: Contest
-    identity: str
-    version: int
     blob: bytes | None
     stored: Standing | None
     frame: Frame
 
     @classmethod
-    def of(cls, context: Context, query: Query, wanted: Wanted, frame: Frame) -> _Job:
+    def of(cls, context: Context, query: Query, wanted: Wanted, frame: Frame, found: Stored | None) -> _Job:
         """Return the job of a question, given what the ledger keeps of it."""
         if context.budget.currency is Pure:
             raise InvalidTarget(
@@ -156,9 +153,6 @@ class _Job:
                 got="a pure budget",
                 next_step="session.top_k(..., within=50) chooses groups; or open the ledger with a delta",
             )
-        facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative)]
-        identity = free.identity(context.data(query), f"ranking {query.family()}", json.dumps(facts))
-        found = context.ledger.load(identity)
         stored = None if found is None else standing_of(found.blob)
         coin = coin_of(frame)
         top = (0,) * coin.max_groups if stored is None else _top(stored, coin)
@@ -171,23 +165,34 @@ class _Job:
                 next_step='allow more with cap= or max_epsilon=, or cap="all"',
             )
         contest = Contest(wanted.k, frame.beta, coin.per_grain, limit, wanted.apart, wanted.relative)
-        version, blob = (0, None) if found is None else (found.version, found.blob)
-        return cls(query, wanted, coin, contest, identity, version, blob, stored, frame)
+        blob = None if found is None else found.blob
+        return cls(context, query, wanted, coin, contest, blob, stored, frame)
 
+    @property
+    def bill(self) -> Bill | None:
+        """What the cap allows; None where what stands settles what is asked, as far as it may."""
+        before, most = self.stored, self.contest.cap_grains
+        if before is not None and not self.contest.goes_on(before):
+            return None
+        top = (0,) * self.coin.max_groups if before is None else _top(before, self.coin)
+        query = self.query
+        return Bill(
+            self.coin.loss(sum(max(most - has, 0) for has in top)),
+            self.coin.loss(most * self.coin.max_groups),
+            f"the order of the {self.wanted.k} largest {', '.join(query.by)} of {query.table} by {query.aggregate}",
+            lambda: 'cap="all" spends at most what is left',
+            self.wanted.words,
+            name="the ranking",
+        )
 
-def _top(standing: Standing, coin: Coin) -> tuple[int, ...]:
-    """Return the largest informations, as many as one unit can touch."""
-    return tuple(int(n) for n in np.sort(standing.paid)[-coin.max_groups :])
+    def told(self) -> _Ranked:
+        """Return what was released before."""
+        assert self.stored is not None  # noqa: S101  # there is no bill
+        return _Ranked(self, self.stored, self.context.loss(0))
 
-
-def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Standing, Booked]:
-    """Reserve what the cap allows, measure, settle to what was used."""
-    top = (0,) * job.coin.max_groups if before is None else _top(before, job.coin)
-    increase = job.coin.loss(sum(max(job.contest.cap_grains - has, 0) for has in top))
-    fresh = job.coin.loss(job.contest.cap_grains * job.coin.max_groups)
-    receipt = _reserve(context, job, increase, fresh)
-    try:
-        query = job.query
+    def measured(self, receipt: Receipt) -> tuple[_Ranked, Booked]:
+        """Run the contest, and price what it used."""
+        context, query, before = self.context, self.query, self.stored
         truth = context.engine.measure(query, receipt)[0]
         step_log2 = query.measures[0].step_log2
         mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
@@ -196,42 +201,37 @@ def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Stand
             """Return fresh noisy values of some groups."""
             return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
 
-        after = job.contest.run(before, query.groups, measure)
+        after = self.contest.run(before, query.groups, measure)
         held = np.zeros(query.groups, np.int64) if before is None else before.paid
         if receipt.exclusive:
             grains = worst_cost(after.paid, query.max_groups) - worst_cost(held, query.max_groups)
         else:
             grains = worst_cost(after.paid - held, query.max_groups)
-        price, blob = job.coin.loss(grains), blob_of(after)
-        context.ledger.settle(receipt, price.farthings, lambda current: merge(current, blob, receipt, read=job.blob))
-    except BaseException:
-        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
-        raise
-    return after, context.loss(price.farthings)
+        price = context.loss(self.coin.loss(grains).farthings)
+        return _Ranked(self, after, price), price
+
+    def merged(self, current: bytes | None, answer: _Ranked, receipt: Receipt) -> bytes:
+        """Return what is kept: ours where an increase was charged, else what stands there."""
+        return merge(current, blob_of(answer.standing), receipt, read=self.blob)
 
 
-def _reserve(context: Context, job: _Job, increase: Booked, fresh: Booked) -> Receipt:
-    """Reserve the worst price; say what is left when it does not fit."""
-    try:
-        return context.ledger.reserve(
-            increase=increase.farthings,
-            fresh=max(fresh.farthings, increase.farthings),
-            question=job.identity,
-            version=job.version,
-            label=f"the order of the {job.wanted.k} largest {', '.join(job.query.by)} of {job.query.table} "
-            f"by {job.query.aggregate}",
-            target=job.wanted.words,
-        )
-    except BudgetExceeded:
-        left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
-        raise BudgetExceeded(
-            "the ranking does not fit in the budget",
-            needed=increase,
-            left=left,
-            rule="its cap <= what is left; nothing was charged",
-            got=f"needs {said(increase, delta)}, left {said(left, delta)}",
-            next_step='cap="all" spends at most what is left',
-        ) from None
+class _Ranked(NamedTuple):
+    """What was released of a ranking, the job that released it, and what it cost now."""
+
+    job: _Job
+    standing: Standing
+    paid: Booked
+
+
+def _identity(context: Context, query: Query, wanted: Wanted) -> str:
+    """Return the name of a ranking in the ledger."""
+    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative)]
+    return free.identity(context.data(query), f"ranking {query.family()}", json.dumps(facts))
+
+
+def _top(standing: Standing, coin: Coin) -> tuple[int, ...]:
+    """Return the largest informations, as many as one unit can touch."""
+    return tuple(int(n) for n in np.sort(standing.paid)[-coin.max_groups :])
 
 
 def _told(

@@ -19,9 +19,10 @@ from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.expressions import Column
 from farthing.query.words import describe
 from farthing.session import choosing, several
-from farthing.session.ask import frame_of, too_dear
+from farthing.session.ask import frame_of
 from farthing.session.choosing import Wanted
 from farthing.session.reading import Question, kinds_of
+from farthing.session.transaction import refusal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,7 +145,7 @@ def ask(context: Context, found: Shortlist, request: Request, note: str = "") ->
     """
     request.check(found.question.query)
     if not found.made.fits and not found.made.free:
-        raise too_dear(found.made)
+        raise refusal(context, "the question", found.made.worst_price, found.made.fitting)
     chosen = choosing.choose(context, found.scored, found.wanted, found.cap)
     answer = several.ask(context, _on(context, found.question.query, chosen.keys), _rest(request))
     words = f"the groups are the {chosen.k} largest, {chosen.goal} beside that of the intervals"

@@ -11,19 +11,20 @@ import numpy as np
 
 from farthing.accuracy.contributions import NoisySpread, auto_bounds, report, warns
 from farthing.accuracy.stopping import two_sided
-from farthing.errors import BudgetExceeded, InvalidBounds, InvalidTarget
+from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
-from farthing.privacy.words import said
 from farthing.query import Bounds
 from farthing.query.aggregates import Count, CountUnits
 from farthing.session import free
 from farthing.session.ask import frame_of
 from farthing.session.merging import merge
 from farthing.session.records import read_blob, write_blob
+from farthing.session.transaction import Bill, answered, stands
 
 if TYPE_CHECKING:
     from farthing.accuracy.contributions import Chosen, Report
+    from farthing.ledger.entry import Receipt, Stored
     from farthing.query import Query
     from farthing.query.expressions import Scalar
     from farthing.session.context import Context
@@ -86,7 +87,7 @@ def chosen(
     """
     query = _known(question)
     value = _clamped(query)
-    if free and context.ledger.load(_identity(context, query, value)) is None:
+    if free and stands(context, _identity(context, query, value)) is None:
         raise InvalidBounds(
             "the bounds are not chosen yet, and choosing them costs",
             rule="a plan spends nothing",
@@ -133,7 +134,7 @@ def warning(context: Context, query: Query, request: Request) -> str:
     if query.unit.is_row:
         return ""
     value = _clamped(query)
-    stored = context.ledger.load(_identity(context, query, value))
+    stored = stands(context, _identity(context, query, value))
     target = request.target(query.outputs[0].name)
     if stored is None or target is None:
         return ""
@@ -172,14 +173,8 @@ def _spread(context: Context, query: Query, value: Scalar | None, loss: Booked |
             got=repr(loss),
             next_step="loss=farthing.Gdp(0.02); open the ledger with Budget(epsilon=, delta=1e-6)",
         )
-    question = _identity(context, query, value)
-    stored = context.ledger.load(question)
     coin = Coin(Gdp if currency is Gdp else Zcdp, 1, 1)
     grains = coin.grains(price) // len(_PLACES)
-    if stored is not None:
-        spread = _read(stored.blob)
-        if spread.sigma <= (grains * float(GRAIN)) ** -0.5 * (1 + 1e-9):
-            return spread, context.loss(0)
     if not grains:
         raise InvalidTarget(
             "the price is too small for a spread",
@@ -187,48 +182,63 @@ def _spread(context: Context, query: Query, value: Scalar | None, loss: Booked |
             got=repr(price),
             next_step="loss=farthing.Gdp(0.02)",
         )
-    spread = _measured(context, query, value, question, grains)
-    return spread, context.loss(coin.loss(grains * len(_PLACES)).farthings)
+    whole = context.loss(coin.loss(grains * len(_PLACES)).farthings)
+    question = _identity(context, query, value)
+    spread, paid = answered(context, question, lambda stored: _Spreading(context, query, value, grains, whole, stored))
+    kept = stands(context, question)
+    return (spread if kept is None else _read(kept.blob)), paid
 
 
-def _measured(context: Context, query: Query, value: Scalar | None, question: str, grains: int) -> NoisySpread:
-    """Charge a spread, measure it, and keep it."""
-    price = Coin(Gdp if context.budget.currency is Gdp else Zcdp, 1, 1).loss(grains * len(_PLACES))
-    context.engine.check()
-    try:
-        receipt = context.ledger.reserve(
-            increase=price.farthings,
-            fresh=price.farthings,
-            question=question,
-            version=0,
-            label=f"how much units contribute to {query.table}",
-        )
-    except BudgetExceeded:
-        left = context.loss(context.ledger.remaining)
-        raise BudgetExceeded(
-            "the report does not fit in the budget",
-            needed=price,
-            left=left,
-            rule="price <= what is left; nothing was charged",
-            got=f"needs {said(price, context.budget.report_delta)}, left {said(left, context.budget.report_delta)}",
-            next_step="pass a smaller loss=",
-        ) from None
-    try:
-        truth = context.engine.spread(query, value, receipt)
-        noisy = {name: _noisy(getattr(truth, name), grains) for name in _PLACES}
-        spread = NoisySpread(**noisy, sigma=float((grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40))
-        blob = write_blob(_padded(noisy), {_FORMAT: json.dumps({"sigma": spread.sigma}).encode()})
-        context.ledger.settle(
-            receipt,
-            price.farthings,
-            lambda current: merge(
-                current, blob, receipt, read=None, serves=lambda theirs: _read(theirs).sigma <= spread.sigma, full=True
-            ),
-        )
-    except BaseException:
-        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
-        raise
-    return spread
+@dataclass(frozen=True, slots=True)
+class _Spreading:
+    """A spread, as a transaction books it: each is paid whole, and the finest is kept.
+
+    Attributes:
+        context: the data and the books.
+        query: the question, under any bounds.
+        value: whose sizes are told, or None.
+        grains: what each histogram may cost.
+        price: of all of them.
+        stored: what was released before, or None.
+    """
+
+    context: Context
+    query: Query
+    value: Scalar | None
+    grains: int
+    price: Booked
+    stored: Stored | None
+
+    @property
+    def bill(self) -> Bill | None:
+        """The price; None where a spread as fine was released before."""
+        if self.stored is not None and self._fine(self.stored.blob):
+            return None
+        label = f"how much units contribute to {self.query.table}"
+        return Bill(self.price, self.price, label, lambda: "pass a smaller loss=", name="the report")
+
+    def told(self) -> tuple[NoisySpread, Booked]:
+        """Return the spread that was released before."""
+        assert self.stored is not None  # noqa: S101  # there is no bill
+        return _read(self.stored.blob), self.context.loss(0)
+
+    def measured(self, receipt: Receipt) -> tuple[tuple[NoisySpread, Booked], Booked]:
+        """Measure four histograms."""
+        truth = self.context.engine.spread(self.query, self.value, receipt)
+        noisy = {name: _noisy(getattr(truth, name), self.grains) for name in _PLACES}
+        sigma = float((self.grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40)
+        return (NoisySpread(**noisy, sigma=sigma), self.price), self.price
+
+    def merged(self, current: bytes | None, answer: tuple[NoisySpread, Booked], receipt: Receipt) -> bytes:
+        """Return the spread that is kept: the one that stands, unless ours is finer."""
+        spread = answer[0]
+        facts = json.dumps({"sigma": spread.sigma}).encode()
+        ours = write_blob(_padded({name: getattr(spread, name) for name in _PLACES}), {_FORMAT: facts})
+        return merge(current, ours, receipt, read=None, serves=self._fine, full=True)
+
+    def _fine(self, blob: bytes) -> bool:
+        """Return whether a spread is as fine as what is asked."""
+        return bool(_read(blob).sigma <= (self.grains * float(GRAIN)) ** -0.5 * (1 + 1e-9))
 
 
 def _noisy(truth: Any, grains: int) -> Any:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from farthing.accuracy.stopping import two_sided
 from farthing.accuracy.together import Together
-from farthing.errors import BudgetExceeded, InvalidTarget, UnsupportedQuery
+from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, GaussianMeasurements, Measured
 from farthing.planning.refinement import coin_of
 from farthing.privacy.loss import Pure
-from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.release import Cells
 from farthing.session import free, several
@@ -26,6 +25,7 @@ from farthing.session.direct import parameter_of
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, write_blob
+from farthing.session.transaction import Bill, answered, stands
 from farthing.trace import MOST_GROUPS, Look
 from farthing.workload import Workload
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.ledger.entry import Receipt
+    from farthing.ledger.entry import Receipt, Stored
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
     from farthing.query import Query
@@ -97,17 +97,16 @@ def together(
     Assumes: an engine that keeps the contract of `engines.Engine.measure`.
     Rounds: the price up to whole farthings.
     """
-    job = _Job.of(context, drafts, allowed)
-    state, paid, looks = job.stored, context.loss(0), [list[Look]() for _ in job.members]
-    new = state is None
-    if state is None and not dry_run:
-        context.engine.check()
-        state, paid, looks = _booked(context, job)
-    told = {}
-    if state is not None and not dry_run:
-        for member, seen in zip(job.members, looks, strict=True):
+    members = _members(context, drafts)
+    question = _identity(context, members, allowed)
+    told, paid = {}, context.loss(0)
+    if dry_run:
+        _Job.of(context, members, allowed, stands(context, question))
+    else:
+        job, run, paid = answered(context, question, lambda stored: _Job.of(context, members, allowed, stored))
+        for member, seen in zip(members, run.looks, strict=True):
             name = member.draft.name
-            told[name] = _told(context, job, member, plans[name], _Told(state, tuple(seen), new=new))
+            told[name] = _told(context, job, member, plans[name], _Told(run.state, tuple(seen), new=run.new))
     return Workload(
         answers=told,
         unanswered={},
@@ -122,39 +121,25 @@ def together(
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """The counts, ready to be measured.
+    """The counts, ready to be measured, as a transaction books them.
 
     Attributes:
+        context: the data and the books.
         members: the questions.
         batch: how the loss is spent.
         coin: how grains turn into loss.
-        identity: the name of all together in the ledger.
         stored: what was released before, or None.
     """
 
+    context: Context
     members: tuple[Member, ...]
     batch: Together
     coin: Coin
-    identity: str
     stored: State | None
 
     @classmethod
-    def of(cls, context: Context, drafts: Sequence[Draft], allowed: Booked | None) -> _Job:
-        """Return the job of some drafts, and what the ledger keeps of it; refuse a loss too small for a look."""
-        if context.budget.currency is Pure:
-            raise InvalidTarget(
-                "counts share a loss in Gaussian noise, and so with a delta > 0",
-                rule='strategy="together" measures counts step by step, each step paid for by itself',
-                got="a pure budget",
-                next_step="leave strategy= out, or open the ledger with Budget(epsilon=, delta=1e-6)",
-            )
-        members = _members(context, drafts)
-        facts = [
-            [context.data(each.query), each.query.family(), each.query.canonical(), str(each.frame.target)]
-            for each in members
-        ]
-        identity = free.identity("", "together", json.dumps([facts, None if allowed is None else allowed.farthings]))
-        found = context.ledger.load(identity)
+    def of(cls, context: Context, members: tuple[Member, ...], allowed: Booked | None, found: Stored | None) -> _Job:
+        """Return the job of some questions, and what the ledger keeps of it; refuse a loss too small for a look."""
         coin = Coin(members[0].frame.gaussian, 1, 1)
         left = context.loss(context.ledger.remaining) if allowed is None else allowed
         batch = _batch(members, min(coin.grains(left), MOST_GRAINS))
@@ -166,11 +151,74 @@ class _Job:
                 got=repr(left),
                 next_step='cap="all", or fewer counts',
             )
-        return cls(members, batch, coin, identity, stored)
+        return cls(context, members, batch, coin, stored)
+
+    @property
+    def bill(self) -> Bill | None:
+        """What is allowed; None where it was spent before."""
+        if self.stored is not None:
+            return None
+        most = self.coin.loss(self.batch.limit)
+        return Bill(
+            most,
+            most,
+            f"{len(self.members)} questions together, {len(self.batch.question):,} counts",
+            lambda: 'cap="all" spends at most what is left',
+            "the worst error, in targets, as small as can be",
+            name="the workload",
+        )
+
+    def told(self) -> _Done:
+        """Return what was released before."""
+        assert self.stored is not None  # noqa: S101  # there is no bill
+        none = [list[Look]() for _ in self.members]
+        return _Done(self, _Run(self.stored, none, new=False), self.context.loss(0))
+
+    def measured(self, receipt: Receipt) -> tuple[_Done, Booked]:
+        """Measure, and price what was used."""
+        state, looks = _measured(self.context, self, receipt)
+        price = self.context.loss(self.coin.loss(self.batch.cost(state.spent)).farthings)
+        return _Done(self, _Run(state, looks, new=True), price), price
+
+    def merged(self, current: bytes | None, answer: _Done, receipt: Receipt) -> bytes:
+        """Return what is kept: what was released first."""
+        return merge(current, _blob_of(answer.run.state), receipt, read=None, full=True)
+
+
+class _Run(NamedTuple):
+    """What was released, the looks of each question, and whether it was paid for just now."""
+
+    state: State
+    looks: list[list[Look]]
+    new: bool
+
+
+class _Done(NamedTuple):
+    """A run, its job, and its price."""
+
+    job: _Job
+    run: _Run
+    paid: Booked
+
+
+def _identity(context: Context, members: Sequence[Member], allowed: Booked | None) -> str:
+    """Return the name of all together in the ledger."""
+    facts = [
+        [context.data(each.query), each.query.family(), each.query.canonical(), str(each.frame.target)]
+        for each in members
+    ]
+    return free.identity("", "together", json.dumps([facts, None if allowed is None else allowed.farthings]))
 
 
 def _members(context: Context, drafts: Sequence[Draft]) -> tuple[Member, ...]:
     """Return the questions that share a loss; refuse those that cannot."""
+    if context.budget.currency is Pure:
+        raise InvalidTarget(
+            "counts share a loss in Gaussian noise, and so with a delta > 0",
+            rule='strategy="together" measures counts step by step, each step paid for by itself',
+            got="a pure budget",
+            next_step="leave strategy= out, or open the ledger with Budget(epsilon=, delta=1e-6)",
+        )
     found: list[Member] = []
     start = 0
     for draft in drafts:
@@ -228,40 +276,6 @@ def _batch(members: Sequence[Member], limit: int) -> Together:
         critical=each([two_sided(member.frame.beta) for member in members]),
         limit=limit,
     )
-
-
-def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]]]:
-    """Reserve what is allowed, measure, settle to what was used."""
-    most = job.coin.loss(job.batch.limit)
-    try:
-        receipt = context.ledger.reserve(
-            increase=most.farthings,
-            fresh=most.farthings,
-            question=job.identity,
-            version=0,
-            label=f"{len(job.members)} questions together, {len(job.batch.question):,} counts",
-            target="the worst error, in targets, as small as can be",
-        )
-    except BudgetExceeded:
-        left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
-        raise BudgetExceeded(
-            "the workload does not fit in the budget",
-            needed=most,
-            left=left,
-            rule="what is allowed <= what is left; nothing was charged",
-            got=f"needs {said(most, delta)}, left {said(left, delta)}",
-            next_step='cap="all" spends at most what is left',
-        ) from None
-    try:
-        state, looks = _measured(context, job, receipt)
-        price, blob = job.coin.loss(job.batch.cost(state.spent)), _blob_of(state)
-        context.ledger.settle(
-            receipt, price.farthings, lambda current: merge(current, blob, receipt, read=None, full=True)
-        )
-    except BaseException:
-        context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
-        raise
-    return state, context.loss(price.farthings), looks
 
 
 def _measured(context: Context, job: _Job, receipt: Receipt) -> tuple[State, list[list[Look]]]:

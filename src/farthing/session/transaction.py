@@ -1,0 +1,253 @@
+"""One transaction: where data, noise and ledger meet, and nowhere else.
+
+Load what stands; plan; wait for whoever is answering the same question; reserve the worst price durably, or refuse and
+say what would fit; measure; settle to what was used, or fail. A crash in between leaves the reservation charged, and an
+error does too: there is no refund, since an error is an output.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import time
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from farthing.errors import BudgetExceeded, Contested, InvalidTarget, LedgerError
+from farthing.privacy.words import said
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.ledger.entry import Entry, Receipt, Stored
+    from farthing.ledger.store import Ledger
+    from farthing.privacy.loss import Booked
+    from farthing.session.context import Context
+
+T = TypeVar("T")
+
+PATIENCE_S: Final = 30.0
+"""How long an ask waits for another live process or thread that is answering the very same question."""
+
+_PAUSE_S: Final = 0.02
+"""How long it sleeps between two looks."""
+
+_ASKED: Final[ContextVar[frozenset[str]]] = ContextVar("farthing_asked", default=frozenset())
+"""The questions that this thread is in the middle of: it does not wait for itself."""
+
+_IN_HAND: Final[set[str]] = set()
+"""The requests that threads of this process are working on. One that is open and not here was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a question is to be charged at most, under what stands now.
+
+    Attributes:
+        increase: the worst price over what is stored.
+        fresh: the worst price of the new measurements alone.
+        label: the question as people read it.
+        fitting: says what would fit, where this does not.
+        target: the accuracy that is asked, as people read it.
+        delta: coins of the delta that is set aside for keys.
+        name: what is refused, in words.
+    """
+
+    increase: Booked
+    fresh: Booked
+    label: str
+    fitting: Callable[[], str]
+    target: str = ""
+    delta: int = 0
+    name: str = "the question"
+
+
+class Planned(Protocol[T]):
+    """A question, planned under what stands in the ledger: all that a transaction needs to know of it."""
+
+    @property
+    def bill(self) -> Bill | None:
+        """What is to be charged; None where what was released before already answers."""
+
+    def told(self) -> T:
+        """Return the answer that costs nothing."""
+
+    def measured(self, receipt: Receipt) -> tuple[T, Booked]:
+        """Ask the engine and draw noise; return the answer, and its price as the receipt says."""
+
+    def merged(self, current: bytes | None, answer: T, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep, given what stands there now."""
+
+
+def stands(context: Context, question: str) -> Stored | None:
+    """Return what was released of a question, or None: reading it is free."""
+    return context.ledger.load(question)
+
+
+def answered(context: Context, question: str, plan: Callable[[Stored | None], Planned[T]]) -> T:
+    """Answer a question, and book it: for nothing where what stands already answers.
+
+    Args:
+        context: the data and the books.
+        question: its identity in the ledger.
+        plan: plans it under what stands; called again whenever that has changed.
+
+    Guarantee: the engine is asked, and noise drawn, only under a durable reservation of at least the worst price, by
+        one of all who ask the same question at the same time; on every way out, whatever was raised, the reservation
+        is settled to what was used, or failed and charged whole. So what leaves is as private as what the ledger
+        charged.
+    Proof: docs/proofs/session.ask.md.
+    Assumes: the ledger's contract; `measured` prices all that it drew; whoever is still at work after `PATIENCE_S`
+        is passed by, at the fresh price.
+    Rounds: prices up to whole farthings.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        stored = stands(context, question)
+        step = plan(stored)
+        bill = step.bill
+        if bill is None:
+            return step.told()
+        context.engine.check()
+        work = _Work(context, question, bill, alone=question not in _ASKED.get() and time.monotonic() < deadline)
+        with suppress(Contested):
+            return work.done(step, 0 if stored is None else stored.version)
+        _wait(context.ledger, question, deadline)
+
+
+class _Work:
+    """One try to answer one question: from the reservation until it is closed."""
+
+    def __init__(self, context: Context, question: str, bill: Bill, *, alone: bool) -> None:
+        self._context = context
+        self._question = question
+        self._bill = bill
+        self._alone = alone
+        self._request = f"{_tag(context.data_set)}.{secrets.token_hex(16)}"
+        self._closed = False
+
+    def done(self, step: Planned[T], version: int) -> T:
+        """Reserve, measure, settle; whatever is raised on the way, wherever, leaves nothing open.
+
+        An interrupt may come at any line, in the closing too: so that is done twice, and what is closed stays as it is.
+        """
+        _IN_HAND.add(self._request)
+        try:
+            try:
+                return self._measured(step, version)
+            finally:
+                self._close()
+        finally:
+            self._close()
+            _IN_HAND.discard(self._request)
+
+    def _measured(self, step: Planned[T], version: int) -> T:
+        """Reserve, measure, settle."""
+        receipt = self._reserved(version)
+        asked = _ASKED.set(_ASKED.get() | {self._question})
+        try:
+            answer, price = step.measured(receipt)
+        finally:
+            _ASKED.reset(asked)
+        self._context.ledger.settle(receipt, price.farthings, lambda current: step.merged(current, answer, receipt))
+        self._closed = True
+        return answer
+
+    def _reserved(self, version: int) -> Receipt:
+        """Reserve the worst price; refuse a price of nothing, and say what would fit where it does not.
+
+        What costs nothing beyond what was paid for other groups is reserved as one farthing, and settled to nothing:
+        an engine is asked under a price above zero, always.
+        """
+        bill = self._bill
+        if not bill.fresh.farthings:
+            raise _priceless(bill)
+        increase = max(bill.increase.farthings, 1)
+        refused = None
+        try:
+            return self._context.ledger.reserve(
+                increase=increase,
+                fresh=max(bill.fresh.farthings, increase),
+                question=self._question,
+                version=version,
+                label=bill.label,
+                target=bill.target,
+                delta=bill.delta,
+                request=self._request,
+                alone=self._alone,
+            )
+        except BudgetExceeded as error:
+            refused = error
+        except Contested:
+            self._closed = True
+            raise
+        self._closed = True
+        left = self._context.ledger.remaining
+        if bill.delta and increase <= left:  # it is the delta that does not suffice, as the ledger says
+            raise refused
+        raise refusal(self._context, bill.name, bill.increase, bill.fitting())
+
+    def _close(self) -> None:
+        """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output."""
+        if not self._closed:
+            _fail(self._context.ledger, self._request)
+            self._closed = True
+
+
+def refusal(context: Context, name: str, needed: Booked, fitting: str) -> BudgetExceeded:
+    """Return the refusal of a question that does not fit in what is left, with what would."""
+    left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
+    return BudgetExceeded(
+        f"{name} does not fit in the budget" if left else "the budget is used up",
+        needed=needed,
+        left=left,
+        rule="worst price <= what is left; nothing was charged",
+        got=f"needs {said(needed, delta)}, left {said(left, delta)}",
+        next_step=fitting,
+    )
+
+
+def _priceless(bill: Bill) -> InvalidTarget:
+    """Return the refusal of a question that would be measured for nothing."""
+    return InvalidTarget(
+        f"the price of {bill.name} is zero",
+        rule="data are read under a price above zero: at least one farthing, 2^-40 of mu^2, rho or epsilon",
+        got=repr(bill.fresh),
+        next_step="allow more with cap=, max_epsilon= or loss=",
+    )
+
+
+def _wait(ledger: Ledger, question: str, deadline: float) -> None:
+    """Wait until nobody who lives has a question open; close what this process left behind."""
+    while time.monotonic() < deadline:
+        held = [entry for entry in ledger.open_reservations if entry.question == question and entry.alive]
+        given_up = [entry for entry in held if _given_up(entry)]
+        for entry in given_up:
+            _fail(ledger, entry.request)
+        if len(given_up) == len(held):
+            return
+        time.sleep(_PAUSE_S)
+
+
+def _given_up(entry: Entry) -> bool:
+    """Return whether a live reservation is one of ours that no thread is working on."""
+    return entry.pid == os.getpid() and entry.request is not None and entry.request not in _IN_HAND
+
+
+def _fail(ledger: Ledger, request: str | None) -> None:
+    """Close a request's reservation as failed, if there is one and it is open.
+
+    A ledger that cannot be written hides no other error: the reservation stays charged, and is closed by the next ask.
+    """
+    with suppress(LedgerError):
+        receipt = None if request is None else ledger.receipt(request)
+        if receipt is not None:
+            ledger.fail(receipt)
+
+
+def _tag(data_set: str) -> str:
+    """Return a short name of the data that a request is about."""
+    return hashlib.sha256(data_set.encode()).hexdigest()[:16]

@@ -1,0 +1,224 @@
+"""One transaction: nobody else charges, one of all who ask at once pays, and nothing is asked for nothing."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import farthing
+from farthing import Bounds, Budget, Gdp, Session
+from farthing.errors import Contested, InvalidTarget
+from farthing.ledger.entry import Terms
+from farthing.ledger.store import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SRC = Path(farthing.__file__).parent
+VERBS = frozenset({"reserve", "settle", "fail", "load", "receipt", "open_reservations"})
+"""What a ledger is written with, and what is read in order to write."""
+
+ITS_OWN = frozenset({"reserve", "fail", "open_reservations"})
+"""Those of them that nothing but a ledger has, by whatever name it goes."""
+
+TABLE = pa.table({
+    "who": [place // 3 for place in range(2100)],
+    "zone": [("a", "b", "c")[place // 3 % 3] for place in range(2100)],
+    "amount": [float(place % 50) for place in range(2100)],
+})  # fmt: skip
+BUDGET = Budget(mu=5, delta=1e-3, keys_delta=1e-4)
+KEYS = {"zone": ["a", "b", "c"]}
+
+KINDS: dict[str, Callable[[Session], Any]] = {
+    "count": lambda s: s.count(absolute=30),
+    "count by group": lambda s: s.count(by="zone", keys=KEYS, relative=0.2, absolute=50),
+    "count, released once": lambda s: s.count(relative=0.3, absolute=100, mechanism="asinh"),
+    "mean": lambda s: s.mean("amount", lower=0, upper=50, absolute=3),
+    "quantile": lambda s: s.quantile("amount", 0.5, lower=0, upper=50, rank=0.1),
+    "private keys": lambda s: s.count(by="zone", keys="private", found_above=150, absolute=60),
+    "top k": lambda s: s.top_k("zone", k=1, keys=KEYS, within=200),
+    "top k, private": lambda s: s.top_k("zone", k=1, keys="private", epsilon=0.1),
+    "most common": lambda s: s.most_common("zone", k=1, keys=KEYS, absolute=100),
+    "ranking": lambda s: s.ranking("zone", k=2, keys=KEYS, apart=300),
+    "bounds report": lambda s: s.bounds_report("amount"),
+    "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
+    "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
+}
+"""Every kind of question that is paid for."""
+
+
+def opened(path: Path | None = None) -> Session:
+    """Open the table, three rows a unit."""
+    return Session(TABLE, unit="who", bounds=Bounds(max_groups=1, max_rows=3), budget=BUDGET, ledger=path)
+
+
+def price(result: Any) -> float:
+    """Return what a question was told to have cost."""
+    return float(result.paid.amount)
+
+
+def asked_together(path: str, kind: str, start: Any, told: Any) -> None:
+    """Ask one question as soon as all are ready, in a process of its own."""
+    with opened(Path(path)) as session:
+        start.wait()
+        told.put(price(KINDS[kind](session)))
+
+
+def verbs(path: Path) -> set[str]:
+    """Return the ledger's verbs that a module uses."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in VERBS:
+            owner = ast.unparse(node.value)
+            if node.attr in ITS_OWN or "ledger" in owner or "books" in owner:
+                found.add(node.attr)
+    return found
+
+
+def modules() -> list[Path]:
+    """Return every module outside of the ledger itself."""
+    return [path for path in SRC.rglob("*.py") if "ledger" not in path.relative_to(SRC).parts]
+
+
+def modules_that_ask() -> set[str]:
+    """Return the modules that answer by a transaction."""
+    return {
+        path.stem for path in modules() if "import Bill, answered" in path.read_text() and path.stem != "transaction"
+    }
+
+
+def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
+    """No module but the transaction's reserves, settles, fails or loads; two look for what is open, to show it."""
+    users = {str(path.relative_to(SRC)): found for path in modules() if (found := verbs(path))}
+
+    assert users == {
+        "session/transaction.py": set(VERBS),
+        "session/context.py": {"open_reservations"},
+        "cli/books.py": {"open_reservations"},
+    }
+
+
+def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every module that answers by a transaction is reached by one of the kinds that the other tests go through."""
+    reached = set()
+    for name in modules_that_ask():
+        module = importlib.import_module(f"farthing.session.{name}")
+        honest = module.answered
+
+        def seen(*args: Any, name: str = name, honest: Any = honest) -> Any:
+            reached.add(name)
+            return honest(*args)
+
+        monkeypatch.setattr(module, "answered", seen)
+    with opened() as session:
+        for ask in KINDS.values():
+            ask(session)
+
+    assert modules_that_ask() == reached
+    assert len(reached) >= 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_of_several_threads_pays(kind: str) -> None:
+    """Threads that ask the same together are charged as one that asks alone."""
+    with opened() as session:
+        start = threading.Barrier(3)
+
+        def ask(_: int) -> float:
+            start.wait()
+            return price(KINDS[kind](session))
+
+        with ThreadPoolExecutor(3) as threads:
+            paid = list(threads.map(ask, range(3)))
+
+        assert sum(paid) == session.spent.amount
+        assert once(session)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_of_several_processes_pays(kind: str, tmp_path: Path) -> None:
+    """Processes that ask the same together are charged as one that asks alone."""
+    path = tmp_path / "a.ledger"
+    with opened(path) as session:
+        start_processes(path, kind)
+
+        assert session.spent.amount > 0
+        assert once(session)
+        assert not price(KINDS[kind](session))
+        session.verify()
+
+
+def start_processes(path: Path, kind: str) -> None:
+    """Ask the same in two processes that start together."""
+    context = get_context("fork")
+    start, told = context.Barrier(2), context.Queue()
+    both = [context.Process(target=asked_together, args=(str(path), kind, start, told)) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(60)
+    assert [0, 0] == [one.exitcode for one in both]
+
+
+def once(session: Session) -> bool:
+    """Tell whether no question was charged twice."""
+    entries = [entry.question for entry in session.history() if entry.charged]
+    return len(entries) == len(set(entries)) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_asked_of_an_engine_without_a_charge(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever the engine is asked, an open reservation above zero is in the books."""
+    with opened() as session:
+        open_then = []
+        for name in ("measure", "histogram", "found", "spread"):
+            honest = getattr(type(session._engine), name)
+
+            def watched(self: Any, *args: Any, honest: Any = honest) -> Any:
+                open_then.append(max((entry.reserved for entry in session._ledger.open_reservations), default=0))
+                return honest(self, *args)
+
+            monkeypatch.setattr(type(session._engine), name, watched)
+        KINDS[kind](session)
+
+        assert open_then
+        assert min(open_then) > 0
+
+
+def test_a_price_of_nothing_is_refused_before_anything_is_asked() -> None:
+    """A spread for less than a farthing is no measurement for nothing."""
+    with opened() as session, pytest.raises(InvalidTarget, match="the price of the report is zero"):
+        session.bounds_report("amount", loss=Gdp(1e-30))
+
+
+def test_the_first_report_is_kept() -> None:
+    """A report as coarse as the one that stands, or coarser, leaves it and costs nothing."""
+    with opened() as session:
+        first = session.bounds_report("amount", loss=Gdp(0.2))
+
+        assert str(first.report) == str(session.bounds_report("amount", loss=Gdp(0.1)).report)
+        assert session.spent == first.paid
+
+
+def test_a_reservation_that_is_to_be_alone_is_refused_among_others() -> None:
+    """A question that a living process has open, or that was sharpened meanwhile, is charged to nobody else."""
+    terms = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
+    facts = {"increase": 10, "fresh": 10, "question": "q", "label": "COUNT(*)", "alone": True}
+    with Ledger.open(None, terms) as ledger:
+        receipt = ledger.reserve(**facts, version=0)
+        with pytest.raises(Contested, match="is being answered"):
+            ledger.reserve(**facts, version=0)
+        ledger.settle(receipt, 5, lambda _: b"released")
+        with pytest.raises(Contested, match="was answered meanwhile"):
+            ledger.reserve(**facts, version=0)
+
+        assert 5 == ledger.spent
+        assert ledger.reserve(**facts, version=1).exclusive

@@ -7,6 +7,7 @@ show. A crash in between leaves the reservation charged, an error too: there is 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -185,7 +186,7 @@ def _reserve(context: Context, found: _Found) -> Receipt:
     made = found.plan
     increase, fresh = made.worst_price.farthings, made.fresh_price.farthings
     by = f", {found.method.mechanism} noise" if isinstance(found.method, Relative) else ""
-    try:
+    with suppress(BudgetExceeded):
         return context.ledger.reserve(
             increase=increase,
             fresh=max(fresh, increase),
@@ -194,8 +195,7 @@ def _reserve(context: Context, found: _Found) -> Receipt:
             label=made.question,
             target=f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}{by}",
         )
-    except BudgetExceeded:
-        raise too_dear(made) from None
+    raise too_dear(made)
 
 
 def too_dear(made: Plan) -> BudgetExceeded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -210,7 +211,7 @@ def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Stand
 
 def _reserve(context: Context, job: _Job, increase: Booked, fresh: Booked) -> Receipt:
     """Reserve the worst price; say what is left when it does not fit."""
-    try:
+    with suppress(BudgetExceeded):
         return context.ledger.reserve(
             increase=increase.farthings,
             fresh=max(fresh.farthings, increase.farthings),
@@ -220,16 +221,15 @@ def _reserve(context: Context, job: _Job, increase: Booked, fresh: Booked) -> Re
             f"by {job.query.aggregate}",
             target=job.wanted.words,
         )
-    except BudgetExceeded:
-        left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
-        raise BudgetExceeded(
-            "the ranking does not fit in the budget",
-            needed=increase,
-            left=left,
-            rule="its cap <= what is left; nothing was charged",
-            got=f"needs {said(increase, delta)}, left {said(left, delta)}",
-            next_step='cap="all" spends at most what is left',
-        ) from None
+    left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
+    raise BudgetExceeded(
+        "the ranking does not fit in the budget",
+        needed=increase,
+        left=left,
+        rule="its cap <= what is left; nothing was charged",
+        got=f"needs {said(increase, delta)}, left {said(left, delta)}",
+        next_step='cap="all" spends at most what is left',
+    )
 
 
 def _told(

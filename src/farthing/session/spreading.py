@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -194,7 +195,8 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
     """Charge a spread, measure it, and keep it."""
     price = Coin(Gdp if context.budget.currency is Gdp else Zcdp, 1, 1).loss(grains * len(_PLACES))
     context.engine.check()
-    try:
+    receipt = None
+    with suppress(BudgetExceeded):
         receipt = context.ledger.reserve(
             increase=price.farthings,
             fresh=price.farthings,
@@ -202,7 +204,7 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
             version=0,
             label=f"how much units contribute to {query.table}",
         )
-    except BudgetExceeded:
+    if receipt is None:
         left = context.loss(context.ledger.remaining)
         raise BudgetExceeded(
             "the report does not fit in the budget",
@@ -211,7 +213,7 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
             rule="price <= what is left; nothing was charged",
             got=f"needs {said(price, context.budget.report_delta)}, left {said(left, context.budget.report_delta)}",
             next_step="pass a smaller loss=",
-        ) from None
+        )
     try:
         truth = context.engine.spread(query, value, receipt)
         noisy = {name: _noisy(getattr(truth, name), grains) for name in _PLACES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -232,7 +233,8 @@ def _batch(members: Sequence[Member], limit: int) -> Together:
 def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]]]:
     """Reserve what is allowed, measure, settle to what was used."""
     most = job.coin.loss(job.batch.limit)
-    try:
+    receipt = None
+    with suppress(BudgetExceeded):
         receipt = context.ledger.reserve(
             increase=most.farthings,
             fresh=most.farthings,
@@ -241,7 +243,7 @@ def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]
             label=f"{len(job.members)} questions together, {len(job.batch.question):,} counts",
             target="the worst error, in targets, as small as can be",
         )
-    except BudgetExceeded:
+    if receipt is None:
         left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
         raise BudgetExceeded(
             "the workload does not fit in the budget",
@@ -250,7 +252,7 @@ def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]
             rule="what is allowed <= what is left; nothing was charged",
             got=f"needs {said(most, delta)}, left {said(left, delta)}",
             next_step='cap="all" spends at most what is left',
-        ) from None
+        )
     try:
         state, looks = _measured(context, job, receipt)
         price, blob = job.coin.loss(job.batch.cost(state.spent)), _blob_of(state)

@@ -66,9 +66,9 @@ def test_a_forgotten_delta_is_found(monkeypatch):
 
 
 def test_a_forgotten_price_is_found(monkeypatch):
-    """Searches, reports and choices that are reserved and settled at nothing are found."""
+    """Searches, reports and choices that are reserved at next to nothing, and settled at nothing, are found."""
     reserve, settle = Ledger.reserve, Ledger.settle
-    free = {"increase": 0, "fresh": 0}
+    free = {"increase": 1, "fresh": 1}  # at nothing the door to the rows stays shut
     monkeypatch.setattr(Ledger, "reserve", lambda ledger, **how: reserve(ledger, **how | free))
     monkeypatch.setattr(Ledger, "settle", lambda ledger, receipt, _, merge: settle(ledger, receipt, 0, merge))
 

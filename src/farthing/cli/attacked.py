@@ -136,19 +136,20 @@ def _address(order: Order, claim: Claim | None) -> Target:
     try:
         return targets.Database(order.target, people, claim=claim, timeout_s=order.timeout_s)
     except NoSuchModuleError:
-        raise DataError(
+        problem = DataError(
             "unknown kind of address",
             rule="http://, https://, or a database URL of SQLAlchemy, such as postgresql+psycopg://me@host/db",
             got=order.target.partition("://")[0] + "://",
             next_step="check its beginning; a database may need its SQLAlchemy driver installed",
-        ) from None
+        )
     except (ArgumentError, SQLAlchemyError, ImportError) as error:
-        raise DataError(
+        problem = DataError(
             "the database cannot be opened",
             rule="a URL of SQLAlchemy, such as postgresql+psycopg://me@host/db, and its driver",
             got=type(error).__name__,
             next_step="check the URL, and install the driver",
-        ) from None
+        )
+    raise problem
 
 
 def _headers(lines: Sequence[str]) -> dict[str, str]:
@@ -165,19 +166,22 @@ def _function(order: Order, claim: Claim | None) -> Target:
 
     module, _, name = order.target.partition(":")
     sys.path.insert(0, str(Path.cwd()))
+    problem = ""
     try:
         found = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
+        problem = str(error) or type(error).__name__
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    if problem:
         raise InvalidOption(
             "there is no such function",
             rule="module:function, of a module that Python finds from this folder",
-            got=f"{order.target} ({error})",
+            got=f"{order.target} ({problem})",
             next_step="check its name, and that python -c 'import MODULE' works",
-        ) from None
-    finally:
-        sys.path.remove(str(Path.cwd()))
+        )
     if not callable(found):
         raise InvalidOption(
             "this is no function",

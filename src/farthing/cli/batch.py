@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -75,15 +76,18 @@ def workload(file: str, wanted: Wanted, how: How, config: str | None) -> None:
 
 def _questions(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Give the questions of a file: name, SQL, and options of their own."""
+    problem = ""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        problem = type(error).__name__
+    if problem:
         raise DataError(
             "the questions cannot be read",
             rule="a text file in UTF-8",
-            got=f"{file}: {type(error).__name__}",
+            got=f"{file}: {problem}",
             next_step="name a .sql or a .toml file",
-        ) from None
+        )
     match file.suffix.lower():
         case ".sql":
             found = [(name, sql, dict[str, Any]()) for name, sql in _statements(text)]
@@ -112,15 +116,16 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
 
     from farthing.sql.reader import READER
 
-    try:
+    tokens = None
+    with suppress(SqlglotError, ValueError):
         tokens = list(READER.tokenize(text))
-    except (SqlglotError, ValueError):
+    if tokens is None:
         raise InvalidOption(
             "the file is no SQL",
             rule="SELECT statements with ; between them",
             got="quotes or comments that do not end",
             next_step="close them",
-        ) from None
+        )
     number, here = 0, []
     for token in [*tokens, None]:
         if token is not None and token.token_type is not TokenType.SEMICOLON:
@@ -135,12 +140,15 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
 
 def _tables(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Give the questions of a TOML text."""
+    problem = ""
     try:
         read = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        problem = str(error)
+    if problem:
         raise InvalidOption(
-            "the file is no TOML", rule="[name], and below it sql = '...'", got=str(error), next_step="mend that line"
-        ) from None
+            "the file is no TOML", rule="[name], and below it sql = '...'", got=problem, next_step="mend that line"
+        )
     for name, table in read.items():
         if not isinstance(table, dict) or not isinstance(table.get("sql"), str):
             raise InvalidOption(
@@ -186,7 +194,8 @@ def _item(name: str, sql: str, wanted: Wanted, config: Config, session: Session)
     try:
         made = question(sql, wanted, config, session)
     except FarthingError as error:
-        raise error.within(f"in question {name!r}") from None
+        error.within(f"in question {name!r}")
+        raise
     keys = made.where["keys"]
     if isinstance(keys, dict):
         keys = {column: values for column, values in keys.items() if column in made.asked.by} or None

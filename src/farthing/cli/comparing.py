@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -291,20 +292,18 @@ def _column(source: str) -> list[str]:
     file = Path(path)
     if not file.is_file():
         raise DataError("no such file of sizes", rule="FILE or FILE:COLUMN", got=path, next_step="check the path")
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            table = csv.DictReader(lines)
-            heads = list(table.fieldnames or ())
-            wanted = name or (heads[0] if len(heads) == 1 else "")
-            if wanted not in heads:
-                raise InvalidOption(
-                    "the file has no such column of sizes" if name else "which column holds the sizes?",
-                    rule="FILE:COLUMN names a column of the file",
-                    got=source,
-                    next_step=f"--csv {path}:{heads[0] if heads else 'size'}",
-                )
-            return [row[wanted] or "" for row in table]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise DataError(
-            "the file of sizes cannot be read as CSV", rule="CSV with a header", got=path, next_step="check the file"
-        ) from None
+    with suppress(OSError, UnicodeDecodeError, csv.Error), file.open(encoding="utf-8-sig", newline="") as lines:
+        table = csv.DictReader(lines)
+        heads = list(table.fieldnames or ())
+        wanted = name or (heads[0] if len(heads) == 1 else "")
+        if wanted not in heads:
+            raise InvalidOption(
+                "the file has no such column of sizes" if name else "which column holds the sizes?",
+                rule="FILE:COLUMN names a column of the file",
+                got=source,
+                next_step=f"--csv {path}:{heads[0] if heads else 'size'}",
+            )
+        return [row[wanted] or "" for row in table]
+    raise DataError(
+        "the file of sizes cannot be read as CSV", rule="CSV with a header", got=path, next_step="check the file"
+    )

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.errors import DataError, InvalidOption
+from farthing.errors import DataError, FarthingError, InvalidOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,22 +97,25 @@ def read(path: str | None) -> Config:
         InvalidOption: no file, no TOML, or a setting that is unknown, missing or of the wrong type.
     """
     file = find(path)
+    problem: FarthingError | None = None
     try:
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as problem:
-        raise InvalidOption(
+    except tomllib.TOMLDecodeError as error:
+        problem = InvalidOption(
             f"{file} is not TOML",
-            got=problem,
+            got=error,
             next_step="quote texts, and write name = value",
             rule="a config file is TOML",
-        ) from None
+        )
     except (OSError, UnicodeDecodeError):
-        raise DataError(
+        problem = DataError(
             "the config file cannot be read",
             got=file,
             rule="a config file is a readable UTF-8 text",
             next_step="check the path and its permissions",
-        ) from None
+        )
+    if problem is not None:
+        raise problem
     _check(file, settings)
     table = settings["table"]
     return Config(

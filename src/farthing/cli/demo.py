@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -99,15 +99,17 @@ def _ledgers(keep: str | None) -> Iterator[Path]:
                 got=folder / name,
                 next_step="name another folder",
             )
-    try:
+    made = False
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+        made = True
+    if not made:
         raise InvalidOption(
             "the folder for the ledgers cannot be made",
             got=folder,
             rule="--keep names a new or writable folder",
             next_step="name another folder",
-        ) from None
+        )
     yield folder
 
 

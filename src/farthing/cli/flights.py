@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,11 +37,13 @@ def flights(folder: Path) -> pa.Table:
         null_values=["NA", ""],
         strings_can_be_null=True,
     )
-    try:
-        with zipfile.ZipFile(folder / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
-            return pc.read_csv(file, convert_options=convert)
-    except (OSError, KeyError, zipfile.BadZipFile, pa.ArrowException):
-        raise _unreadable(folder) from None
+    with (
+        suppress(OSError, KeyError, zipfile.BadZipFile, pa.ArrowException),
+        zipfile.ZipFile(folder / "flights.csv.zip") as archive,
+        archive.open("flights.csv") as file,
+    ):
+        return pc.read_csv(file, convert_options=convert)
+    raise _unreadable(folder)
 
 
 def airports(folder: Path) -> pa.Array:
@@ -49,10 +52,9 @@ def airports(folder: Path) -> pa.Array:
     import pyarrow.csv as pc
 
     convert = pc.ConvertOptions(include_columns=["faa"], column_types={"faa": pa.string()})
-    try:
+    with suppress(OSError, KeyError, pa.ArrowException):
         return pc.read_csv(folder / "airports.csv", convert_options=convert).column(0).combine_chunks()
-    except (OSError, KeyError, pa.ArrowException):
-        raise _unreadable(folder) from None
+    raise _unreadable(folder)
 
 
 def _unreadable(folder: Path) -> DataError:

@@ -6,6 +6,7 @@ import glob
 import math
 import re
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -101,15 +102,16 @@ def init(wish: Wish, *, force: bool) -> None:
         )
     made = wish.config()
     _check(made, wish.keys)
-    try:
-        file.write_text(settings.text(made), encoding="utf-8")
-    except OSError:
+    written = None
+    with suppress(OSError):
+        written = file.write_text(settings.text(made), encoding="utf-8")
+    if written is None:
         raise DataError(
             "farthing.toml cannot be written",
             got=file.absolute(),
             rule="init writes into the current folder",
             next_step="change to a folder you may write in",
-        ) from None
+        )
     with opened(made, "new") as session:
         _tell(made, session)
 

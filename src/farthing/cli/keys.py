@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import glob
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.cli.options import nearest
-from farthing.errors import DataError, InvalidKeys
+from farthing.errors import DataError, FarthingError, InvalidKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -139,10 +140,9 @@ def typed(column: str, values: str, kind: str) -> Any:
         return moments
     read = _READERS.get(kind, str)
     words = next(csv.reader([values], skipinitialspace=True), [])
-    try:
+    with suppress(ValueError):
         return [None if word == "NULL" else read(word if kind == "string" else word.strip()) for word in words]
-    except ValueError:
-        raise _wrong(column, kind, values) from None
+    raise _wrong(column, kind, values)
 
 
 def _span(column: str, first: int, last: int, step: int) -> range:
@@ -208,16 +208,15 @@ def _parquet(file: Path, name: str) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with suppress(pa.ArrowException, OSError):
         known = pq.read_schema(file).names
         return pq.read_table(file, columns=[name], partitioning=None).column(0) if name in known else None
-    except (pa.ArrowException, OSError):
-        raise DataError(
-            "the file of keys cannot be read as Parquet",
-            got=file,
-            rule="a file ending in .parquet is Parquet",
-            next_step="check the file, or give the keys as a list",
-        ) from None
+    raise DataError(
+        "the file of keys cannot be read as Parquet",
+        got=file,
+        rule="a file ending in .parquet is Parquet",
+        next_step="check the file, or give the keys as a list",
+    )
 
 
 def _csv(column: str, file: Path, name: str, kind: str) -> Any:
@@ -242,14 +241,15 @@ def _csv(column: str, file: Path, name: str, kind: str) -> Any:
         convert = pc.ConvertOptions(include_columns=[name], column_types={name: types.get(kind, pa.string())})
         return pc.read_csv(file, convert_options=convert).column(0)
     except pa.ArrowInvalid:
-        raise _wrong(column, kind, f"@{file}:{name}") from None
+        problem: FarthingError = _wrong(column, kind, f"@{file}:{name}")
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise DataError(
+        problem = DataError(
             "the file of keys cannot be read as CSV",
             got=file,
             rule="a file of keys is CSV with a header, or Parquet",
             next_step="check the file, or give the keys as a list",
-        ) from None
+        )
+    raise problem
 
 
 def _wrong(column: str, kind: str, got: str) -> InvalidKeys:

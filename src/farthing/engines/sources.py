@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -179,15 +180,16 @@ def _is_parquet(path: Path) -> bool:
 
 def _usable(path: Path) -> None:
     """Refuse a file that cannot hold a table."""
-    try:
+    size = None
+    with suppress(OSError):
         size = path.stat().st_size
-    except OSError:
+    if size is None:
         raise DataError(
             "no such file",
             got=path,
             next_step="check the path and the working folder",
             rule="a table is a file that exists",
-        ) from None
+        )
     if not path.is_file():
         raise DataError("not a file", got=path, rule="a table is a regular file", next_step="check the path")
     if size == 0:
@@ -213,14 +215,13 @@ def from_pandas(frame: Any) -> Arrow:
     """Return a pandas frame as a source; it is converted once, so that mixed columns show at opening."""
     import pyarrow as pa
 
-    try:
+    with suppress(pa.ArrowException, TypeError, ValueError):
         return from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
-    except (pa.ArrowException, TypeError, ValueError):
-        raise DataError(
-            "the pandas frame has a column of mixed or unknown type",
-            rule="every column has one type that Arrow knows",
-            next_step="convert the column first, for example with .astype(str)",
-        ) from None
+    raise DataError(
+        "the pandas frame has a column of mixed or unknown type",
+        rule="every column has one type that Arrow knows",
+        next_step="convert the column first, for example with .astype(str)",
+    )
 
 
 def from_polars(frame: Any) -> Arrow:

@@ -6,6 +6,7 @@ A hypothesis says 0 or 1 of each row. Its cut points are public: a grid that is 
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
@@ -240,10 +241,11 @@ def column_of(features: Any, name: Any, rows: int | None = None) -> Float64:
         name: the column's name, or its number in an array.
         rows: how many there should be.
     """
-    try:
+    raw = None
+    with suppress(KeyError, IndexError, TypeError):
         raw = features if name is None else features[:, name] if isinstance(features, np.ndarray) else features[name]
-    except (KeyError, IndexError, TypeError):
-        raise _no_column("each column of the class is a column of the features", f"no column {name!r}") from None
+    if raw is None:
+        raise _no_column("each column of the class is a column of the features", f"no column {name!r}")
     column = np.asarray(raw)
     if column.ndim != 1 or column.dtype.kind not in "biuf":
         raise _no_column("one-dimensional, of numbers without gaps", f"{column.dtype}, {column.ndim} dimensions")

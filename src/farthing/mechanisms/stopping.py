@@ -246,12 +246,11 @@ def mu_squared_of(level: Level) -> Fraction:
 
 def schedule(levels: Sequence[Level]) -> tuple[Level, ...]:
     """Return levels, or prices, as a row of them; refuse what is none."""
-    try:
+    with suppress(TypeError):
         return tuple(levels)
-    except TypeError:
-        raise InvalidBudget(
-            "a run needs a schedule", rule="a list of levels", got=repr(levels), next_step="run([0.1, 0.2, 0.4])"
-        ) from None
+    raise InvalidBudget(
+        "a run needs a schedule", rule="a list of levels", got=repr(levels), next_step="run([0.1, 0.2, 0.4])"
+    )
 
 
 def rising(levels: Sequence[Level], worth: Callable[[Level], Fraction] = epsilon_of) -> tuple[Level, ...]:
@@ -294,15 +293,14 @@ def require_public(stop: object) -> None:
 def likes(stop: Stop | None, look: Look[Any]) -> bool:
     """Tell whether a stop says that this look is enough; one answer for all values, or none."""
     said = stop is not None and stop(look)
-    try:
+    with suppress(ValueError):
         return bool(said)
-    except ValueError:
-        raise InvalidBudget(
-            "the stop gave many answers",
-            rule="stop returns True or False for the whole look",
-            got=type(said).__name__,
-            next_step="stop=lambda look: (look.values > 3).all(), say",
-        ) from None
+    raise InvalidBudget(
+        "the stop gave many answers",
+        rule="stop returns True or False for the whole look",
+        got=type(said).__name__,
+        next_step="stop=lambda look: (look.values > 3).all(), say",
+    )
 
 
 def score_told(score: Any) -> int | float:

@@ -6,6 +6,7 @@ variance 2/t. The signed sum is one number of the same sensitivity: it costs t a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
@@ -104,10 +105,9 @@ def _listed(by: Any, groups: Sequence[Any]) -> dict[str, list[Any]] | Any:
     rows = [group if len(names) > 1 else (group,) for group in groups]
     if any(not isinstance(row, list | tuple) or len(row) != len(names) for row in rows):
         raise _refused(by, groups)
-    try:
+    with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.table({name: [row[place] for row in rows] for place, name in enumerate(names)})
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise _refused(by, groups) from None
+    raise _refused(by, groups)
 
 
 def _condition(query: Query, row: dict[str, Any]) -> Expression:

@@ -77,7 +77,8 @@ class Record:
             measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
             return cls(measured, Kept(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""))
         except (ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
-            raise unreadable(error) from None
+            problem = unreadable(error)
+        raise problem
 
 
 def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
@@ -95,9 +96,10 @@ def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
         table = pa.ipc.open_stream(blob).read_all()
         metadata = table.schema.metadata or {}
         facts = json.loads(metadata[next((form for form in forms if form in metadata), forms[0])])
+        return {name: table.column(name).to_numpy() for name in table.column_names}, facts
     except (ValueError, KeyError, pa.ArrowInvalid) as error:
-        raise unreadable(error) from None
-    return {name: table.column(name).to_numpy() for name in table.column_names}, facts
+        problem = unreadable(error)
+    raise problem
 
 
 def unreadable(error: Exception) -> LedgerError:
@@ -142,9 +144,10 @@ def read_keys(blob: bytes) -> pa.Table:
     try:
         table = pa.ipc.open_stream(blob).read_all()
         (table.schema.metadata or {})[_FOUND]
+        return table.replace_schema_metadata(None)
     except (ValueError, KeyError, pa.ArrowInvalid) as error:
-        raise unreadable(error) from None
-    return table.replace_schema_metadata(None)
+        problem = unreadable(error)
+    raise problem
 
 
 def keys_from_bytes(blob: bytes) -> pa.Table:

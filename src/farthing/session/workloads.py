@@ -95,10 +95,13 @@ class Drafts(Questions):
         if method not in METHODS:
             raise _refused(f"ask={method!r}")
         how = {key: value for key, value in how.items() if key not in _GOALS or not self._has_goal(method, asked)}
+        problem = ""
         try:
             signature(getattr(self, method)).bind(**(how | asked))
         except TypeError as error:
-            raise _refused(str(error)) from None
+            problem = str(error)
+        if problem:
+            raise _refused(problem)
         made = getattr(self, method)(**(how | asked))
         if not isinstance(made, Draft):
             raise _refused("EXPLAIN" if method == "sql" else "explain=True")
@@ -189,7 +192,8 @@ def about(name: str) -> Iterator[None]:
     try:
         yield
     except FarthingError as error:
-        raise error.within(f"in question {name!r}") from None
+        error.within(f"in question {name!r}")
+        raise
 
 
 def _planned(draft: Draft) -> Plan:

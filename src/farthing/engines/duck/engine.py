@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -164,14 +164,13 @@ class DuckDBEngine:
         import duckdb
         import pyarrow as pa
 
-        cursor = self._connection.cursor()
-        try:
+        with (
+            suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError),
+            closing(self._connection.cursor()) as cursor,
+        ):
             self._hand_over(cursor, query, question)
             return fetch(cursor.execute(question.sql))
-        except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError):
-            raise engine_failed() from None
-        finally:
-            cursor.close()
+        raise engine_failed()  # outside of any handler: what the engine said is not even its context
 
     def _hand_over(self, cursor: Any, query: Query | None, question: Question) -> None:
         """Give a cursor the rows (unless it scans files) and the keys."""
@@ -197,16 +196,17 @@ class DuckDBEngine:
         import duckdb
         import pyarrow as pa
 
-        source, cursor = self._sources[view], self._connection.cursor()
-        try:
+        source, packed = self._sources[view], None
+        with (
+            suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError),
+            closing(self._connection.cursor()) as cursor,
+        ):
             if source.scan() is None:
                 cursor.register(view, source.load(None))
             native = {row[0]: row[1] for row in cursor.execute(f"DESCRIBE {view}").fetchall()}
             packed = _packed(cursor, source)
-        except (duckdb.Error, pa.ArrowException, OSError, RuntimeError):
-            raise _unreadable(source) from None
-        finally:
-            cursor.close()
+        if packed is None:
+            raise _unreadable(source)
         schema = Schema.of({column: canonical_type(kind) for column, kind in native.items()})
         return Relation(view, native, schema, public, packed)
 
@@ -249,7 +249,7 @@ def _locked(sources: Mapping[str, Source]) -> Any:
     connection = duckdb.connect(":memory:", config=dict(_SETTINGS))
     spill = Path(tempfile.gettempdir()) / f"farthing-spill-{id(connection):x}"
     source = next(iter(sources.values()))
-    try:
+    with suppress(duckdb.Error):
         connection.execute(f"SET temp_directory = {text(str(spill))}")
         with suppress(duckdb.CatalogException):  # without ICU the zone is UTC anyway
             connection.execute("SET GLOBAL TimeZone = 'UTC'")  # in which CSV text without a zone is read
@@ -262,10 +262,9 @@ def _locked(sources: Mapping[str, Source]) -> Any:
             connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-    except duckdb.Error:
-        connection.close()
-        raise _unreadable(source) from None
-    return connection
+        return connection
+    connection.close()
+    raise _unreadable(source)
 
 
 def _no_categories(column: str) -> InvalidKeys:

@@ -98,12 +98,13 @@ class IbisEngine:
                 self._backend.compile(question)
             return f"ibis {self._backend.name} {self._hash_function(query)}" if chooses else ""
         except (IbisError, NotImplementedError, RecursionError) as problem:
-            raise UnsupportedQuery(
-                f"the {self._backend.name} backend cannot run this question",
-                construct=type(problem).__name__,
-                rule=_GIVEN_UP if chooses else "the backend has to know every function of a question",
-                next_step="use max_groups of at least the number of groups, or export the table to Parquet",
-            ) from None
+            construct = type(problem).__name__
+        raise UnsupportedQuery(
+            f"the {self._backend.name} backend cannot run this question",
+            construct=construct,
+            rule=_GIVEN_UP if chooses else "the backend has to know every function of a question",
+            next_step="use max_groups of at least the number of groups, or export the table to Parquet",
+        )
 
     def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
@@ -181,8 +182,9 @@ class IbisEngine:
                 return self._backend.run(question, {**self._shipped, **beside})
         except FarthingError:
             raise
-        except Exception:  # noqa: BLE001  # every backend has errors of its own, and any of them may quote rows
-            raise engine_failed() from None
+        except Exception:  # noqa: BLE001, S110  # every backend has errors of its own, and any of them may quote rows
+            pass
+        raise engine_failed()  # outside of any handler: what the backend said is not even its context
 
     def _relation(self, table: Any, name: str, *, public: bool) -> Relation:
         """Return a table of the backend, or rows that travel with every question."""

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from farthing.engines.reading.source import from_csv
 from farthing.errors import DataError
+from farthing.query.reading import Csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,12 +54,9 @@ class Files:
         return {}
 
     def scan(self) -> str:
-        """Return the scan of exactly these files.
-
-        A CSV row that does not fit the columns found at opening is left out, since an error would tell of it.
-        """
+        """Return the scan of exactly these files, which are Parquet: CSV is read by `engines.reading`."""
         paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
-        return f"read_parquet([{paths}])" if self.parquet else f"read_csv([{paths}], ignore_errors = true)"
+        return f"read_parquet([{paths}])"
 
     def load(self, columns: tuple[str, ...] | None) -> Any:
         """Never called: files are scanned."""
@@ -111,13 +110,13 @@ def _in_utc(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields, schema.metadata)
 
 
-def from_path(path: str | Path) -> Files:
-    """Return the files of a path or glob.
+def from_path(path: str | Path | Csv) -> Source:
+    """Return the files of a path or glob; CSV is read as it is declared, else by the strict dialect with text alone.
 
     Raises:
-        DataError: nothing there, a folder, an empty file, or neither Parquet nor CSV.
+        DataError: nothing there, a folder, an empty file, neither Parquet nor CSV, or a header that does not fit.
     """
-    text = str(path)
+    text = str(path.path if isinstance(path, Csv) else path)
     if "://" in text:
         raise DataError(
             "not a local file",
@@ -146,6 +145,15 @@ def from_path(path: str | Path) -> Files:
         )
     files = Files(found, parquet=kinds.pop())
     files.check()
+    if not files.parquet:
+        return from_csv(files, path if isinstance(path, Csv) else Csv(path))
+    if isinstance(path, Csv):
+        raise DataError(
+            "a Parquet file was declared as CSV",
+            rule="Csv declares how a CSV file is read; Parquet files say it themselves",
+            got=text,
+            next_step="pass the path alone",
+        )
     return files
 
 

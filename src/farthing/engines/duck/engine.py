@@ -257,7 +257,7 @@ def _locked(sources: Mapping[str, Source]) -> Any:
             scan = source.scan()
             if scan is not None:
                 connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT * FROM {scan}")
-        paths = [path for each in sources.values() for path in each.files]
+        paths = [path for each in sources.values() if each.scan() is not None for path in each.files]
         if paths:
             connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
         connection.execute("SET enable_external_access = false")

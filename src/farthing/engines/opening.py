@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,11 +84,13 @@ def arrow_of(source: Source) -> pa.Table:
     """Return all rows of a source."""
     import duckdb
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     scan = source.scan()
     if scan is not None:
-        with duckdb.connect() as connection:
+        with suppress(duckdb.Error), duckdb.connect() as connection:
             return connection.sql(f"SELECT * FROM {scan}").to_arrow_table()
+        return source.load(tuple(pq.read_schema(source.files[0]).names)).read_all()
     names = source.load(None).schema.names
     rows = source.load(tuple(names))
     return rows if isinstance(rows, pa.Table) else rows.read_all()

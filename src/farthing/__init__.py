@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import BoundedRange, Gdp, Loss, Pure, Zcdp
     from farthing.query.bounding import Bounds
     from farthing.query.calendar import calendar
+    from farthing.query.reading import Csv
     from farthing.release import Answer
     from farthing.session import Progress, Session
     from farthing.trace import Trace
@@ -49,6 +50,7 @@ _HOMES = {
     "Budget": "privacy.budget",
     "BudgetExceeded": "errors",
     "Chosen": "chosen",
+    "Csv": "query.reading",
     "DataError": "errors",
     "FarthingError": "errors",
     "Gdp": "privacy.loss",
@@ -82,6 +84,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Chosen",
+    "Csv",
     "DataError",
     "FarthingError",
     "Gdp",

@@ -21,6 +21,7 @@ from backends import FOREIGN, postgres, table_on
 from hostile import HOSTILE, oracle, same
 from spark_servers import spark_session
 
+from farthing import Csv
 from farthing.engines import open_table
 from farthing.engines.duck.rows import Rows
 from farthing.engines.duck.terms import ZONED, reader
@@ -67,7 +68,7 @@ def opened(kind, folder):  # noqa: PLR0911  # one return a kind
         case "csv":
             lines = [f"{'' if row['z'] is None else row['z'].isoformat() + 'Z'},{row['v']}" for row in ROWS]
             (folder / "data.csv").write_text("\n".join(["z,v", *lines]) + "\n")
-            return open_table(folder / "data.csv")
+            return open_table(Csv(folder / "data.csv", columns={"z": "timestamp", "v": "integer"}))
         case "pandas":
             return open_table(zoned().to_pandas(), name="data")
         case "polars":
@@ -249,9 +250,11 @@ def test_the_clock_of_the_machine_does_not_matter(tmp_path):
     script = """
 import sys
 from farthing.engines import open_table
+from farthing import Csv
 from test_engines_zones import question
-for path, day in ((sys.argv[1], "2013-01-31"), (sys.argv[2], "2013-03-10")):
-    engine = open_table(path, name="data")
+mixed = Csv(sys.argv[1], columns={"z": "timestamp"})
+for table, day in ((mixed, "2013-01-31"), (sys.argv[2], "2013-03-10")):
+    engine = open_table(table, name="data")
     query = question(where=f"CAST(z AS DATE) = DATE '{day}'")
     print(engine.schema.columns[0][1], engine.measure(query, 0))
 """

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from farthing import Csv
 from farthing.engines import open_table
 from farthing.errors import DataError
 from farthing.privacy.unit import PrivacyUnit
@@ -117,12 +118,14 @@ def test_header_only_is_a_table_without_rows(tmp_path):
 
 
 def test_a_csv_row_that_does_not_fit_is_left_out(tmp_path):
-    """A late row of another type is no error: an error would tell of it."""
+    """A value of another type is NULL, and a line of another width no row: an error would tell of it."""
     lines = ["dest,delay", *(f"ORD,{n}" for n in range(30_000)), "secret,text", "ORD,1", "a,b,c,d"]
-    engine = open_table(csv(tmp_path / "a.csv", "\n".join(lines) + "\n"))
+    path = csv(tmp_path / "a.csv", "\n".join(lines) + "\n")
+    engine = open_table(Csv(path, columns={"delay": "integer"}))
 
     assert engine.schema.require("delay") is Type.INTEGER
     assert count(engine, where="delay >= 0") == [30_001]
+    assert count(engine) == [30_002]
 
 
 @pytest.mark.parametrize(

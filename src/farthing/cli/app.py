@@ -133,6 +133,10 @@ def init(
         str | None,
         typer.Option(metavar="FILE", help="The books. Default: NAME.ledger here.", rich_help_panel=flags.OUTPUT),
     ] = None,
+    parquet: Annotated[
+        bool,
+        typer.Option("--parquet", help="Write a CSV as NAME.parquet, and use that.", rich_help_panel=flags.OUTPUT),
+    ] = False,
     force: Annotated[
         bool,
         typer.Option(
@@ -167,6 +171,7 @@ def init(
             protected=protected or (),
             name=name,
             version=data_version,
+            parquet=parquet,
         )
         init(wish, force=force)
 

@@ -15,6 +15,8 @@ from farthing.errors import DataError, FarthingError, InvalidOption
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from farthing.query.reading import Csv
+
 FILE: Final = "farthing.toml"
 
 _SETTINGS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
@@ -23,9 +25,23 @@ _SETTINGS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
     "bounds": {"max_groups": (int,), "max_rows": (int,), "lower": (int, float), "upper": (int, float)},
     "ledger": {"path": (str,)},
 }
-_NAMED: Final[dict[str, tuple[type, ...]]] = {"keys": (list, str), "public": (str,), "protected": (str,)}
+_NAMED: Final[dict[str, tuple[type, ...]]] = {
+    "keys": (list, str),
+    "public": (str,),
+    "protected": (str,),
+    "csv": (dict,),
+}
 """Sections whose names the owner chooses: columns, and tables."""
-_KINDS: Final = {str: "text", int: "a whole number", float: "a number"}
+_READING: Final[dict[str, tuple[type, ...]]] = {
+    "delimiter": (str,),
+    "quote": (str,),
+    "null": (list,),
+    "dates": (str,),
+    "timestamps": (str,),
+    "columns": (dict,),
+}
+"""How a CSV file is read, in [csv.TABLE]."""
+_KINDS: Final = {dict: "a section", list: "a list", str: "text", int: "a whole number", float: "a number"}
 _REQUIRED: Final = (("table", "path"), ("table", "name"), ("ledger", "path"))
 
 
@@ -45,6 +61,7 @@ class Config:
         keys: public group keys by column: a list, or text as in --keys.
         public: paths of the tables that may be joined and that give keys, by their names in SQL.
         protected: paths of further tables with the unit column that may be joined, by their names in SQL.
+        csv: how the tables that are CSV files are read, by their names in SQL; the arguments of `Csv`.
     """
 
     folder: Path
@@ -58,6 +75,14 @@ class Config:
     keys: Mapping[str, Any] = field(default_factory=dict)
     public: Mapping[str, str] = field(default_factory=dict)
     protected: Mapping[str, str] = field(default_factory=dict)
+    csv: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def source(self, name: str, path: str) -> str | Csv:
+        """Return what a session opens as a table: its path, read as [csv.NAME] says."""
+        from farthing.query.reading import Csv
+
+        place = self.path_of(path)
+        return Csv(place, **self.csv[name]) if name in self.csv else place
 
     @property
     def table_path(self) -> str:
@@ -130,6 +155,7 @@ def read(path: str | None) -> Config:
         keys=settings.get("keys", {}),
         public=settings.get("public", {}),
         protected=settings.get("protected", {}),
+        csv=settings.get("csv", {}),
     )
 
 
@@ -149,12 +175,7 @@ def _check(file: Path, settings: dict[str, Any]) -> None:
             kinds = _NAMED.get(section) or _SETTINGS[section][name]
             if isinstance(value, bool) or not isinstance(value, kinds):
                 rule = 'a list, or "@FILE:COLUMN"' if section == "keys" else _KINDS[kinds[-1]]
-                raise InvalidOption(
-                    f"{section}.{name} in {file} has the wrong type",
-                    rule=rule,
-                    got=repr(value),
-                    next_step="correct the value in the file",
-                )
+                raise _wrong_type(f"{section}.{name}", file, rule, value)
     for section, name in _REQUIRED:
         if name not in settings.get(section, {}):
             raise InvalidOption(
@@ -168,6 +189,28 @@ def _check(file: Path, settings: dict[str, Any]) -> None:
             next_step="add [budget] with epsilon = 1.0 and delta = 1e-6",
             rule="a config file states its budget",
         )
+    _check_readings(file, settings)
+
+
+def _check_readings(file: Path, settings: dict[str, Any]) -> None:
+    """Refuse sections on CSV tables that are not there, and settings that are unknown or of the wrong type."""
+    tables = [settings["table"]["name"], *settings.get("public", {}), *settings.get("protected", {})]
+    for table, reading in settings.get("csv", {}).items():
+        _known(file, table, tables, "table of [csv]")
+        for name, value in reading.items():
+            _known(file, name, list(_READING), f"setting of [csv.{table}]")
+            if not isinstance(value, _READING[name]):
+                raise _wrong_type(f"csv.{table}.{name}", file, _KINDS[_READING[name][0]], value)
+
+
+def _wrong_type(name: str, file: Path, rule: str, value: object) -> InvalidOption:
+    """Return the error of a setting of the wrong type."""
+    return InvalidOption(
+        f"{name} in {file} has the wrong type",
+        rule=rule,
+        got=repr(value),
+        next_step="correct the value in the file",
+    )
 
 
 def _known(file: Path, name: str, known: list[str], what: str) -> None:
@@ -212,6 +255,7 @@ def text(config: Config) -> str:
         "[protected]",
         *(_lines(config.protected) or ['# payments = "payments.parquet"']),
         "",
+        *[line for name, reading in config.csv.items() for line in _reading_lines(name, reading)],
         "# The books: every charge, and every released number. Keep this file as carefully as the data.",
         "[ledger]",
         f"path = {_value(config.ledger)}",
@@ -232,6 +276,23 @@ _SAMPLES: Final = (
     'zone = "zones.id"',
     'area = "@areas.csv:id"',
 )
+
+
+def _reading_lines(name: str, reading: Mapping[str, Any]) -> list[str]:
+    """Return the sections that say how a CSV table is read."""
+    given = {what: value for what, value in reading.items() if what != "columns"}
+    return [
+        f"# How the CSV table {_value(name)} is read, line by line. It is fixed and public: init proposed it from the",
+        "# first lines, so check it. Types are string, integer, float, boolean, date and timestamp; a value of another",
+        "# form is NULL.",
+        f"[csv.{_name(name)}]",
+        *_lines(given),
+        *([] if "dates" in given else ['# dates = "%d/%m/%Y"  # where days are not written as 2013-02-28']),
+        "",
+        f"[csv.{_name(name)}.columns]",
+        *_lines(reading.get("columns", {})),
+        "",
+    ]
 
 
 def _lines(named: Mapping[str, Any]) -> list[str]:

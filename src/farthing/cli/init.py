@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -70,6 +70,7 @@ class Wish:
     protected: Sequence[str] = ()
     name: str | None = None
     version: str = "1"
+    parquet: bool = False
 
     def config(self) -> Config:
         """Return the settings, with this folder as theirs."""
@@ -100,8 +101,10 @@ def init(wish: Wish, *, force: bool) -> None:
             next_step="edit it, use another folder, or replace it with --force",
             rule="init never replaces settings unasked",
         )
-    made = wish.config()
+    made = _read(wish.config())
     _check(made, wish.keys)
+    if wish.parquet:
+        made = _converted(made, force=force)
     written = None
     with suppress(OSError):
         written = file.write_text(settings.text(made), encoding="utf-8")
@@ -114,6 +117,39 @@ def init(wish: Wish, *, force: bool) -> None:
         )
     with opened(made, "new") as session:
         _tell(made, session)
+
+
+def _read(made: Config) -> Config:
+    """Return settings with a proposal of how each CSV table is read."""
+    from farthing.session.declared import proposed
+
+    tables = {made.name: made.table, **made.public, **made.protected}
+    found = {name: proposed(made.path_of(path)) for name, path in tables.items()}
+    return replace(made, csv={name: reading.settings() for name, reading in found.items() if reading is not None})
+
+
+def _converted(made: Config, *, force: bool) -> Config:
+    """Write the protected CSV table as Parquet in this folder, and return settings that name that file."""
+    from farthing.query.reading import Csv
+    from farthing.session.declared import convert
+
+    reading, place = made.source(made.name, made.table), Path(f"{made.name}.parquet")
+    if not isinstance(reading, Csv):
+        raise InvalidOption(
+            "--parquet for a table that is no CSV",
+            rule="--parquet writes a CSV table as Parquet",
+            got=made.table,
+            next_step="drop --parquet",
+        )
+    if place.exists() and not force:
+        raise InvalidOption(
+            "there is a Parquet file of that name",
+            rule="init never replaces a file unasked",
+            got=place,
+            next_step=f"farthing init {place}, or replace it with --force",
+        )
+    convert(reading, place)
+    return replace(made, table=str(place), csv={name: each for name, each in made.csv.items() if name != made.name})
 
 
 def _check(made: Config, keys: Sequence[str]) -> None:
@@ -171,6 +207,10 @@ def _tell(made: Config, session: Session) -> None:
         kind = "public" if name in made.public else "protected"
         out.print(f"{kind} table {name}: {', '.join(f'{column} ({has})' for column, has in columns.items())}",
                   soft_wrap=True)  # fmt: skip
+    if made.csv:
+        named = " and ".join(f"[csv.{name}]" for name in made.csv)
+        out.print(f"Types and dialect were proposed from the first lines of the CSV; check them under {named}.",
+                  soft_wrap=True, markup=False)  # fmt: skip
     for line in _examples(made, session):
         out.print(line, soft_wrap=True)
 

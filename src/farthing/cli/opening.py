@@ -48,15 +48,15 @@ def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
         )
     _refuse_exposed(config)
     with Session(
-        config.table_path,
+        config.source(config.name, config.table),
         unit=config.unit,
         budget=budget,
         bounds=bounds,
         ledger=None if books == "memory" else place,
         name=config.name,
         version=config.version,
-        public={name: config.path_of(path) for name, path in config.public.items()},
-        protected={name: config.path_of(path) for name, path in config.protected.items()},
+        public={name: config.source(name, path) for name, path in config.public.items()},
+        protected={name: config.source(name, path) for name, path in config.protected.items()},
     ) as session:
         _refuse_unitless(config, session)
         yield session

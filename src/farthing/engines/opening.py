@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +10,7 @@ from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.foreign.frames import from_ibis
 from farthing.engines.sources import from_arrow, from_pandas, from_path, from_polars, from_relation
 from farthing.errors import DataError
+from farthing.query.reading import Csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -28,8 +30,9 @@ def open_table(
     """Return the engine of a table.
 
     Args:
-        source: a Parquet or CSV path or glob, a pandas frame, a Polars frame or lazy frame, an Arrow table, a DuckDB
-            relation, a Spark frame, or any ibis table (Spark and ibis tables stay on their own backend).
+        source: a Parquet or CSV path or glob, a `Csv` (which declares how one is read), a pandas frame, a Polars frame
+            or lazy frame, an Arrow table, a DuckDB relation, a Spark frame, or any ibis table (Spark and ibis tables
+            stay on their own backend).
         name: the table's name in SQL; by default the file's stem, else "data".
         public: tables that questions may join, by name, of the same kinds: facts that anyone may know.
         protected: tables that questions may join, by name, which carry the same unit column.
@@ -81,11 +84,13 @@ def arrow_of(source: Source) -> pa.Table:
     """Return all rows of a source."""
     import duckdb
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     scan = source.scan()
     if scan is not None:
-        with duckdb.connect() as connection:
+        with suppress(duckdb.Error), duckdb.connect() as connection:
             return connection.sql(f"SELECT * FROM {scan}").to_arrow_table()
+        return source.load(tuple(pq.read_schema(source.files[0]).names)).read_all()
     names = source.load(None).schema.names
     rows = source.load(tuple(names))
     return rows if isinstance(rows, pa.Table) else rows.read_all()
@@ -97,7 +102,7 @@ def source_of(table: Any) -> Source:
     Raises:
         DataError: it is no table, or cannot be read.
     """
-    if isinstance(table, str | Path):
+    if isinstance(table, str | Path | Csv):
         return from_path(table)
     for library, kinds, reader in _KINDS:
         if _library(table, library) and type(table).__name__ in kinds:
@@ -112,7 +117,8 @@ def source_of(table: Any) -> Source:
 
 def default_name(source: Any) -> str:
     """Return the name of a table that was given none."""
-    return _stem(Path(source)) if isinstance(source, str | Path) else "data"
+    path = source.path if isinstance(source, Csv) else source
+    return _stem(Path(path)) if isinstance(path, str | Path) else "data"
 
 
 def check_names(name: str, columns: Collection[str], public: Collection[str], protected: Collection[str]) -> None:

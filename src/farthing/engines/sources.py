@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from farthing.engines.engine import engine_failed
+from farthing.engines.reading import text
+from farthing.engines.reading.source import from_csv
 from farthing.errors import DataError
+from farthing.query.reading import Csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,16 +57,13 @@ class Files:
         return {}
 
     def scan(self) -> str:
-        """Return the scan of exactly these files.
-
-        A CSV row that does not fit the columns found at opening is left out, since an error would tell of it.
-        """
+        """Return the scan of exactly these files, which are Parquet: CSV is read by `engines.reading`."""
         paths = ", ".join("'" + path.replace("'", "''") + "'" for path in self.files)
-        return f"read_parquet([{paths}])" if self.parquet else f"read_csv([{paths}], ignore_errors = true)"
+        return f"read_parquet([{paths}])"
 
     def load(self, columns: tuple[str, ...] | None) -> Any:
-        """Never called: files are scanned."""
-        raise AssertionError(columns)
+        """Return a stream of columns in which text that is not UTF-8 is NULL, where DuckDB could not scan it."""
+        return text.parquet(self.files, columns or ())
 
     def check(self) -> None:
         """Refuse a file that is gone, a folder or empty."""
@@ -112,41 +113,50 @@ def _in_utc(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields, schema.metadata)
 
 
-def from_path(path: str | Path) -> Files:
-    """Return the files of a path or glob.
+def from_path(path: str | Path | Csv) -> Source:
+    """Return the files of a path or glob; CSV is read as it is declared, else by the strict dialect with text alone.
 
     Raises:
-        DataError: nothing there, a folder, an empty file, or neither Parquet nor CSV.
+        DataError: nothing there, a folder, an empty file, neither Parquet nor CSV, or a header that does not fit.
     """
-    text = str(path)
-    if "://" in text:
+    named = str(path.path if isinstance(path, Csv) else path)
+    if "://" in named:
         raise DataError(
             "not a local file",
-            got=text,
+            got=named,
             next_step="open it with ibis and pass the ibis table",
             rule="paths are of files on this machine",
         )
-    if glob.has_magic(text) and not Path(text).exists():
-        found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(text, recursive=True)))  # noqa: PTH207  # absolute globs
+    if glob.has_magic(named) and not Path(named).exists():
+        found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(named, recursive=True)))  # noqa: PTH207  # absolute globs
         if not found:
             raise DataError(
                 "no file matches",
-                got=text,
+                got=named,
                 next_step="check the pattern and the working folder",
                 rule="a pattern matches at least one file",
             )
     else:
-        found = (str(Path(text).absolute()),)
+        found = (str(Path(named).absolute()),)
     kinds = {_is_parquet(Path(name)) for name in found}
     if len(kinds) > 1:
         raise DataError(
             "Parquet and CSV files in one table",
-            got=text,
+            got=named,
             next_step="give a pattern for one kind",
             rule="all files of a table are of one kind",
         )
     files = Files(found, parquet=kinds.pop())
     files.check()
+    if not files.parquet:
+        return from_csv(files, path if isinstance(path, Csv) else Csv(path))
+    if isinstance(path, Csv):
+        raise DataError(
+            "a Parquet file was declared as CSV",
+            rule="Csv declares how a CSV file is read; Parquet files say it themselves",
+            got=named,
+            next_step="pass the path alone",
+        )
     return files
 
 
@@ -203,6 +213,7 @@ def _usable(path: Path) -> None:
 
 def from_arrow(table: pa.Table) -> Arrow:
     """Return an Arrow table as a source."""
+    table = text.valid(table)
     names = [name.casefold() for name in table.column_names]
     if len(set(names)) != len(names):
         raise DataError(
@@ -226,10 +237,14 @@ def from_pandas(frame: Any) -> Arrow:
 
 def from_polars(frame: Any) -> Arrow:
     """Return a Polars frame or lazy frame as a source; only the columns of a question are collected."""
+    from polars.exceptions import PolarsError
+
     lazy = frame.lazy()
 
     def read(columns: tuple[str, ...] | None) -> Any:
-        return (lazy.limit(0) if columns is None else lazy.select(list(columns))).collect().to_arrow()
+        with suppress(PolarsError):  # what a lazy frame fails with may quote a row
+            return (lazy.limit(0) if columns is None else lazy.select(list(columns))).collect().to_arrow()
+        raise engine_failed()
 
     kinds = lazy.collect_schema().items()
     declared = {name: tuple(kind.categories) for name, kind in kinds if type(kind).__name__ == "Enum"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import InvalidKeys
 from farthing.query.arrange import arrangement
+from farthing.query.reading import DECLARE
 from farthing.query.schema import REAL_TYPES, Schema, Type
 
 if TYPE_CHECKING:
@@ -252,7 +253,9 @@ def _wrong_type(name: str, kind: Type, got: str) -> InvalidKeys:
         f"keys of {name!r} have the wrong type",
         rule=f"keys of a column have its type, {kind}",
         got=got,
-        next_step=f"pass {kind} values" + (" without zone, in UTC where the table has zones" if ", tz=" in got else ""),
+        next_step=f"pass {kind} values"
+        + (" without zone, in UTC where the table has zones" if ", tz=" in got else "")
+        + (f"; {DECLARE}" if kind is Type.STRING else ""),
     )
 
 

@@ -37,8 +37,8 @@ class Session(Questions):
     """Ask a protected table for answers at the accuracy you name, and pay the least privacy loss for them.
 
     Args:
-        table: a Parquet or CSV path or glob, a pandas or Polars frame, an Arrow table, a DuckDB relation, or any ibis
-            table.
+        table: a Parquet or CSV path or glob, a `farthing.Csv` with types, a pandas or Polars frame, an Arrow table, a
+            DuckDB relation, or any ibis table.
         unit: the column whose values are the privacy unit (a person, a plane), or None when each row is one.
         budget: the total loss that may ever be spent, over all sessions on this ledger.
         bounds: the default contribution bounds of one unit; every question may pass its own.

@@ -13,6 +13,7 @@ from farthing.query import AutoBounds, Bounds, Keys, Query
 from farthing.query.aggregates import Count, Output
 from farthing.query.expressions import And as Both
 from farthing.query.expressions import Call, Case, Cast, Column, Compare, Literal, Operator, type_of
+from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Schema, Type
 from farthing.session.checks import check_expression, check_names
 from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predicate, parse_scalar
@@ -160,7 +161,7 @@ class Reader:
                 construct="value",
                 rule="an INTEGER, FLOAT or DECIMAL value",
                 got=f"{found} is {kind}",
-                next_step="name a numeric column, or CAST it",
+                next_step=f"name a numeric column, or CAST it; {DECLARE}",
             )
         return found
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from farthing.errors import InvalidBounds
 from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Total, Variance, ratio_of
 from farthing.query.expressions import Call, Case, Column, Expression, Function, Literal, Scalar
+from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Type
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Aggregates:
         stripped, clamp = self._clamp(node)
         scalar, kind = self.reader.typed(stripped)
         if kind not in NUMBER_TYPES:
-            advice = "count where it holds: COUNT_IF(x)" if kind is Type.BOOLEAN else "aggregate a number"
+            advice = "count where it holds: COUNT_IF(x)" if kind is Type.BOOLEAN else f"aggregate a number; {DECLARE}"
             raise self.reader.source.refuse(f"{parts.name} of a {kind}", advice, node)
         lower, upper = self._bounds(parts, scalar, clamp)
         Total(scalar, lower, upper)  # refuses bounds that are no range

@@ -19,7 +19,7 @@ from farthing.query.aggregates import Quantile
 from farthing.query.schema import REAL_TYPES, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     import numpy as np
     import pyarrow as pa
@@ -164,24 +164,35 @@ class DuckDBEngine:
         import duckdb
         import pyarrow as pa
 
-        with (
-            suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError),
-            closing(self._connection.cursor()) as cursor,
-        ):
-            self._hand_over(cursor, query, question)
-            return fetch(cursor.execute(question.sql))
+        anew = [view for view, read in question.columns.items() if self._scans_text(view, read)]
+        for loaded in ([], anew) if anew else ([],):  # a second time without text that is not UTF-8
+            with (
+                suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError),
+                closing(self._connection.cursor()) as cursor,
+            ):
+                self._hand_over(cursor, query, question, loaded)
+                return fetch(cursor.execute(question.sql))
         raise engine_failed()  # outside of any handler: what the engine said is not even its context
 
-    def _hand_over(self, cursor: Any, query: Query | None, question: Question) -> None:
-        """Give a cursor the rows (unless it scans files) and the keys."""
+    def _scans_text(self, view: str, read: Collection[str]) -> bool:
+        """Return whether DuckDB scans text of a table, which it refuses as a whole if one value is not UTF-8."""
+        native = self._relation(view).native
+        return self._sources[view].scan() is not None and any(native[column] == "VARCHAR" for column in read)
+
+    def _hand_over(self, cursor: Any, query: Query | None, question: Question, loaded: Collection[str]) -> None:
+        """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys."""
         import numpy as np
         import pyarrow as pa
 
         for view, read in question.columns.items():
-            source = self._sources[view]
-            if source.scan() is None:
+            source, relation = self._sources[view], self._relation(view)
+            if source.scan() is None or view in loaded:
                 # A scan needs one column even where the question reads none.
-                cursor.register(view, source.load(tuple(sorted(read)) or self._relation(view).schema.names[:1]))
+                cursor.register(view, source.load(tuple(sorted(read)) or relation.schema.names[:1]))
+            if view in loaded:
+                native = {row[0]: row[1] for row in cursor.execute(f"DESCRIBE {quoted(view)}").fetchall()}
+                if any(native[column] != relation.native[column] for column in read):
+                    raise RuntimeError("Parquet types that pyarrow reads as others")
         if query is not None and query.keys is not None:
             places = {"i": pa.array(np.arange(query.groups, dtype=np.int32))}
             named = {f"key{place}": query.keys.column(column) for place, column in enumerate(query.by)}
@@ -257,7 +268,7 @@ def _locked(sources: Mapping[str, Source]) -> Any:
             scan = source.scan()
             if scan is not None:
                 connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT * FROM {scan}")
-        paths = [path for each in sources.values() for path in each.files]
+        paths = [path for each in sources.values() if each.scan() is not None for path in each.files]
         if paths:
             connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
         connection.execute("SET enable_external_access = false")

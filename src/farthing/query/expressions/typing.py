@@ -30,6 +30,7 @@ from farthing.query.expressions.tree import (
 )
 from farthing.query.expressions.values import Column, Function, Literal, Operator, refused
 from farthing.query.expressions.walking import rewrite, walk
+from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, REAL_TYPES, Schema, Type
 
 if TYPE_CHECKING:
@@ -254,6 +255,7 @@ def _check_comparison(sides: tuple[Scalar, ...], operator: Operator, kinds: tupl
             "type mismatch",
             "both sides of a comparison are of one type",
             f"{kinds[0]} {operator} {kinds[1]} in {_shown(*sides)}",
+            f"compare values of one type, with CAST where need be; {DECLARE}",
         )
     if kinds[0] is Type.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
         raise refused("order of truth values", "truth values are compared with = or <>", _shown(*sides))

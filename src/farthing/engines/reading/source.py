@@ -1,0 +1,181 @@
+"""A CSV table as a source of typed rows, block by block."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.engines.reading.lines import blocks, clean, header
+from farthing.engines.reading.records import arrow_types, converter, fields, typed
+from farthing.errors import DataError
+from farthing.query.schema import Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from farthing.engines.sources import Files
+    from farthing.query.reading import Csv
+
+WORKERS: Final = min(os.cpu_count() or 1, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFiles:
+    """CSV files, listed when the table was opened, and read anew for every question, by several threads.
+
+    Attributes:
+        held: the files.
+        reading: how a line is read.
+        names: the columns that the header names.
+    """
+
+    held: Files
+    reading: Csv
+    names: tuple[str, ...]
+    _casts: Any = field(default_factory=converter, repr=False, compare=False)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files: absolute paths."""
+        return self.held.files
+
+    @property
+    def categories(self) -> Mapping[str, tuple[str, ...]]:
+        """None: text declares no values."""
+        return {}
+
+    def scan(self) -> None:
+        """Nothing for DuckDB to scan: its own reader of CSV lets a line decide how others are read."""
+
+    def load(self, columns: tuple[str, ...] | None) -> Any:
+        """Return a stream of the given columns; None: all columns, no rows."""
+        import pyarrow as pa
+
+        names = self.names if columns is None else columns
+        kinds = arrow_types()
+        schema = pa.schema([(name, kinds[self.reading.type_of(name)]) for name in names])
+        if columns is None:
+            return schema.empty_table()
+        return pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+
+    def check(self) -> None:
+        """Refuse a file that is gone, a folder or empty."""
+        self.held.check()
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in the order of their lines."""
+        wanted = [self.names.index(name) for name in schema.names]
+        ahead: deque[Any] = deque()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for path in self.files:
+                for block in blocks(path):
+                    ahead.append(pool.submit(self._rows, block, schema, wanted))
+                    if len(ahead) > WORKERS:
+                        yield from ahead.popleft().result()
+            while ahead:
+                yield from ahead.popleft().result()
+
+    def _rows(self, block: bytes, schema: pa.Schema, wanted: list[int]) -> list[pa.RecordBatch]:
+        """Return the rows of one block."""
+        reading = self.reading
+        lines = clean(block, reading.quote, str(reading.delimiter))
+        texts = fields(lines, reading, len(self.names), wanted)
+        kinds = [reading.type_of(name) for name in schema.names]
+        if all(kind is Type.STRING for kind in kinds):
+            return list(texts.rename_columns(schema.names).to_batches())
+        sql = ", ".join(typed(f"c{place}", name, kind, reading)
+                        for place, name, kind in zip(wanted, schema.names, kinds, strict=True))  # fmt: skip
+        cursor = self._casts.cursor()
+        try:
+            cursor.register("lines", texts)
+            return list(cursor.execute(f"SELECT {sql} FROM lines").to_arrow_table().cast(schema).to_batches())
+        finally:
+            cursor.close()
+
+
+def from_csv(held: Files, reading: Csv) -> CsvFiles:
+    """Return CSV files as a source.
+
+    Raises:
+        DataError: a header is no list of names, differs from the others, or lacks a declared column.
+    """
+    found = {names_of(path, _first_line(path), reading): path for path in reversed(held.files)}
+    if len(found) > 1:
+        raise DataError(
+            "two files of one table have different headers",
+            rule="all files of a table have the same columns in the same order",
+            got=", ".join(list(found.values())[:2]),
+            next_step="open them one by one, or write them anew with one header",
+        )
+    names = next(iter(found))
+    missing = [column for column in reading.columns if column not in names]
+    if missing:
+        raise DataError(
+            f"the CSV table has no column {missing[0]!r}",
+            rule="types are declared for columns that the header names",
+            got=", ".join(names[:20]),
+            next_step="correct the name in the declaration; upper and lower case differ",
+        )
+    return CsvFiles(held, reading, names)
+
+
+def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
+    """Return the columns that the first line of a file names; those without a name get one.
+
+    Raises:
+        DataError: the line is no list of names that differ.
+    """
+    line = line.removesuffix(b"\n").removesuffix(b"\r") + b"\n"
+    kept = clean(line, reading.quote, str(reading.delimiter))
+    if not kept.strip():
+        raise DataError(
+            "the CSV file has no header",
+            rule="the first line names the columns, in UTF-8, with quotes as RFC 4180 has them",
+            got=path,
+            next_step="write the names of the columns into the first line",
+        )
+    names = tuple(name or f"column{place}" for place, name in enumerate(_split(kept, reading)))
+    if len({name.casefold() for name in names}) < len(names):
+        raise DataError(
+            "two columns of one name",
+            rule="names differ, and not in case only",
+            got=path,
+            next_step="rename one of them in the first line",
+        )
+    return names
+
+
+def _first_line(path: str) -> bytes:
+    """Return the header of a file; nothing where it cannot be unpacked."""
+    try:
+        return header(path)
+    except (OSError, EOFError):
+        return b""
+
+
+def _split(line: bytes, reading: Csv) -> list[str]:
+    """Return the fields of one clean line."""
+    text, quote = line.decode().rstrip("\r\n"), reading.quote
+    fields, rest = [], text + str(reading.delimiter)
+    while rest:
+        if quote and rest.startswith(quote):
+            end = _closing(rest, quote)
+            fields.append(rest[1:end].replace(quote * 2, quote))
+            rest = rest[end + 2 :]
+        else:
+            field, _, rest = rest.partition(str(reading.delimiter))
+            fields.append(field)
+    return fields
+
+
+def _closing(rest: str, quote: str) -> int:
+    """Return where the quote is that closes the field at the start of a text."""
+    end = rest.index(quote, 1)
+    while rest[end + 1 : end + 2] == quote:
+        end = rest.index(quote, end + 2)
+    return end

@@ -1,0 +1,57 @@
+"""What an owner does with files before there is a session: propose a reading of a CSV, or write it as Parquet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farthing.engines.opening import source_of
+from farthing.engines.reading.guess import guess
+from farthing.engines.reading.source import CsvFiles
+from farthing.errors import DataError
+
+if TYPE_CHECKING:
+    from farthing.query.reading import Csv
+
+
+def proposed(table: str) -> Csv | None:
+    """Return how a CSV table seems to be written, for its owner to look at; None for Parquet.
+
+    Raises:
+        DataError: no such file, or it has no header.
+    """
+    source = source_of(table)
+    return guess(table, source.files[0]) if isinstance(source, CsvFiles) else None
+
+
+def convert(reading: Csv, place: Path) -> None:
+    """Write a CSV table as a new Parquet file, in its declared types, for nobody but those who could read the CSV.
+
+    Raises:
+        DataError: it cannot be read or written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = source_of(reading)
+    schema = source.load(None).schema
+    part = place.with_name(f"{place.name}.part")
+    try:
+        part.touch(mode=0o600)
+        with pq.ParquetWriter(part, schema) as writer:
+            for batch in source.load(tuple(schema.names)):
+                writer.write_batch(batch)
+        part.chmod(Path(source.files[0]).stat().st_mode & 0o777)
+        os.replace(part, place)  # noqa: PTH105  # one step
+        written = True
+    except (OSError, EOFError, pa.ArrowException):
+        written = False
+    if not written:
+        part.unlink(missing_ok=True)
+        raise DataError(
+            "the CSV table cannot be written as Parquet",
+            rule="the file can be read to its end, and its folder written",
+            got=place,
+            next_step="check the disk and the permissions",
+        )

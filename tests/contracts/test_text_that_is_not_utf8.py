@@ -1,0 +1,96 @@
+"""One row's text that is not UTF-8: NULL in that row, on every road, and no error, whatever a question does with it."""
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import farthing
+from farthing.engines.duck.engine import DuckDBEngine
+from farthing.engines.opening import arrow_of, open_table, source_of
+from farthing.privacy.unit import PrivacyUnit
+from farthing.query import Query, counting
+from farthing.sql import parse_predicate
+
+BROKEN = (b"\xff\xfe", b"\xed\xa0\x80", b"ok\xc3", b"\xc0\xaf")
+KINDS = (pa.string(), pa.large_string(), pa.string_view())
+PREDICATES = (
+    None,
+    "name = 'bob'",
+    "name IS NULL",
+    "name IS NOT NULL",
+    "LOWER(name) LIKE '%o%' OR x > 2",
+    "LENGTH(TRIM(name)) > 1",
+    "CAST(name AS INTEGER) IS NULL",
+    "name > 'b' AND x < 10",
+)
+
+
+def table(odd, kind=KINDS[0]):
+    """Return a table in which one person's name has exactly these bytes."""
+    values = [b"ann", b"bob", None, "zoë".encode(), *(b"many" for _ in range(3000)), odd, b"bob"]
+    wide = kind == pa.large_string()
+    data = pa.array(values, pa.large_binary() if wide else pa.binary())
+    array = pa.Array.from_buffers(kind if wide else pa.string(), len(values), data.buffers())
+    if kind == pa.string_view():
+        array = pa.array(values, pa.binary_view()).view(kind)
+    return pa.table({"name": array, "x": pa.array(range(len(values)))})
+
+
+def rows(data, predicate, folder=None):
+    """Return how many rows hold a predicate, in memory or from Parquet in several row groups."""
+    if folder is not None:
+        pq.write_table(data, folder / "t.parquet", row_group_size=1000)
+        data = folder / "t.parquet"
+    engine = open_table(data, name="t")
+    where = None if predicate is None else parse_predicate(predicate, engine.schema)
+    query = Query("t", (), None, where, counting("count"), PrivacyUnit(None), farthing.Bounds())
+    return engine.measure(query, 0).tolist()
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+@pytest.mark.parametrize("road", ["parquet", *KINDS], ids=str)
+@pytest.mark.parametrize("odd", BROKEN, ids=repr)
+def test_odd_text_is_null_in_its_row(road, predicate, odd, tmp_path):
+    """Every question has the answer of the same table with NULL in that place."""
+    folder, kind = (tmp_path, pa.string()) if road == "parquet" else (None, road)
+
+    assert rows(table(odd, kind), predicate, folder) == rows(table(None, kind), predicate, folder)
+
+
+def test_an_ask_is_answered_and_later_ones_too(tmp_path):
+    """No failure that is charged, and no engine that stays broken."""
+    pq.write_table(table(BROKEN[0]), tmp_path / "t.parquet")
+    for source in (tmp_path / "t.parquet", table(BROKEN[0])):
+        session = farthing.Session(source, name="t", budget=farthing.Budget(epsilon=5, delta=1e-6))
+        for predicate in PREDICATES[1:]:
+            assert session.count(where=predicate, absolute=100).met
+
+
+def test_dictionaries_and_tables_beside(tmp_path):
+    """The same for text in dictionaries, and for tables that travel to another engine."""
+    odd = table(BROKEN[2])
+    pq.write_table(odd, tmp_path / "t.parquet")
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 1, None]), odd.column("name").chunk(0)[-3:-1])
+
+    assert arrow_of(source_of(tmp_path / "t.parquet")).column("name").null_count == 2
+    assert source_of(pa.table({"name": codes})).load(("name",)).column("name").to_pylist() == ["many", None, None, None]
+
+
+def test_it_is_the_second_reading_that_answers(tmp_path, monkeypatch):
+    """Without it the row decides between an answer and an error: the test can fail."""
+    monkeypatch.setattr(DuckDBEngine, "_scans_text", lambda *_: False)
+
+    assert rows(table(None), "name = 'bob'", tmp_path)
+    with pytest.raises(farthing.DataError):
+        rows(table(BROKEN[0]), "name = 'bob'", tmp_path)
+
+
+def test_a_lazy_frame_that_fails_says_nothing_of_a_row():
+    """What Polars says of a value is neither repeated nor the context of what is."""
+    lazy = pl.LazyFrame({"x": ["1", "secret"]}).select(pl.col("x").cast(pl.Int64))
+
+    with pytest.raises(farthing.DataError) as failed:
+        rows(lazy, None)
+    assert "secret" not in str(failed.value)
+    assert failed.value.__context__ is None

@@ -133,6 +133,18 @@ def priceless() -> tuple[str, ...]:
     return ("the engine was asked at a price of nothing",) * bool(asked)
 
 
+def numbers() -> tuple[str, ...]:
+    """Ask for sums whose truth is known, in ranges of all sizes: told within six half-widths."""
+    found = []
+    for power in (-40, 0, 12, 40):
+        most = 10.0**power
+        with farthing.Session(pa.table({"x": [most / 2] * 20_000}), budget=farthing.Budget(mu=4)) as session:
+            answer = session.sum("x", lower=0, upper=most, relative=0.05)
+        if not abs(answer.value - most * 10_000) < 3 * most * 1_000:
+            found.append(f"a sum of {most * 10_000:g} is told as {answer.value:g}")
+    return tuple(found)
+
+
 CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "forks": partial(oracle, audit.fork_safe),
     "grid": partial(oracle, audit.on_grid),
@@ -148,6 +160,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),
     "keys": keys,
     "lockdown": lockdown,
+    "numbers": numbers,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

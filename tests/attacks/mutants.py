@@ -107,6 +107,16 @@ NOISE = (
     ),
 )
 
+NUMBERS = (
+    _one(
+        "the unit of the first look does not follow the range",
+        "mechanisms/gaussian.py",
+        "NO_UNIT: Final = 1 << 14",
+        "NO_UNIT: Final = 0",
+        "numbers",
+    ),
+)
+
 BOUNDS = (
     _one(
         "no clamp of values",
@@ -471,4 +481,4 @@ DOORS = (
     ),
 )
 
-MUTANTS = (*NOISE, *BOUNDS, *PRICES, *BOOKS, *DOORS)
+MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS)

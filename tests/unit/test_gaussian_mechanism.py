@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from farthing.errors import DataError
 from farthing.mechanisms.gaussian import (
     GRAIN,
     ROUNDING_VARIANCE,
@@ -114,10 +113,25 @@ def test_a_finer_unit_is_exact():
     assert state.values.tolist() == state.in_unit(-9).values.tolist()
 
 
-def test_answers_too_large_for_the_accuracy_are_refused():
-    """Fixed point has an end: an error by name, no wrong number."""
-    with pytest.raises(DataError, match="too large for this accuracy"):
-        refinement([1 << 60]).measure(Measured.nothing(1), np.array([1 << 60]))
+def test_answers_beyond_the_fixed_point_are_held():
+    """Fixed point has an end far beyond any table: answers there are told as the end, and no row decides an error."""
+    for grains in (1, 1 << 30, 1 << 60):
+        shown = refinement([1 << 62, -(1 << 62)]).measure(Measured.nothing(2), np.full(2, grains)).values
+
+        assert (shown[0] > 2.0**37) & (shown[1] < -(2.0**37))
+        assert np.abs(shown).max() < 2.0**61 + 2.0**34
+
+
+@pytest.mark.parametrize("step_log2", [-1000, -40, 0, 3, 17, 60, 300, 900])
+def test_the_unit_of_the_values_changes_nothing(step_log2):
+    """From the coarsest look to the finest, in steps of any size, what is shown is the same number of steps."""
+    plain, scaled = ((refinement([100, -7], step_log2=step)) for step in (0, step_log2))
+    states = [Measured.nothing(2), Measured.nothing(2)]
+    for grains in (1, 16, 1 << 20, 1 << 40, 1 << 61):
+        states = [each.measure(state, np.full(2, grains)) for each, state in zip((plain, scaled), states, strict=True)]
+
+        assert states[0].mean.tolist() == states[1].mean.tolist()
+        assert states[1].unit_log2 == states[0].unit_log2 + step_log2
 
 
 def test_nothing_measured_is_nothing():

@@ -32,6 +32,7 @@ _HOPE: Final = 1.5  # by how many standard deviations a denominator may be large
 _SLIGHTLY: Final = 1.001
 _ROUNDS: Final = 8  # of the ascent on several outputs' prices
 _BLOCK: Final = 1 << 13  # groups whose arrays fit in cache together
+_UNKNOWN: Final = 1e40  # the variance of what was not measured, in those of a grain
 _TINY: Final = 1e-100
 _HUGE: Final = 1e60
 
@@ -81,7 +82,7 @@ class Prices:
 
     def variances(self, information: Ints) -> Floats:
         """Return the variances of lanes measured with those grains; very large where there are none."""
-        return np.where(information > 0, 1 / (np.maximum(information, 1) * self.worth), 1e200)
+        return np.where(information > 0, 1 / np.maximum(information, 1), _UNKNOWN) / self.worth
 
     @property
     def counts(self) -> list[int]:

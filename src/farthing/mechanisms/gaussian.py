@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.errors import DataError
 from farthing.noise.gaussian import rounded_gaussian
 from farthing.privacy.loss import Gdp, Zcdp
 
@@ -38,9 +37,11 @@ GUARD_BITS: Final = 10
 ROUNDING_VARIANCE: Final = 1 + 2.0**-20
 """Grid and averaging together stretch the variance of the mean by less than this; accuracy counts it."""
 
+NO_UNIT: Final = 1 << 14
+"""The exponent of the unit of a state that holds nothing: coarser than any grid, so that the first look chooses."""
+
 _LIMIT: Final = 1 << 62
 _EXACT_BITS: Final = 53  # whole numbers below 2^53 are float64s
-_COARSEST: Final = 1 << 10  # no grid is as coarse
 MOST_GRAINS: Final = 1 << 62
 """The most information that a group can hold: mu = 8."""
 
@@ -61,8 +62,12 @@ class Measured:
 
     @classmethod
     def nothing(cls, groups: int) -> Measured:
-        """Return the state before any measurement."""
-        return cls(np.zeros(groups, np.int64), np.zeros(groups, np.int64), 0)
+        """Return the state before any measurement: zeros, in no unit yet.
+
+        >>> GaussianMeasurements(np.array([7]), step_log2=900).measure(Measured.nothing(1), np.array([16])).unit_log2
+        906
+        """
+        return cls(np.zeros(groups, np.int64), np.zeros(groups, np.int64), NO_UNIT)
 
     @property
     def values(self) -> Float64:
@@ -78,12 +83,9 @@ class Measured:
         return Measured(self.mean, self.information, self.unit_log2 + power)
 
     def in_unit(self, unit_log2: int) -> Measured:
-        """Return the same state in a finer unit, exactly."""
+        """Return the same state in a finer unit: exactly, unless a mean passes 64 bits there and is held at the end."""
         shift = self.unit_log2 - unit_log2
-        if shift == 0:
-            return self
-        _check_range(self.mean, shift)
-        return Measured(self.mean << shift, self.information, unit_log2)
+        return self if shift == 0 else Measured(_shifted(self.mean, shift), self.information, unit_log2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class GaussianMeasurements:
     """Measure integer answers with rounded Gaussian noise, group by group, as often as wanted.
 
     Attributes:
-        truth: int64[groups], the exact answers in steps; never leaves this object.
+        truth: int64[groups], the exact answers in steps; never leaves this object. Answers beyond 2^37 sensitivities
+            are measured as about that: no look fails by what it would show.
         sensitivity: the most steps that one privacy unit can move one group's answer, a whole number >= 1.
         max_groups: the most groups one privacy unit can move at all.
         bits: where random bits come from; None is the system's stream cipher.
@@ -122,16 +125,11 @@ class GaussianMeasurements:
             state: what was measured before of these groups, in their order.
             grains: int64[len(groups)], the cost of each new measurement, > 0.
             groups: int64 indices of the groups to measure, each at most once; None for all of them.
-
-        Raises:
-            DataError: answers too large for 64-bit fixed point at this accuracy (a limit on sizes, not on rows).
         """
         state = state.times(-self.step_log2)
         released, exponent = self._release(self.truth if groups is None else self.truth[groups], grains)
-        now = state.in_unit(min(state.unit_log2, int(exponent.min(initial=_COARSEST)) - GUARD_BITS))
-        shift = exponent - now.unit_log2
-        _check_range(released, int(shift.max(initial=0)))
-        fresh = released << shift
+        now = state.in_unit(min(state.unit_log2, int(exponent.min(initial=NO_UNIT)) - GUARD_BITS))
+        fresh = _shifted(released, exponent - now.unit_log2)
         information = now.information + grains
         mean = now.mean + np.rint((fresh - now.mean) * (grains / information)).astype(np.int64)
         return Measured(mean, information, now.unit_log2 + self.step_log2)
@@ -144,12 +142,13 @@ class GaussianMeasurements:
         """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
         sigma = sigma_of(grains, self.sensitivity)
         exponent = _grid(sigma)
-        _check_range(truth, max(_LIMIT.bit_length() - _EXACT_BITS - 1, int(-exponent.min(initial=0))))
-        scaled = np.ldexp(truth.astype(np.float64), -exponent)  # exact: |truth| < 2^53, and a power of two
-        whole = np.floor(scaled)
-        scaled -= whole
-        noisy = rounded_gaussian(np.ldexp(sigma, -exponent), offset=scaled, bits=self.bits)
-        return whole.astype(np.int64) + noisy, exponent
+        up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
+        most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
+        held = np.clip(truth, -most, most) << up  # moves no further than the truth does
+        whole = held >> down
+        rest = np.ldexp((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
+        noisy = rounded_gaussian(np.ldexp(sigma, -exponent), offset=rest, bits=self.bits)
+        return whole + noisy, exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +233,10 @@ def worst_cost(information: Int64, max_groups: int) -> int:
     return (int((top >> 31).sum()) << 31) + int((top & ((1 << 31) - 1)).sum())
 
 
-def _check_range(values: Int64, shift: int) -> None:
-    """Refuse answers that would not fit in 64 bits after a left shift."""
-    if shift > 62 or (len(values) and max(abs(int(values.max())), abs(int(values.min()))) >= _LIMIT >> max(shift, 0)):
-        raise DataError(
-            "the answers are too large for this accuracy",
-            rule="answer / error < about 2^40",
-            next_step="ask for a larger absolute error",
-        )
+def _shifted(values: Int64, shift: Int64 | int) -> Int64:
+    """Return values times 2^shift, shift >= 0, held within 2^62 (zeros at any shift).
+
+    Noise and sizes that any table has are far from there, see the proof page; what is held was drawn already.
+    """
+    most = (_LIMIT - 1) >> np.minimum(shift, 62)
+    return np.asarray(np.clip(values, -most, most) << np.minimum(shift, 62), dtype=np.int64)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from farthing.planning.refinement import Standing
     from farthing.query.query import Query
 
+LARGEST_SCALE: Final = 1 << 52
+"""The largest scale of noise, in steps, that a plan asks for: a draw beyond 2^61 then has a chance below 2^-700."""
+
+_MOST_STEPS: Final = 1 << 31  # a sensitivity in more of them is told in coarser ones
 _TRACE: Final = 2.0**-30  # a width that is exactly zero would be no promise to sharpen or to divide by
 
 
@@ -33,7 +37,8 @@ class Grid:
 
     A chain that groups leave by what it showed is calibrated for Laplace noise: its steps are so fine that integer
     noise is Laplace noise for all purposes, whatever the question costs. Where every group takes the same look the
-    integer law itself serves, on the steps of the answer.
+    integer law itself serves, on the steps of the answer. Where one unit can move an answer by more than 2^31 steps,
+    answers are rounded to coarser ones first: numbers that are D coarse steps apart, D whole, are so when rounded.
 
     Attributes:
         max_groups: the most groups that one unit can move.
@@ -48,16 +53,16 @@ class Grid:
     @classmethod
     def of(cls, query: Query, total: Booked, *, flat: bool) -> Grid:
         """Return the grid of a new chain under a budget: the answer's if `flat`, else one of decay COARSEST a step."""
-        if flat:
-            return cls.at(query, query.measures[0].step_log2)
-        finer = max(0, math.ceil(math.log2(total.value / COARSEST / query.sensitivity)))
-        return cls(query.max_groups, query.sensitivity << finer, query.measures[0].step_log2 - finer)
+        wanted = 0 if flat else math.ceil(math.log2(total.value / COARSEST / query.sensitivity))
+        coarser = max(0, (query.sensitivity - 1).bit_length() - (_MOST_STEPS.bit_length() - 1))
+        return cls.at(query, query.measures[0].step_log2 - (max(0, wanted) if wanted > 0 else -coarser))
 
     @classmethod
     def at(cls, query: Query, step_log2: int) -> Grid:
         """Return the grid on which a chain began."""
         finer = query.measures[0].step_log2 - step_log2
-        return cls(query.max_groups, query.sensitivity << finer, step_log2)
+        steps = query.sensitivity << finer if finer >= 0 else -(-query.sensitivity >> -finer)
+        return cls(query.max_groups, steps, step_log2)
 
     @property
     def step(self) -> float:
@@ -68,6 +73,11 @@ class Grid:
     def per_farthing(self) -> float:
         """One over the noise's scale, in answer units, at one farthing of epsilon."""
         return float(FARTHING) / (self.sensitivity * self.step)
+
+    @property
+    def least(self) -> int:
+        """The least farthings of a group that keep the noise's scale within `LARGEST_SCALE` steps."""
+        return max(1, math.ceil(self.sensitivity / FARTHING / LARGEST_SCALE))
 
     @property
     def finest(self) -> int:
@@ -142,9 +152,10 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
         flat = target is None or target.relative == 0
         grid = Grid.of(frame.query, frame.budget.total, flat=flat)
     top = standing.top if standing is not None else (0,) * grid.max_groups
-    cap, limit = _limit(frame, top)
+    cap, limit = _limit(frame, top, grid)
     relative = 0.0 if target is None else target.relative
-    absolute = grid.half_width(limit, frame.beta) if target is None else target.absolute
+    widest = grid.half_width(grid.least, frame.beta)
+    absolute = grid.half_width(limit, frame.beta) if target is None else min(target.absolute, widest)
     kept = None if standing is None else _at(standing.kept, grid, frame.beta)
     free = kept is not None and kept.covers(relative, absolute, frame.beta, limit)
     if kept is not None and free:
@@ -153,7 +164,7 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
         schedule, beta = _sharper(frame, grid, relative, absolute, limit=limit, kept=kept)
     most = int(schedule.looks[-1])
     asked = math.inf if target is None else target.absolute
-    needed = grid.price_of(asked, frame.beta) if 0 < asked < math.inf else None
+    needed = grid.price_of(min(asked, widest), frame.beta) if 0 < asked < math.inf else None
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else Pure.of_farthings(_needed(schedule, needed) * grid.max_groups),
@@ -173,12 +184,12 @@ def _needed(schedule: Schedule, flat: int) -> int:
     return max(flat, math.ceil(schedule.critical / schedule.absolute / schedule.per_grain))
 
 
-def _limit(frame: Frame, top: tuple[int, ...]) -> tuple[Booked, int]:
+def _limit(frame: Frame, top: tuple[int, ...], grid: Grid) -> tuple[Booked, int]:
     """Return the most that the question may cost in all, and the level that each group may be raised to."""
     if frame.cap is None:
         cap: Booked = Pure.of_farthings(sum(top)) + frame.remaining
         level = highest_level(frame.remaining.farthings, top)
-        return cap, max(1, min(level, MOST_FARTHINGS))
+        return cap, max(grid.least, min(level, MOST_FARTHINGS))
     level = frame.cap.farthings // len(top)
     if frame.target is None and level > MOST_FARTHINGS:
         raise InvalidTarget(
@@ -187,7 +198,14 @@ def _limit(frame: Frame, top: tuple[int, ...]) -> tuple[Booked, int]:
             got=repr(frame.cap),
             next_step="name less: at that loss noise is far below one anyway",
         )
-    return frame.cap, max(1, min(level, MOST_FARTHINGS))
+    if level < grid.least:
+        raise InvalidTarget(
+            "the price allowed is too small for what one unit may add",
+            rule=f"at least {Pure.of_farthings(grid.least * len(top))!r} for this question",
+            got=repr(frame.cap),
+            next_step="allow more, or bound max_groups and max_rows",
+        )
+    return frame.cap, min(level, MOST_FARTHINGS)
 
 
 def _at(kept: Kept, grid: Grid, beta: float) -> Kept:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.accuracy.joint import Joint, State
-from farthing.accuracy.statistics import from_aggregates
+from farthing.accuracy.statistics import Linear, from_aggregates
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
 from farthing.planning.refinement import refuse_too_much
 from farthing.privacy.loss import Booked, Pure
+from farthing.query.ranges import LARGEST_ADDED
 
 if TYPE_CHECKING:
+    from farthing.accuracy.statistics import Statistic
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
 
@@ -79,7 +81,10 @@ def plan_jointly(frame: Frame, state: State | None) -> Plan:
     top = tuple(int(grains) for grains in np.sort(standing.paid)[-query.max_groups :])
     named = all(target is None for target in frame.targets)
     limit = _limit(frame, coin, top, named=named)
-    targets = tuple((0.0, 0.0) if target is None else (target.relative, target.absolute) for target in frame.targets)
+    targets = tuple(
+        (0.0, 0.0) if target is None else (target.relative, _usable(target.absolute, statistic))
+        for target, statistic in zip(frame.targets, statistics, strict=True)
+    )
     joint = Joint(statistics, targets, frame.beta, tuple(information), limit)
     free = state is not None and joint.free(state)
     most = joint.worst(standing)
@@ -95,6 +100,11 @@ def plan_jointly(frame: Frame, state: State | None) -> Plan:
         free=free,
         pricing=Staged(tuple(map(str, measures)), joint, coin),
     )
+
+
+def _usable(absolute: float, statistic: Statistic) -> float:
+    """Return an absolute target that can be computed with: no mean or variance can be off by more than any range."""
+    return absolute if isinstance(statistic, Linear) else min(absolute, LARGEST_ADDED)
 
 
 def _limit(frame: Frame, coin: Coin, top: tuple[int, ...], *, named: bool) -> int:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.accuracy.picked import ExponentialQuantile, compare
 from farthing.accuracy.quantiles import Descent
-from farthing.accuracy.ranks import Asked
-from farthing.errors import InvalidTarget
+from farthing.accuracy.ranks import WHOLE, Asked
+from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.query.aggregates import Quantile
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 TYPICAL_ROWS: Final = 10_000
 """The group size for which the two roads are compared: a public guess."""
+
+MOST_SPREAD: Final = 1 << 40
+"""The furthest that one unit may move ranks, in 2^-20 rows, for a private choice."""
+
+_FINEST_COUNT: Final = 12  # a unit of m rows is hidden in a count for 2^-12 m farthings: noise of 2^52, not more
 
 COUNT_SHARE: Final = 10
 """The exponential mechanism's count may use one part in so many of the cap."""
@@ -207,7 +212,7 @@ def _pricing(frame: Frame) -> Bisection | Choice:
     relative, absolute = (0.0, 0.0) if target is None else (target.relative, target.absolute)
     cap = frame.cap or frame.remaining
     if named:
-        return _named(frame, ExponentialQuantile(asked), cap)
+        return _named(frame, _choosing(asked), cap)
     if frame.budget.currency is Pure:
         if target is not None:
             raise InvalidTarget(
@@ -218,8 +223,10 @@ def _pricing(frame: Frame) -> Bisection | Choice:
             )
         farthings = max(2, cap.farthings // query.max_groups)
         count = max(1, farthings // COUNT_SHARE)
+        if count < asked.max_rows >> _FINEST_COUNT:
+            raise _too_many(f"a count of {asked.max_rows} rows a unit for {Pure.of_farthings(count)!r}")
         sought = Sought(asked.rank, 0.0, 0.0, frame.beta, farthings)
-        mechanism = ExponentialQuantile(asked)
+        mechanism = _choosing(asked)
         return Choice(str(aggregate), mechanism, count, farthings - count, Pure, query.max_groups, sought)
     coin = Coin(frame.gaussian, query.max_groups, 1)
     grains = min(max(coin.level(cap, (0,) * coin.max_groups), 1), MOST_GRAINS)
@@ -230,6 +237,24 @@ def _pricing(frame: Frame) -> Bisection | Choice:
         return bisection
     cheaper = compare(descent, coin.currency, rows=TYPICAL_ROWS, max_groups=query.max_groups).cheaper
     return bisection if cheaper == "descent" else _choice(bisection, cap)
+
+
+def _choosing(asked: Asked) -> ExponentialQuantile:
+    """Return the exponential mechanism's road, unless one unit moves ranks further than it can draw."""
+    made = ExponentialQuantile(asked)
+    if made.spread > MOST_SPREAD:
+        raise _too_many(f"max_rows={asked.max_rows}")
+    return made
+
+
+def _too_many(got: str) -> InvalidBounds:
+    """Return the refusal of a choice that one unit could move too far."""
+    return InvalidBounds(
+        "one unit may have too many rows in a group for a private choice",
+        rule=f"max_rows <= {MOST_SPREAD // WHOLE // 2}, and a price that hides so many rows",
+        got=got,
+        next_step="bound max_rows more tightly, or allow a larger price",
+    )
 
 
 def _named(frame: Frame, mechanism: ExponentialQuantile, cap: Booked) -> Choice:
@@ -257,6 +282,6 @@ def _choice(bisection: Bisection, cap: Booked) -> Bisection | Choice:
     count = min(descent.count_grains(TYPICAL_ROWS), max(1, descent.cap_grains // COUNT_SHARE))
     mechanism = ExponentialQuantile(descent.asked)
     made = Choice(bisection.asked, mechanism, count, 1, coin.currency, coin.max_groups, bisection.sought)
-    if made.loss(1) > cap:
+    if made.loss(1) > cap or mechanism.spread > MOST_SPREAD:
         return bisection
     return replace(made, most=_largest(made, cap))

@@ -10,19 +10,16 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
-from farthing.query.bounding import LARGEST
 from farthing.query.expressions import And, Case, Literal
+from farthing.query.ranges import LARGEST_ADDED, SMALLEST_ADDED, STEP_BITS, check_range, middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from farthing.query.expressions import Expression, Scalar
-
-STEP_BITS: Final = 20
-"""Values are rounded to a grid of 2^-20 of the larger bound before they are added: sums are of whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +103,13 @@ class Total:
     power: int = 1
 
     def __post_init__(self) -> None:
-        if not -LARGEST <= self.lower < self.upper <= LARGEST:
+        check_range(self.lower, self.upper)
+        if not SMALLEST_ADDED <= self._largest <= LARGEST_ADDED:
             raise InvalidBounds(
-                "the bounds of a value are no range",
-                rule="lower < upper, both within 1e150 of zero",
-                got=f"lower={self.lower!r}, upper={self.upper!r}",
-                next_step="pass the range that values may have in the answer, as in lower=0, upper=200",
+                f"the range of the values is too {'small' if self._largest < 1 else 'large'} to be added up",
+                rule=f"the most that one row adds to the {self} is from {SMALLEST_ADDED:g} to {LARGEST_ADDED:g}",
+                got=f"lower={self.lower!r}, upper={self.upper!r}: {self._largest:g}",
+                next_step="clamp the values to another range, or ask for them in other units: fare / 1e9",
             )
 
     def __str__(self) -> str:
@@ -366,7 +364,7 @@ class Quantile:
     leaves_log2: int = 16
 
     def __post_init__(self) -> None:
-        Total(self.value, self.lower, self.upper)  # the same rule for the same bounds
+        check_range(self.lower, self.upper)
         if not 0 <= self.q <= 1:
             raise InvalidBounds(
                 "the quantile is out of range",
@@ -429,10 +427,3 @@ def needed(aggregates: Iterable[Aggregate]) -> tuple[Measure, ...]:
     }
     found = dict.fromkeys(measure for aggregate in asked for measure in aggregate.measures)
     return tuple(measure for measure in found if measure in others or measure not in spare)
-
-
-def middle(lower: float, upper: float) -> float:
-    """Return the middle of a range on a grid of 2^-19 of its half-width, so that centred values stay on theirs."""
-    half = (upper - lower) / 2
-    grid = math.ldexp(1.0, math.frexp(half)[1] - STEP_BITS + 1)
-    return math.floor((lower + half) / grid + 0.5) * grid

@@ -10,7 +10,6 @@ import numpy as np
 
 from farthing.accuracy.kept import Kept
 from farthing.accuracy.report import reported
-from farthing.errors import DataError
 from farthing.mechanisms.gaussian import Measured, worst_cost
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.chained import Chained as Pricing
@@ -164,12 +163,19 @@ def _epsilons(farthings: Int64) -> NDArray[np.float64]:
 
 
 def _chain(truth: Int64, query: Query, grid: Grid) -> LaplaceChain:
-    """Return the chain of a truth, told in the grid's steps."""
+    """Return the chain of a truth, told in the grid's steps: finer ones exactly, coarser ones rounded, halves up.
+
+    Answers beyond 2^60 steps are shown as that: an error would tell of rows.
+
+    Guarantee: one unit that moves the truth by at most the question's sensitivity moves this by the grid's at most.
+    Proof: docs/proofs/mechanisms.laplace.md, "Steps of a session's sums": rounding keeps whole distances, and being
+        held within a range shortens them.
+    Assumes: the grid is one of `Grid.at`.
+    Rounds: to the nearest step, once.
+    """
     finer = query.measures[0].step_log2 - grid.step_log2
-    if len(truth) and max(abs(int(truth.max())), abs(int(truth.min()))) >= 1 << (_BITS - finer):
-        raise DataError(
-            "the answers are too large for this budget",
-            rule="answers times epsilon < about 2^50",
-            next_step="open the ledger with a smaller epsilon, or clamp values more narrowly",
-        )
-    return LaplaceChain(truth << finer, grid.sensitivity, grid.max_groups, step_log2=grid.step_log2)
+    if finer < 0:
+        told = (truth + (1 << (-finer - 1))) >> -finer
+    else:
+        told = np.clip(truth, -(1 << (_BITS - finer)), 1 << (_BITS - finer)) << finer
+    return LaplaceChain(told, grid.sensitivity, grid.max_groups, step_log2=grid.step_log2)

@@ -356,7 +356,7 @@ BOOKS = (
         "session/transaction.py",
         "            _fail(self._context.ledger, self._request)\n",
         "            pass\n",
-        "failing",
+        "left open",
     ),
     _one(
         "two askers at once, both charged",

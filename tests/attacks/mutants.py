@@ -340,7 +340,7 @@ CHARGED_LATER = """        from farthing.ledger.entry import Receipt
         receipt = Receipt(0, "", bill.increase.farthings, question, version, exclusive=True)
 """
 RESERVED = "        receipt = self._reserved(version)\n"
-MEASURED = "            answer, price = step.measured(receipt)\n"
+MEASURED = "        answer, price = step.measured(receipt)\n"
 
 BOOKS = (
     _one(
@@ -361,8 +361,8 @@ BOOKS = (
     _one(
         "two askers at once, both charged",
         "session/transaction.py",
-        "alone=question not in _ASKED.get() and",
-        "alone=False and",
+        "alone=alone)",
+        "alone=False)",
         "twice",
     ),
     _one(
@@ -382,7 +382,7 @@ BOOKS = (
     Mutant(
         "charged after the answer",
         "session/transaction.py",
-        ((RESERVED, CHARGED_LATER), (MEASURED, MEASURED + "    " + RESERVED)),
+        ((RESERVED, CHARGED_LATER), (MEASURED, MEASURED + RESERVED)),
         ("books",),
     ),
     _one(

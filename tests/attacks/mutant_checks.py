@@ -117,18 +117,32 @@ def twice() -> tuple[str, ...]:
         return float(session.count(absolute=50).paid.amount)
 
     with ThreadPoolExecutor(2) as threads:
-        found = [sum(paid > 0 for paid in threads.map(ask, range(2))) for _ in range(1)]
+        found = sum(paid > 0 for paid in threads.map(ask, range(2)))
         charged = [entry for entry in session.history() if entry.charged]
-    return ("both of two askers at once were charged",) * (found != [1] or len(charged) != 1)
+    return ("both of two askers at once were charged",) * (found != 1 or len(charged) != 1)
+
+
+def left_open() -> tuple[str, ...]:
+    """Interrupt an ask in the middle: nothing stays open."""
+    session = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+
+    def interrupted(_: object) -> None:
+        """Press Ctrl-C."""
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        session.count(absolute=50, progress=interrupted)
+    return ("an ask that was interrupted is still open",) * bool(session.status()["open"])
 
 
 def priceless() -> tuple[str, ...]:
     """Ask for a report at a price that is less than a farthing: it is refused, and the engine is not asked."""
     table = pa.table({"u": range(500)})
-    session = farthing.Session(table, budget=farthing.Budget(epsilon=1, delta=1e-6), unit="u")
+    bounds = farthing.Bounds(max_groups=1, max_rows=1)
+    session = farthing.Session(table, budget=farthing.Budget(epsilon=1, delta=1e-6), unit="u", bounds=bounds)
     asked: list[int] = []
     session._context.engine.spread = lambda *_: asked.append(1)  # type: ignore[method-assign, assignment, func-returns-value]
-    with suppress(Exception):
+    with suppress(farthing.InvalidTarget, TypeError, AttributeError):
         session.bounds_report(loss=farthing.Gdp(1e-30))
     return ("the engine was asked at a price of nothing",) * bool(asked)
 
@@ -154,6 +168,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "bounded": partial(oracle, audit.bounded),
     "failing": partial(oracle, audit.failing),
     "twice": twice,
+    "left open": left_open,
     "priceless": priceless,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),

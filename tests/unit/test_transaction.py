@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from farthing import Bounds, Budget, Gdp, Session
 from farthing.errors import Contested, InvalidTarget
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
+from farthing.session import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,3 +225,91 @@ def test_a_reservation_that_is_to_be_alone_is_refused_among_others() -> None:
 
         assert 5 == ledger.spent
         assert ledger.reserve(**facts, version=1).exclusive
+
+
+class _Interrupted:
+    """Raises an exception at one line of the transaction's module, counted from 1."""
+
+    def __init__(self, at: int, kind: type[BaseException]) -> None:
+        self.lines, self._at, self._kind = 0, at, kind
+
+    def __call__(self, frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != transaction.__file__:
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self._at:
+                raise self._kind
+        return self
+
+
+def interrupted_at(session: Session, ask: Callable[[Session], Any], at: int, kind: type[BaseException]) -> int:
+    """Ask, interrupted at one line; return how many lines there were until then."""
+    before, trace = sys.gettrace(), _Interrupted(at, kind)
+    sys.settrace(trace)
+    try:
+        ask(session)
+    except kind:
+        pass
+    finally:
+        sys.settrace(before)
+    return trace.lines
+
+
+def no_waiting(seconds: float) -> None:
+    """Stand for `time.sleep` where nobody may wait."""
+    raise AssertionError(f"waited {seconds}")
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
+def test_an_interrupt_at_any_line_leaves_nothing_open(
+    kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever an ask is interrupted, nothing is open afterwards, and the same question does not wait."""
+    monkeypatch.setattr(transaction.time, "sleep", no_waiting)
+    ask = KINDS["top k"]
+    with opened() as session:
+        every = interrupted_at(session, ask, 0, kind)
+    assert every > 40
+
+    for at in range(1, every + 1):
+        with opened() as session:
+            assert at == interrupted_at(session, ask, at, kind)
+            assert not session.status()["open"], at
+            ask(session)
+            assert not session.status()["open"], at
+
+
+def test_an_interrupt_of_a_failing_ask_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt while a failure is booked is no way out either."""
+    monkeypatch.setattr(transaction.time, "sleep", no_waiting)
+
+    def failing(session: Session) -> None:
+        def fail(_: object) -> None:
+            raise ArithmeticError
+
+        with suppress(ArithmeticError):
+            session.count(absolute=30, progress=fail)
+
+    with opened() as session:
+        every = interrupted_at(session, failing, 0, KeyboardInterrupt)
+    for at in range(1, every + 1):
+        with opened() as session:
+            interrupted_at(session, failing, at, KeyboardInterrupt)
+            assert not session.status()["open"], at
+
+
+def test_what_no_thread_works_on_is_closed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where even the closing was prevented, whoever asks next in this process closes it, and does not wait."""
+    monkeypatch.setattr(transaction.time, "sleep", no_waiting)
+    with opened() as session:
+        with monkeypatch.context() as broken:
+            broken.setattr(transaction, "_fail", lambda *_: None)
+            with pytest.raises(ZeroDivisionError):
+                session.count(absolute=30, progress=lambda _: 1 / 0)
+            assert session.status()["open"]
+
+        session.count(absolute=30)
+
+        assert not session.status()["open"]
+        assert ["settled", "failed"] == [entry.state for entry in session.history()]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import threading
 import time
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -35,11 +35,8 @@ PATIENCE_S: Final = 30.0
 _PAUSE_S: Final = 0.02
 """How long it sleeps between two looks."""
 
-_ASKED: Final[ContextVar[frozenset[str]]] = ContextVar("farthing_asked", default=frozenset())
-"""The questions that this thread is in the middle of: it does not wait for itself."""
-
-_IN_HAND: Final[set[str]] = set()
-"""The requests that threads of this process are working on. One that is open and not here was given up."""
+_WORK: Final[dict[str, _Work]] = {}
+"""What threads of this process are working on, by request. What is open and not here was given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +109,8 @@ def answered(context: Context, question: str, plan: Callable[[Stored | None], Pl
         if bill is None:
             return step.told()
         context.engine.check()
-        work = _Work(context, question, bill, alone=question not in _ASKED.get() and time.monotonic() < deadline)
+        alone = time.monotonic() < deadline and not _in_the_middle_of(context.ledger, question)
+        work = _Work(context, question, bill, alone=alone)
         with suppress(Contested):
             return work.done(step, 0 if stored is None else stored.version)
         _wait(context.ledger, question, deadline)
@@ -127,33 +125,30 @@ class _Work:
         self._bill = bill
         self._alone = alone
         self._request = f"{_tag(context.data_set)}.{secrets.token_hex(16)}"
-        self._closed = False
+        self.about = (context.ledger.identity, question, threading.get_ident())
+        self.closed = False
 
     def done(self, step: Planned[T], version: int) -> T:
         """Reserve, measure, settle; whatever is raised on the way, wherever, leaves nothing open.
 
         An interrupt may come at any line, in the closing too: so that is done twice, and what is closed stays as it is.
         """
-        _IN_HAND.add(self._request)
         try:
             try:
+                _WORK[self._request] = self
                 return self._measured(step, version)
             finally:
                 self._close()
         finally:
             self._close()
-            _IN_HAND.discard(self._request)
+            _WORK.pop(self._request, None)
 
     def _measured(self, step: Planned[T], version: int) -> T:
         """Reserve, measure, settle."""
         receipt = self._reserved(version)
-        asked = _ASKED.set(_ASKED.get() | {self._question})
-        try:
-            answer, price = step.measured(receipt)
-        finally:
-            _ASKED.reset(asked)
+        answer, price = step.measured(receipt)
         self._context.ledger.settle(receipt, price.farthings, lambda current: step.merged(current, answer, receipt))
-        self._closed = True
+        self.closed = True
         return answer
 
     def _reserved(self, version: int) -> Receipt:
@@ -182,9 +177,9 @@ class _Work:
         except BudgetExceeded as error:
             refused = error
         except Contested:
-            self._closed = True
+            self.closed = True
             raise
-        self._closed = True
+        self.closed = True
         left = self._context.ledger.remaining
         if bill.delta and increase <= left:  # it is the delta that does not suffice, as the ledger says
             raise refused
@@ -192,9 +187,9 @@ class _Work:
 
     def _close(self) -> None:
         """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output."""
-        if not self._closed:
+        if not self.closed:
             _fail(self._context.ledger, self._request)
-            self._closed = True
+            self.closed = True
 
 
 def refusal(context: Context, name: str, needed: Booked, fitting: str) -> BudgetExceeded:
@@ -232,9 +227,18 @@ def _wait(ledger: Ledger, question: str, deadline: float) -> None:
         time.sleep(_PAUSE_S)
 
 
+def _in_the_middle_of(ledger: Ledger, question: str) -> bool:
+    """Return whether this thread is answering the question already: it does not wait for itself."""
+    mine = (ledger.identity, question, threading.get_ident())
+    return any(work.about == mine and not work.closed for work in list(_WORK.values()))
+
+
 def _given_up(entry: Entry) -> bool:
     """Return whether a live reservation is one of ours that no thread is working on."""
-    return entry.pid == os.getpid() and entry.request is not None and entry.request not in _IN_HAND
+    if entry.pid != os.getpid() or entry.request is None:
+        return False
+    work = _WORK.get(entry.request)
+    return work is None or work.closed
 
 
 def _fail(ledger: Ledger, request: str | None) -> None:

@@ -98,3 +98,50 @@ def test_a_binding_cap_and_a_named_loss_are_covered():
         for size in (100.0, 3_000.0, 3e4):
             count = missed(joint(FIVE, relative, cap=cap), (60.0, 800.0), size, 3_000, seed=90 + number)
             assert not surely_above(count, 3_000, 0.05, ALPHA / 9 / len(FIVE))
+
+
+def chained_misses(ladder, seed, runs=6_000, shape=(60.0, 800.0)):
+    """Return the most misses among outputs after each ask of a ladder of (relative, absolute, beta)."""
+    truth = np.repeat(lanes(2e4, *shape)[:, None], runs, axis=1)
+    measure = source(truth, np.random.default_rng(seed))
+    state, found = start(joint((MEAN, DEVIATION), 0.2), runs), []
+    for relative, absolute, beta in ladder:
+        question = joint((MEAN, DEVIATION), relative, absolute, beta=beta)
+        state = question.run(state, measure)
+        found.append((int(misses(question, state, truth).max()), beta))
+    return found
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ladder", [
+    [(0.1, 0.0, 0.05), (0.099, 0.0, 0.05), (0.097, 0.0, 0.05), (0.09, 0.0, 0.05)],
+    [(0.3, 0.0, 0.05), (0.02, 0.0, 0.05), (0.0, 0.5, 0.05)],
+    [(0.05, 0.0, 0.1), (0.05, 0.0, 0.05), (0.05, 0.0, 0.01), (0.1, 2.0, 0.002)],
+    [(0.0, 8.0, 0.05), (0.0, 2.0, 0.05), (0.02, 2.0, 0.05), (0.02, 0.4, 0.05)],
+], ids=["slightly", "far", "surer", "mixed"])  # fmt: skip
+def test_every_answer_of_a_chain_is_covered_by_itself(ladder):
+    """Slightly sharper, much sharper, surer, and from one kind of target to another: each by itself."""
+    for count, beta in chained_misses(ladder, seed=len(ladder)):
+        assert not surely_above(count, 6_000, beta, ALPHA / 8)
+
+
+@pytest.mark.statistical
+def test_a_claim_that_counts_what_it_holds_twice_is_caught(monkeypatch):
+    """Did a sharper claim keep all of the old one's clock, beside its fresh stages, it would miss far more than 5 %."""
+    honest = np.sqrt
+
+    class Doubled:
+        """numpy, but for the root of what is kept."""
+
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+        @staticmethod
+        def sqrt(x):
+            kept = isinstance(x, np.ndarray) and x.ndim == 1 and ((x > 0) & (x < 0.5)).all()
+            return honest(4 * x) if kept else honest(x)
+
+    monkeypatch.setattr("farthing.accuracy.claims.np", Doubled())
+    count, beta = chained_misses([(0.1, 0.0, 0.05), (0.05, 0.0, 0.05)], seed=3)[-1]
+
+    assert surely_above(count, 6_000, beta, ALPHA)

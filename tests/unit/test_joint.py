@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from accuracy.lanes import COUNT, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
+from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
 
 from farthing.accuracy.joint import State
 from farthing.accuracy.prices import balanced, in_blocks, in_parts
@@ -186,3 +186,55 @@ def test_nothing_is_known_at_first():
     assert not state.met.any()
     assert np.isinf(state.upper).all()
     assert two_sided(0.05) > 0
+
+
+KINDS = {"mean": (MEAN,), "variance": (VARIANCE,), "deviation": (DEVIATION,), "five": FIVE}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sharper_answer_costs_the_difference(kind, steps):
+    """From four times the width in any number of steps: at most a twentieth more than asked at once."""
+    question, sizes, widths = joint(KINDS[kind], 0.02), [1e5] * 600, 4.0 ** (np.arange(steps, -1, -1) / steps)
+    once = answered(question, sizes).paid.mean()
+    state = None
+    for seed, width in enumerate(widths):
+        state = answered(joint(KINDS[kind], 0.02 * width), sizes, state=state, seed=10 + seed)
+
+    assert state.met.all()
+    assert state.paid.mean() < 1.05 * once
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_confidence_costs_the_difference(kind):
+    """The same target at 95 % and then at 99 %, or at 99 % at once."""
+    sizes = [1e5] * 600
+    once = answered(joint(KINDS[kind], 0.02, beta=0.01), sizes)
+    first = answered(joint(KINDS[kind], 0.02), sizes, seed=2)
+    then = answered(joint(KINDS[kind], 0.02, beta=0.01), sizes, state=first, seed=3)
+
+    assert then.met.all()
+    assert then.paid.mean() < 1.05 * once.paid.mean()
+
+
+def test_what_was_claimed_is_read_at_a_higher_confidence():
+    """A looser target at more confidence is met by the claim that stands, for nothing."""
+    state, log = answered(joint((MEAN,), 0.02), [1e5] * 20), []
+    surer = joint((MEAN,), 0.1, beta=0.001)
+    again = answered(surer, [1e5] * 20, state=state, log=log)
+
+    assert surer.free(state)
+    assert [] == log
+    assert (again.upper - again.lower > 1.5 * (state.upper - state.lower)).all()
+
+
+def test_a_larger_cap_goes_on_from_there():
+    """Groups that a cap stopped build on what it bought."""
+    sizes, target = [1e4] * 300, joint((MEAN,), 0.02, cap=2**50)
+    once = answered(target, sizes)
+    first = answered(joint((MEAN,), 0.02, cap=int(once.paid.mean() / 3)), sizes, seed=2)
+    then = answered(target, sizes, state=first, seed=3)
+
+    assert not first.met.any()
+    assert then.met.all()
+    assert then.paid.mean() < 1.4 * once.paid.mean()

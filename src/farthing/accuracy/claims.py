@@ -8,12 +8,15 @@ The weights w_k^2 add up to 1 and were fixed beforehand. So
 
 and the weighted mean `sum w_k sqrt(t_k) X_k / C`, with the *clock* `C = sum w_k sqrt(t_k)`, is as good as one fixed
 measurement of C^2 ticks. With t_k in proportion to w_k^2, C^2 is all that was bought.
+
+A later, sharper claim goes on from there: that sum, times sqrt(1 - part), is its beginning, and its fresh stages share
+`part` of the final variance, which follows from the targets and what the pilot told, from nothing that came after.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,6 +24,8 @@ from farthing.accuracy.prices import Floats, Ints, Prices, in_blocks, in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
 WEIGHTS: Final = (0.1, 0.2, 0.25, 0.2, 0.13, 0.07, 0.035, 0.015)
 """The parts w^2 of the final variance that a claim's stages take; they add up to 1."""
@@ -33,6 +38,9 @@ CAUTION: Final = 2.5
 
 HOPELESS: Final = 4
 """A group is given up where its targets seem to cost more than this many times what it may still pay."""
+
+STRAIGHT: Final = 0.5
+"""A claim's shape is that of a target so many times as wide: it serves sharper ones that go on from it, too."""
 
 _FIRST_GRAINS: Final = 16
 _ENOUGH: Final = 0.7
@@ -95,9 +103,91 @@ def pilot(prices: Prices, purse: Purse, groups: Ints, beta: float) -> None:
             purse.buy(np.ceil(grains[:, going]).astype(np.int64), groups)
 
 
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """What a claim leaves to the next one; arrays with one column a group.
+
+    Attributes:
+        shape: int64[lanes, groups], the grains of one tick; 0 in lanes not in use.
+        shown: float64[lanes, groups], the weighted means.
+        clock: float64[groups], C; 0 where nothing was claimed.
+        guess: float64[lanes, groups], the lanes as the pilot told them, before anything was claimed.
+        planned: float64[groups], the ticks that the claim was to come to, by the guess.
+    """
+
+    shape: Ints
+    shown: Floats
+    clock: Floats
+    guess: Floats
+    planned: Floats
+
+    @classmethod
+    def nothing(cls, lanes: int, groups: int) -> Pivot:
+        """Return what there is before any claim."""
+        rows = (lanes, groups)
+        return cls(np.zeros(rows, np.int64), np.zeros(rows), np.zeros(groups), np.zeros(rows), np.zeros(groups))
+
+    def of(self, groups: Ints) -> Pivot:
+        """Return that of some groups."""
+        return Pivot(
+            self.shape[:, groups],
+            self.shown[:, groups],
+            self.clock[groups],
+            self.guess[:, groups],
+            self.planned[groups],
+        )
+
+    def put(self, groups: Ints, other: Pivot) -> Pivot:
+        """Return the same with some groups' replaced."""
+
+        def with_(mine: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+            mine = mine.copy()
+            mine[..., groups] = new
+            return mine
+
+        return Pivot(*(with_(getattr(self, name), getattr(other, name)) for name in self.__slots__))
+
+    def intervals(self, prices: Prices, beta: float) -> tuple[Floats, Floats]:
+        """Return the intervals that were claimed, read at this failure probability; infinite before any claim."""
+        there = self.clock > 0
+        variances = 1 / (np.maximum(self.shape, 1) * prices.worth * np.where(there, self.clock, 1.0) ** 2)
+        low, high = in_blocks(lambda v, u: np.stack(prices.intervals(v, u, beta)), self.shown, variances)
+        return np.where(there, low, -np.inf), np.where(there, high, np.inf)
+
+
+def ticks(prices: Prices, guess: Floats, shape: Ints, beta: float) -> Floats:
+    """Return the ticks of that shape, float64[groups], with which all targets would be met if the guess were true.
+
+    At most HOPELESS times what the cap allows.
+    """
+    size = np.maximum(shape.sum(axis=0), 1)
+    most = np.maximum(prices.cap / size, 1.0)
+    if prices.named_loss:
+        return np.asarray(most)
+    most *= HOPELESS
+
+    def run(guess: Floats, shape: Floats, most: Floats, size: Floats) -> Floats:
+        tick = np.maximum(shape, 1) * prices.worth
+        found = np.clip(prices.wanted(guess, np.zeros_like(guess), beta).sum(axis=0) / size, 1.0, most)
+        for _ in range(_TURNS):
+            excess = prices.excess(guess, 1 / (tick * found), beta, 0.0)
+            found = np.clip(found * np.clip(excess, 1 / _TURN, _TURN) ** 2, 1.0, most)
+        return np.asarray(found)
+
+    return in_blocks(run, guess, shape, most, size)
+
+
 def claim(
-    prices: Prices, purse: Purse, groups: Ints, room: Ints, *, beta: float, weights: tuple[float, ...]
-) -> tuple[Floats, Floats]:
+    prices: Prices,
+    purse: Purse,
+    groups: Ints,
+    room: Ints,
+    *,
+    beta: float,
+    weights: tuple[float, ...],
+    held: Pivot,
+    part: Floats,
+) -> tuple[Floats, Floats, Pivot]:
     """Measure groups in stages until all targets seem met, or until `room` grains are spent; return fresh intervals.
 
     Args:
@@ -107,33 +197,41 @@ def claim(
         room: int64[n], the most grains that each may pay, at least a tick a stage.
         beta: failure probability of each of the intervals.
         weights: w^2 of the stages, in order; they add up to 1.
+        held: what was claimed of these groups before.
+        part: float64[n], the part of the final variance that fresh stages share; 1 for a claim that begins anew.
 
     Returns:
-        (lower, upper), float64[outputs, n].
+        (lower, upper), float64[outputs, n], and what the next claim may go on from.
 
-    Guarantee: each interval misses its truth with probability beta at most, given all that was seen before.
+    Guarantee: each interval misses its truth with probability beta at most: given all that was seen before, where
+        `part` is 1; else given what was seen before the first of the claims that it goes on from.
     Proof: docs/proofs/accuracy.joint.md.
-    Assumes: fresh, independent Gaussian noise of variance 1/(grains * worth) in every lane.
+    Assumes: fresh, independent Gaussian noise of variance 1/(grains * worth) in every lane; `part` was fixed by the
+        targets and by what was seen before that first claim.
     Rounds: nothing; every stage is a whole number of ticks.
     """
     wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
-    shape = in_parts(wanted, prices.used, PARTS)
+    anew = part >= 1
+    lanes = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta, STRAIGHT)
+    shape = np.where(anew, in_parts(lanes, prices.used, PARTS), held.shape)
+    guess = np.where(anew, purse.means[:, groups], held.guess)
     size = shape.sum(axis=0)
-    now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, np.zeros(shape.shape), np.zeros(len(groups)))
+    kept = np.sqrt(1 - part) * held.clock
+    now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.shown, kept)
     left = room // size
+    planned = np.where(anew, np.minimum(ticks(prices, guess, shape, beta), left), held.planned)
     for stage, weight in enumerate(weights):
         rest, later = sum(weights[stage:]), len(weights) - 1 - stage
-        guess = np.sqrt(wanted.sum(axis=0) / size)
-        more = now.missing(purse.means[:, groups], guess)
+        more = now.missing(purse.means[:, groups], np.sqrt(wanted.sum(axis=0) / size))
         most = np.floor((left - later) * (weight / rest))
-        wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2, most)), 1.0)
-        ticks = np.minimum(wished.astype(np.int64), left - later)  # beyond 2^53 the product above may round up
-        fresh = purse.buy(shape * ticks, groups)
-        now.tell(fresh, np.sqrt(weight * ticks))
-        left = left - ticks
+        wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2 / part, most)), 1.0)
+        bought = np.minimum(wished.astype(np.int64), left - later)  # beyond 2^53 the product above may round up
+        fresh = purse.buy(shape * bought, groups)
+        now.tell(fresh, np.sqrt(part * weight * bought))
+        left = left - bought
         if later:
             wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
-    return now.ends()
+    return *now.ends(), Pivot(shape, now.weighted / now.time, now.time, guess, planned)
 
 
 @dataclass(slots=True)

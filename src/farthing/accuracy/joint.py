@@ -3,7 +3,8 @@
 A *pilot* of a few percent of the price tells roughly what each group holds; it fixes in what proportions the group's
 lanes are measured. Then come a few weighted stages (`claims`), each as long as all before it make it seem right; what
 they claim in the end is claimed at a failure probability of its own. The rare group that is not within its targets
-then, and any group that is asked to be sharper later, makes another claim, at the next one.
+then makes another claim, at the next one. Both go on from what was claimed before; so does a sharper ask later, which
+is a promise of its own: it pays about the difference.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.claims import HOPELESS, PARTS, WEIGHTS, Purse, claim, pilot
+from farthing.accuracy.claims import HOPELESS, PARTS, WEIGHTS, Pivot, Purse, claim, pilot, ticks
 from farthing.accuracy.prices import Flags, Floats, Ints, Prices
 from farthing.accuracy.statistics import Linear
+from farthing.accuracy.stopping import two_sided
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     from farthing.accuracy.statistics import Statistic
 
 FIRST_SHARE: Final = 0.9
-"""The part of beta that a question's first claim takes; the k-th later one takes (1 - FIRST_SHARE) 2^-k."""
+"""The part of beta that a promise's first claim takes; the k-th later one takes (1 - FIRST_SHARE) 2^-k."""
+
+AFRESH: Final = 0.03
+"""A claim that holds less than this part of what a sharper one needs is not gone on from: it is a pilot."""
 
 GIVEN_UP: Final = 16
 """A group that is given up pays what it may still pay, divided by this, for an interval."""
@@ -35,6 +40,10 @@ _LEAST_ROOM: Final = 2 * PARTS * len(WEIGHTS)  # grains; a group that may pay le
 _CLAIMS: Final = 6  # most claims of one run
 _UP: Final = 1 + 2.0**-40  # an exact price is rounded up past every float error
 _NEARLY: Final = 1 + 1e-9
+_MUCH: Final = 1 << 62  # grains that leave no doubt
+_TRUSTED: Final = 0.85  # power of what the targets say of how much more is needed
+_TINY: Final = 1e-100
+_LEAST_PART: Final = 1e-3  # of the final variance that is fresh where a claim is repaired
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +55,11 @@ class State:
         information: int64[lanes, groups], the grains that each lane has been measured with.
         value, lower, upper: float64[outputs, groups], the answers and their intervals; infinite where nothing is known.
         met: bool[outputs, groups], whether value and interval are within the target.
-        stages: the claims made so far, each with a failure probability of its own.
+        stages: the claims made so far.
         beta: the failure probability of each interval; 0 before the first.
+        since: the claims made before the present promise, of which each later one has a failure probability of its own.
+        promise: the targets, beta and cap that it was made for; empty where it is not known.
+        pivot: what the first claim of the present promise leaves to a sharper one; None where nothing was claimed.
     """
 
     means: Floats
@@ -58,6 +70,9 @@ class State:
     met: Flags
     stages: int = 0
     beta: float = 0.0
+    since: int = 0
+    promise: tuple[float, ...] = ()
+    pivot: Pivot | None = None
 
     @classmethod
     def nothing(cls, lanes: int, outputs: int, groups: int) -> State:
@@ -94,9 +109,9 @@ class Joint:
         per_grain: the information in value units that one grain buys, a lane.
         cap_grains: the most grains that a group may hold in all lanes together, over its life.
 
-    Guarantee: each interval of the state that `run` returns misses its truth with probability beta at most, over the
-        whole life of the question; where it does not and the output is met, the value is within
-        max(relative |truth|, absolute) of the truth.
+    Guarantee: each interval of the state that `run` returns misses its truth with probability beta at most, for targets
+        that do not depend on earlier answers of the question; where it does not and the output is met, the value is
+        within max(relative |truth|, absolute) of the truth.
     Proof: docs/proofs/accuracy.joint.md.
     Assumes: `measure` adds independent Gaussian noise of variance 1/(grains per_grain) to every lane.
     Rounds: nothing; prices known beforehand up to whole grains.
@@ -163,18 +178,30 @@ class Joint:
         now = replace(self._current(state), means=purse.means, information=purse.information)
         if self._steady(state):
             return self._topped_up(now, purse)
-        for _ in range(_CLAIMS):
+        for turn in range(_CLAIMS):
             groups = self._open(now)
             if not len(groups):
                 break
-            pilot(self.prices, purse, groups, self._share(now.stages))
-            now = self._claimed(now, purse, groups)
+            now = self._promised(now, purse) if turn == 0 and self._sharper(now) else self._claimed(now, purse, groups)
             if progress is not None:
                 progress(now, now.met.shape[1] - len(self._open(now)))
         return now
 
+    @property
+    def _promise(self) -> tuple[float, ...]:
+        """What is asked for, in numbers of which smaller ones are sharper."""
+        return (self.beta, -float(self.cap_grains), *(width for target in self.targets for width in target))
+
+    def _sharper(self, state: State) -> bool:
+        """Return whether a promise is to be made that the state's present one does not hold."""
+        if not state.stages:
+            return True
+        named = len(state.promise) == len(self._promise) and any(state.promise[2:]) is not any(self._promise[2:])
+        pairs = zip(self._promise, state.promise, strict=False)
+        return bool(state.promise) and (named or any(mine < theirs for mine, theirs in pairs))
+
     def _share(self, number: int) -> float:
-        """Return the failure probability of a claim by its number, from 0."""
+        """Return the failure probability of a promise's claim by its number, from 0."""
         return self.beta * (FIRST_SHARE if number == 0 else (1 - FIRST_SHARE) * 2.0**-number)
 
     def _steady(self, state: State) -> bool:
@@ -201,10 +228,19 @@ class Joint:
         return self._judged(state, lower, upper)
 
     def _current(self, state: State) -> State:
-        """Return the state with verdicts on these targets, without intervals of a larger beta."""
-        live = 0 < state.beta <= self.beta * _NEARLY
-        ends = (state.lower, state.upper) if live else (np.full_like(state.lower, end) for end in (-np.inf, np.inf))
-        return replace(self._judged(state, *ends), beta=self.beta)
+        """Return the state with verdicts on these targets; what was claimed at a larger beta is read at this one."""
+        lower, upper = state.lower, state.upper
+        if not 0 < state.beta <= self.beta * _NEARLY:
+            lower, upper = self._read(state)
+        return replace(self._judged(state, lower, upper), beta=self.beta)
+
+    def _read(self, state: State) -> tuple[Floats, Floats]:
+        """Return the intervals that stored measurements give at this beta."""
+        if state.pivot is not None:
+            return state.pivot.intervals(self.prices, self._share(0))
+        if state.beta and self._steady(state):
+            return self.prices.intervals(state.means, self.prices.variances(state.information), self.beta)
+        return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
 
     def _judged(self, state: State, lower: Floats, upper: Floats) -> State:
         """Return the state with these intervals, verdicts, and the values that serve best.
@@ -231,24 +267,99 @@ class Joint:
         if prices.named_loss or not len(going):
             return going
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
-        price = prices.price(now.means[:, going], now.information[:, going], self._share(now.stages))
+        number = 0 if self._sharper(state) else state.stages - state.since
+        price = prices.price(now.means[:, going], now.information[:, going], self._share(number))
+        if state.pivot is not None:  # what the claims hold is not bought again
+            held = state.pivot.of(going)
+            price = np.maximum(price - held.clock**2 * held.shape.sum(axis=0), price / 4)
         return going[~known | (AFFORDABLE * price <= room[going])]
 
+    def _promised(self, state: State, purse: Purse) -> State:
+        """Return the state after the first claim of a new promise, on all groups alike, whether they were lucky or not.
+
+        Which part of the final variance is fresh follows from the targets and from what each group's pilot told,
+        before anything was claimed: only so is what was claimed before still plain Gaussian noise.
+        """
+        prices, beta = self.prices, self._share(0)
+        pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
+        needed = ticks(prices, pivot.guess, pivot.shape, beta)
+        most = self.cap_grains / np.maximum(pivot.shape.sum(axis=0), 1)
+        out_of_reach = (needed >= HOPELESS * most) & (pivot.clock > 0) & (not prices.named_loss)
+        part, planned = self._fresh(state, pivot, needed, most)
+        state = replace(state, since=state.stages, promise=self._promise, pivot=pivot)
+        room = self.cap_grains - purse.information.sum(axis=0)
+        going = (part > 0) & ~out_of_reach & (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)
+        anew = np.flatnonzero(going & (part >= 1))
+        pilot(prices, purse, anew, beta)
+        return self._bought(state, purse, np.flatnonzero(going), replace(pivot, planned=planned), part)
+
+    def _fresh(self, state: State, pivot: Pivot, needed: Floats, most: Floats) -> tuple[Floats, Floats]:
+        """Return the part of the final variance that is to be fresh, and the ticks that are planned with it.
+
+        A guess may be rough. To plan for too many fresh ticks costs little, for too few much: so it is for no fewer
+        than about what the targets say.
+        """
+        size = np.maximum(pivot.shape.sum(axis=0), 1)
+        best = self.prices.wanted_of(pivot.guess, np.full_like(pivot.shape, _MUCH), self._share(0)).sum(axis=0) / size
+        needed = np.minimum(needed, most)
+        afresh = (pivot.planned < AFRESH * needed) | (needed - pivot.planned > best)
+        more = np.maximum(needed / np.maximum(pivot.planned, 1e-9), self._sharpened(state, pivot.guess) ** _TRUSTED)
+        more = np.clip(more, 1.0, 1 / AFRESH)
+        return np.where(afresh, 1.0, 1 - 1 / more), np.where(afresh, 0.0, np.minimum(pivot.planned * more, most))
+
+    def _sharpened(self, state: State, guess: Floats) -> Floats:
+        """Return how many times more the sharpest of these targets needs than in the last promise, by a guess."""
+        last, now = np.array(state.promise[2:]).reshape(-1, 2), np.array(self.targets)
+        more = np.ones(guess.shape[1])
+        if last.shape != now.shape or self.prices.named_loss or not state.promise:
+            return more
+        for statistic, old, new in zip(self.statistics, last.tolist(), now.tolist(), strict=True):
+            size = statistic.size(guess)
+            wide, narrow = statistic.width(size, *old), statistic.width(size, *new)
+            more = np.where(
+                (wide > narrow) & (narrow > 0), np.maximum(more, (wide / np.maximum(narrow, _TINY)) ** 2), more
+            )
+        z = two_sided(self._share(0)) / two_sided(state.promise[0] * FIRST_SHARE)
+        return np.asarray(more * max(z, 1.0) ** 2)
+
     def _claimed(self, state: State, purse: Purse, groups: Ints) -> State:
-        """Return the state after one more claim on these groups; of two intervals, that nearer its target is kept."""
-        prices, beta = self.prices, self._share(state.stages)
+        """Return the state after one more claim of the present promise, on the groups that fell short.
+
+        It goes on from the promise's first claim; that one stays what a sharper promise goes on from.
+        """
+        beta = self._share(state.stages - state.since)
+        pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
+        part = np.where(pivot.clock > 0, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
+        pilot(self.prices, purse, groups[part[groups] >= 1], beta)
+        after = self._bought(state, purse, groups, pivot, np.maximum(part, _LEAST_PART))
+        kept = np.flatnonzero(pivot.clock > 0)
+        made = pivot if after.pivot is None else after.pivot
+        return replace(after, pivot=made.put(kept, pivot.of(kept)), promise=state.promise or self._promise)
+
+    def _bought(self, state: State, purse: Purse, groups: Ints, pivot: Pivot, part: Floats) -> State:
+        """Return the state after a claim on these groups.
+
+        Of two intervals of one promise the one nearer its target is kept.
+        """
+        prices, beta = self.prices, self._share(state.stages - state.since)
         room = self.cap_grains - purse.information[:, groups].sum(axis=0)
         price = prices.price(purse.means[:, groups], purse.information[:, groups], beta)
-        hopeless = (price > HOPELESS * room) & (not prices.named_loss)
-        lower, upper = state.lower.copy(), state.upper.copy()
+        hopeless = (price > HOPELESS * room) & (not prices.named_loss) & (part[groups] >= 1)
+        lower, upper, after = state.lower.copy(), state.upper.copy(), pivot
+        first = state.stages == state.since
         for some, weights, most in (
             (hopeless, (1.0,), np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS))),
             (~hopeless, (1.0,) if prices.named_loss else WEIGHTS, room),
         ):
             chosen = groups[some]
             if len(chosen):
-                low, high = claim(prices, purse, chosen, most[some], beta=beta, weights=weights)
+                low, high, made = claim(
+                    prices, purse, chosen, most[some], beta=beta, weights=weights,
+                    held=pivot.of(chosen), part=part[chosen],
+                )  # fmt: skip
                 held = (lower[:, chosen], upper[:, chosen])
                 better = prices.ratio(low, high) < np.where(np.isfinite(held[1]), prices.ratio(*held), np.inf)
+                better |= first
                 lower[:, chosen], upper[:, chosen] = np.where(better, low, held[0]), np.where(better, high, held[1])
-        return replace(self._judged(state, lower, upper), stages=state.stages + 1)
+                after = after.put(chosen, made)
+        return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)

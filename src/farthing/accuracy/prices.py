@@ -137,8 +137,10 @@ class Prices:
         slopes = statistic.slopes(values, statistic.width(size, *target))
         return size, np.sqrt((slopes * slopes * variances).sum(axis=0))
 
-    def wanted(self, means: Floats, variances: Floats, beta: float) -> Floats:
+    def wanted(self, means: Floats, variances: Floats, beta: float, straight: float = 1.0) -> Floats:
         """Return the grains, float64[lanes, groups], that one fixed measurement for all targets seems to need.
+
+        With `straight` below 1 the lanes' shares are nearer to those of sharper targets, where answers are straighter.
 
         Denominators and answers are not taken to be smaller than could be told apart from zero: what is wanted early
         on is too little rather than too much.
@@ -154,15 +156,15 @@ class Prices:
             slopes = statistic.slopes(values, width)
             if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
                 width = z * (np.abs(slopes) / np.sqrt(self.worth * max(self.cap, 1))).sum(axis=0)
-            slopes = statistic.slopes(values, width)
+            slopes = statistic.slopes(values, width * straight)
             need = (z * slopes / np.maximum(width, _TINY)) ** 2 / self.worth
             needs.append(np.minimum(need, _HUGE) * (width > 0))
         grains = balanced(np.stack(needs))
         return grains * (self.cap / np.maximum(grains.sum(axis=0), _TINY)) if self.named_loss else grains
 
-    def wanted_of(self, means: Floats, information: Ints, beta: float) -> Floats:
+    def wanted_of(self, means: Floats, information: Ints, beta: float, straight: float = 1.0) -> Floats:
         """Return the same from what was measured."""
-        return in_blocks(lambda m, i: self.wanted(m, self.variances(i), beta), means, information)
+        return in_blocks(lambda m, i: self.wanted(m, self.variances(i), beta, straight), means, information)
 
     def price(self, means: Floats, information: Ints, beta: float) -> Floats:
         """Return the grains in all lanes together that are wanted, float64[groups]."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from farthing.accuracy.claims import Pivot
 from farthing.accuracy.joint import State
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
 from farthing.planning.jointly import Staged, plan_jointly
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from farthing.session.door import Door
     from farthing.session.request import Request
 
-_FORMAT = b"farthing-joint-1"
+_FORMAT = b"farthing-joint-2"
+_FIRST_FORMAT = b"farthing-joint-1"
 _LANES = ("means", "information")
+_CLAIMED = ("shape", "shown", "clock", "guess", "planned")
 _OUTPUTS = ("value", "lower", "upper", "met")
 
 
@@ -145,12 +148,16 @@ def blob_of(state: State) -> bytes:
     columns: dict[str, Any] = {}
     for name in (*_LANES, *_OUTPUTS):
         columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
-    return write_blob(columns, {_FORMAT: json.dumps({"stages": state.stages, "beta": state.beta}).encode()})
+    for name in _CLAIMED if state.pivot is not None else ():
+        rows = np.atleast_2d(getattr(state.pivot, name))
+        columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
+    facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
+    return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
 
 
 def state_of(blob: bytes) -> State:
-    """Return the state in a blob; refuse one that is not ours."""
-    columns, facts = read_blob(blob, _FORMAT)
+    """Return the state in a blob; the first format kept no claims. Refuse a blob that is not ours."""
+    columns, facts = read_blob(blob, _FORMAT, _FIRST_FORMAT)
 
     def rows(name: str) -> NDArray[Any]:
         """Return the rows of one array."""
@@ -159,8 +166,17 @@ def state_of(blob: bytes) -> State:
             raise unreadable(KeyError(name))
         return np.array(found)
 
+    pivot = None
+    if "clock0" in columns:
+        shape, shown, clock, guess, planned = map(rows, _CLAIMED)
+        pivot = Pivot(shape, shown, clock[0], guess, planned[0])
     return State(
-        **{name: rows(name) for name in (*_LANES, *_OUTPUTS)}, stages=int(facts["stages"]), beta=float(facts["beta"])
+        **{name: rows(name) for name in (*_LANES, *_OUTPUTS)},
+        stages=int(facts["stages"]),
+        beta=float(facts["beta"]),
+        since=int(facts.get("since", 0)),
+        promise=tuple(facts.get("promise", ())),
+        pivot=pivot,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
-from farthing.query.bounding import LARGEST
+from farthing.query.bounding import LARGEST, refuse_too_narrow
 from farthing.query.expressions import And, Case, Literal
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Total:
                 got=f"lower={self.lower!r}, upper={self.upper!r}",
                 next_step="pass the range that values may have in the answer, as in lower=0, upper=200",
             )
+        refuse_too_narrow(self.lower, self.upper)
 
     def __str__(self) -> str:
         centre = f" - {self.centre:g}" if self.centre else ""

@@ -303,7 +303,14 @@ class _Walk:
 
 @lru_cache(maxsize=256)
 def critical_value(
-    relative: float, beta: float, span: int, ratio: float, public: tuple[int, ...] = (), *, signed: bool = False
+    relative: float,
+    beta: float,
+    span: int,
+    ratio: float,
+    public: tuple[int, ...] = (),
+    *,
+    signed: bool = False,
+    likely: float = 0.0,
 ) -> float:
     """Return the least c that covers every truth with probability 1 - beta, for the chain that is really run.
 
@@ -314,6 +321,7 @@ def critical_value(
         ratio: growth of the square of epsilon from one index to the next.
         public: indices that no jump passes, besides the gates.
         signed: True for a rule that stops by |Y|, for truths of either sign.
+        likely: a c that is tried first, where one is known that should do; 0 for none.
 
     Guarantee: P[|value - truth| > max(r |truth|, a*)] <= beta for every truth >= 0; for every truth, if `signed`.
     Proof: docs/proofs/accuracy.chain.md.
@@ -338,7 +346,13 @@ def critical_value(
         return Chain.run(relative, c, span=span, jumps=jumps, beta=beta, largest=top, signed=signed)
 
     return least_critical(
-        run, relative=relative, span=span, beta=beta, most=most, start=LAPLACE.two_sided, slope=lambda _: -1.0
+        run,
+        relative=relative,
+        span=span,
+        beta=beta,
+        most=most,
+        start=lambda aim: max(LAPLACE.two_sided(aim), likely),
+        slope=lambda _: -1.0,
     )
 
 

@@ -33,6 +33,7 @@ MEETING_RANGE: Final = 1024
 """Over this factor below the last look meetings are close together; further down each has twice the information."""
 
 _ALIGNED: Final = 16  # the first look and the public looks lie on this common sub-grid
+_A_LITTLE_MORE: Final = 1.0001  # what public looks may ask of c
 _UP: Final = 1 + 2.0**-40  # t_max is rounded up past every float error, so that a* <= a when no cap binds
 
 
@@ -160,7 +161,8 @@ class Schedule:
         wanted = _grains_for(law.two_sided(beta), absolute, per_grain, law)
         span = _span(min(wanted, cap_grains), ratio, law) if relative > 0 else 0
         least = after.critical * relative / after.relative if after is not None and after.relative > 0 else 0.0
-        critical = max(_critical(relative, beta, span, ratio, (), signed=signed, law=law), least)
+        own = _critical(relative, beta, span, ratio, (), signed=signed, law=law)
+        critical = max(own, least)
         last = _grains_for(critical, absolute, per_grain, law)
         capped = last > cap_grains
         hopeless = last > law.growth(HOPELESS) * cap_grains and futility and span > 0
@@ -173,7 +175,9 @@ class Schedule:
         public = tuple(sorted({*meeting, *(giving_up.indices if giving_up else ())}, reverse=True))
         if giving_up is not None:
             spare = beta * (1 - FUTILITY_SHARE)
-            critical = max(_critical(relative, spare, span, ratio, public, signed=signed, law=law), least)
+            likely = own * law.two_sided(spare) / law.two_sided(beta) * _A_LITTLE_MORE
+            own = _critical(relative, spare, span, ratio, public, signed=signed, law=law, likely=likely)
+            critical = max(own, least)
             last = _grains_for(critical, absolute, per_grain, law)
             capped = last > cap_grains
         last = int(min(max(last, after.last if after is not None else 0), cap_grains))
@@ -282,13 +286,21 @@ def meetings(span: int, ratio: float) -> tuple[int, ...]:
     return tuple(sorted({*near, *far}, reverse=True))
 
 
-def _critical(
-    relative: float, beta: float, span: int, ratio: float, public: tuple[int, ...], *, signed: bool, law: Law
+def _critical(  # what the looks are
+    relative: float,
+    beta: float,
+    span: int,
+    ratio: float,
+    public: tuple[int, ...],
+    *,
+    signed: bool,
+    law: Law,
+    likely: float = 0.0,
 ) -> float:
-    """Return the critical value of a rule under a law of noise."""
+    """Return the critical value of a rule under a law of noise; `likely` is tried first."""
     if law is GAUSSIAN:
-        return critical_value(relative, beta, span, ratio, public, signed=signed)
-    return chain.critical_value(relative, beta, span, ratio, public, signed=signed)
+        return critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely)
+    return chain.critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely)
 
 
 def _barriers(span: int, ratio: float, public: tuple[int, ...], law: Law) -> tuple[int, ...]:
@@ -300,7 +312,8 @@ def _grains_for(critical: float, absolute: float, per_grain: float, law: Law) ->
     """Return the grains that bring c over the precision down to `absolute`; infinite for 0."""
     if absolute == 0:
         return math.inf
-    return float(max(1, math.ceil(law.amount(critical / absolute, per_grain) * _UP)))
+    grains = float(law.amount(critical / absolute, per_grain)) * _UP
+    return grains if math.isinf(grains) else float(max(1, math.ceil(grains)))
 
 
 def _span(last: float, ratio: float, law: Law) -> int:

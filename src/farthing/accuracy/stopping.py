@@ -24,12 +24,18 @@ from scipy.special import ndtr
 
 from farthing.accuracy.jumps import Floats, JumpMap
 from farthing.accuracy.laws import GAUSSIAN
-from farthing.accuracy.search import largest, least_critical
+from farthing.accuracy.search import MARGIN, largest, least_critical
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 _FINENESS: Final = 0.7  # mean node spacing over the standard deviation of the shortest jump's kernel
 _PIECE: Final = 96  # nodes that share one kernel matrix
 _DENSITY: Final = 1 / math.sqrt(2 * math.pi)
+_WIDE: Final = 12.0  # standard deviations
+_SURE: Final = 7.0  # standard deviations beyond c at which a look is not in doubt
+_QUITE: Final = 0.985  # of what looks far apart would allow, so that rounding does not matter
+_TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(64)
+_TAIL: Final = 10.0  # standard deviations that the quadrature of a tail covers
+_HALVINGS: Final = 60
 
 
 two_sided = GAUSSIAN.two_sided
@@ -230,6 +236,7 @@ def critical_value(
     *,
     jumps: bool = True,
     signed: bool = False,
+    likely: float = 0.0,
 ) -> float:
     """Return the least c that covers every truth with probability 1 - beta, for the chain that is really run.
 
@@ -241,6 +248,7 @@ def critical_value(
         public: indices that no jump passes.
         jumps: False for a rule that looks at every index.
         signed: True for a rule that stops by |Y|, for truths of either sign.
+        likely: a c that is tried first, where one is known that should do; 0 for none.
 
     Guarantee: P[|value - truth| > max(r |truth|, a*)] <= beta for every truth >= 0; for every truth, if `signed`.
     Proof: docs/proofs/accuracy.stopping.md.
@@ -254,6 +262,9 @@ def critical_value(
     """
     if relative == 0.0 or span == 0:
         return two_sided(beta)
+    if relative <= looks_apart(beta, ratio):
+        return _apart(relative, beta, ratio)
+    most = _swept(relative, beta, ratio)
 
     def run(c: float) -> Chain:
         boundary = c / relative
@@ -263,9 +274,53 @@ def critical_value(
             span=span,
             jumps=JumpMap(boundary, ratio, public, jumps),
             beta=beta,
-            largest=largest(relative) * boundary,
+            largest=most * boundary,
             signed=signed,
         )
 
-    most, slope = largest(relative), (lambda c: -c - 1 / c)
-    return least_critical(run, relative=relative, span=span, beta=beta, most=most, start=two_sided, slope=slope)
+    return least_critical(
+        run,
+        relative=relative,
+        span=span,
+        beta=beta,
+        most=most,
+        start=lambda aim: max(two_sided(aim), likely),
+        slope=lambda c: -c - 1 / c,
+    )
+
+
+def _swept(relative: float, beta: float, ratio: float) -> float:
+    """Return up to how many times the kink a*/r truths are swept: further than `_WIDE` beyond it they only repeat."""
+    return min(largest(relative), (1 + relative) ** 2 * ratio**2 * (1 + _WIDE * relative / two_sided(beta)))
+
+
+def looks_apart(beta: float, ratio: float) -> float:
+    """Return the largest r at which a truth has one look in doubt at most, and is told surely at the next.
+
+    >>> round(looks_apart(0.05, 1.02), 6)
+    0.001072
+    """
+    z = two_sided(beta)
+    return _QUITE * (math.sqrt(ratio) - 1) * z / (2 * (z + _SURE))
+
+
+def _apart(relative: float, beta: float, ratio: float) -> float:
+    """Return a c that suffices where looks are so far apart: no recursion, whatever r is.
+
+    Guarantee, proof: as `critical_value`; docs/proofs/accuracy.stopping.md, "Looks far apart".
+    """
+    aim, low, high = beta * (1 - MARGIN), two_sided(beta), 2 * two_sided(beta)
+    for _ in range(_HALVINGS):
+        c = (low + high) / 2
+        later = c * math.sqrt(ratio) * (1 - relative * (c + _SURE) / c)
+        missed = float(ndtr(-c * (1 - relative))) + _either(c, later, ratio**-0.5)
+        low, high = (c, high) if missed > aim else (low, c)
+    return high
+
+
+def _either(first: float, second: float, correlation: float) -> float:
+    """Return P[Z > first or Z' > second] for two standard Gaussian variables that are correlated."""
+    z = first - _TAIL + _TAIL * (1 + _TAIL_NODES) / 2
+    late = ndtr((correlation * z - second) / math.sqrt(1 - correlation**2))
+    inside = _TAIL_WEIGHTS * np.exp(-z * z / 2) * _DENSITY * late
+    return float(ndtr(-first) + inside.sum() * _TAIL / 2)

@@ -11,6 +11,12 @@ from farthing.errors import InvalidTarget
 LEAST_BETA: Final = 1e-12
 """The smallest chance of a miss that is calibrated, after sharing it among groups."""
 
+LEAST_RELATIVE: Final = 1e-12
+"""The smallest relative target: answers are float64, which knows a number to 1e-16 of itself."""
+
+DISTANCES: Final = (1e-150, 1e150)
+"""The smallest and the largest absolute target: their squares are float64, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -110,12 +116,12 @@ def _number(name: str, got: object) -> float:
         raise InvalidTarget(f"{name} must be a number", rule="a number, not text", got=repr(got), next_step=advice)
     try:
         value = float(got)  # type: ignore[arg-type]  # anything that is no number is refused below
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if isinstance(got, bool) or not math.isfinite(value):
         raise InvalidTarget(
             f"{name} must be a finite number",
-            got=repr(got),
+            got="a whole number of more than 308 digits" if type(got) is int else repr(got),
             next_step=f"leave {name} out if unused",
             rule="a finite number",
         )
@@ -131,6 +137,13 @@ def _check_relative(relative: float) -> None:
     if relative >= 1:
         advice = f"for {relative:g} % write relative={relative / 100:g}" if relative < 100 else "write 0.05 for 5 %"
         raise InvalidTarget("relative must be below 1", rule="0 <= relative < 1", got=relative, next_step=advice)
+    if 0 < relative < LEAST_RELATIVE:
+        raise InvalidTarget(
+            "relative is too small to be told",
+            rule=f"0, or at least {LEAST_RELATIVE:g}",
+            got=relative,
+            next_step="name an absolute target: absolute=1 is as near as a count can be",
+        )
 
 
 def _check_absolute(absolute: float) -> None:
@@ -139,6 +152,14 @@ def _check_absolute(absolute: float) -> None:
         raise InvalidTarget(
             "absolute must not be negative",
             rule="absolute >= 0, in the units of the answer",
+            got=absolute,
+            next_step="give the largest error you can accept, as in absolute=100",
+        )
+    least, largest = DISTANCES
+    if absolute and not least <= absolute <= largest:
+        raise InvalidTarget(
+            "absolute is no distance that an answer could have from the truth",
+            rule=f"0, or from {least:g} to {largest:g}",
             got=absolute,
             next_step="give the largest error you can accept, as in absolute=100",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -63,13 +63,16 @@ def half_width(farthings: int, sensitivity: int, beta: float) -> int:
     return max(0, math.ceil(m * (1 + 1e-12)) - 1)
 
 
+_FAR: Final = 2.0**1000  # steps: one farthing is more than enough
+
+
 def price_of(absolute: float, sensitivity: int, beta: float) -> int:
     """Return the least farthings of epsilon a group whose noise stays within `absolute` with probability 1 - beta.
 
     >>> half_width(price_of(100, 1, 0.05), 1, 0.05)
     100
     """
-    wanted = math.floor(absolute)
+    wanted = math.floor(min(absolute, _FAR))
     low, high = 0, 1
     while half_width(high, sensitivity, beta) > wanted:
         low, high = high, 2 * high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import highest_level
 from farthing.mechanisms.laplace import MOST_FARTHINGS
+from farthing.planning.refinement import BEYOND_ALL
 from farthing.privacy.loss import Booked, Pure
 from farthing.rounding import FARTHING
 
@@ -167,7 +169,7 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
     needed = grid.price_of(min(asked, widest), frame.beta) if 0 < asked < math.inf else None
     return frame.plan(
         cap=cap,
-        target_price=None if needed is None else Pure.of_farthings(_needed(schedule, needed) * grid.max_groups),
+        target_price=None if needed is None else Pure.of_farthings(_needed(schedule, asked, needed) * grid.max_groups),
         worst_price=Pure.of_farthings(0 if free else sum(max(most - has, 0) for has in top)),
         fresh_price=Pure.of_farthings(0 if free else most * grid.max_groups),
         half_width=schedule.floor,
@@ -177,11 +179,12 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
     )
 
 
-def _needed(schedule: Schedule, flat: int) -> int:
+def _needed(schedule: Schedule, absolute: float, flat: int) -> int:
     """Return the farthings a group that the target can cost at most, from those of a single look."""
     if schedule.relative == 0:
         return flat
-    return max(flat, math.ceil(schedule.critical / schedule.absolute / schedule.per_grain))
+    needed = math.ceil(Fraction(schedule.critical) / Fraction(absolute) / Fraction(schedule.per_grain))
+    return min(max(flat, needed), BEYOND_ALL)
 
 
 def _limit(frame: Frame, top: tuple[int, ...], grid: Grid) -> tuple[Booked, int]:

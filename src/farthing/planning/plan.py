@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SIZES: Final = (0, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 """The hypothetical truths that a plan prices."""
 
+_MANY: Final = 10**300
+"""Prices above the cap by more than this are told as this."""
+
 
 class Pricing(Protocol):
     """How a question will be measured, as far as prices go."""
@@ -141,7 +144,7 @@ class Plan:
             return ""
         price = ""
         if self.target_price is not None:
-            times = float(self.target_price.amount / self.cap.amount)
+            times = float(min(self.target_price.amount / self.cap.amount, _MANY))
             price = f"the target would take {said(self.target_price, self.delta)}, {_number(times)} times the cap in "
             price += f"{'mu^2' if self.worst_price.parameter == 'mu' else self.worst_price.parameter}; "
         raising = "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
     from farthing.query.query import Query
 
+
+BEYOND_ALL: Final = 1 << 900
+"""So many grains or farthings stand for all numbers above: more than any budget, and still a float."""
 
 _SPARE: Final = 2
 """Farthings that "all" leaves: what was rounded up then must not be missing when the same is asked more sharply."""
@@ -114,7 +118,7 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     fresh = 0 if free else most * coin.max_groups
     asked = math.inf if target is None else target.absolute
-    needed = math.ceil(schedule.critical**2 / asked**2 / coin.per_grain) if asked > 0 else None
+    needed = _needed(coin, schedule.critical, asked) if asked > 0 else None
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else coin.loss(coin.max_groups * needed),
@@ -125,6 +129,13 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
         free=free,
         pricing=Refinement(str(frame.query.aggregate), schedule, coin, beta, top, frame.share),
     )
+
+
+def _needed(coin: Coin, critical: float, absolute: float) -> int:
+    """Return the grains a group that an absolute target needs, up to BEYOND_ALL."""
+    if math.isinf(absolute):
+        return 0
+    return min(math.ceil((Fraction(critical) / Fraction(absolute)) ** 2 / Fraction(coin.per_grain)), BEYOND_ALL)
 
 
 def _signed(query: Query) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
+from farthing.query.bounding import refuse_too_narrow
 from farthing.query.expressions import And, Case, Literal
 from farthing.query.ranges import LARGEST_ADDED, SMALLEST_ADDED, STEP_BITS, check_range, middle
 
@@ -111,6 +112,7 @@ class Total:
                 got=f"lower={self.lower!r}, upper={self.upper!r}: {self._largest:g}",
                 next_step="clamp the values to another range, or ask for them in other units: fare / 1e9",
             )
+        refuse_too_narrow(self.lower, self.upper)
 
     def __str__(self) -> str:
         centre = f" - {self.centre:g}" if self.centre else ""

@@ -90,3 +90,16 @@ def _check_range(lower: object, upper: object) -> None:
             got=f"lower={lower!r}, upper={upper!r}",
             next_step="swap them, or widen the range",
         )
+    if isinstance(lower, int | float) and isinstance(upper, int | float):
+        refuse_too_narrow(lower, upper)
+
+
+def refuse_too_narrow(lower: float, upper: float) -> None:
+    """Refuse a range of which float64 cannot hold the square."""
+    if not upper - lower >= 1 / LARGEST:
+        raise InvalidBounds(
+            "lower and upper are too close together",
+            rule=f"upper - lower >= {1 / LARGEST:g}",
+            got=f"lower={lower!r}, upper={upper!r}",
+            next_step="widen the range, or give the values in a smaller unit",
+        )

@@ -90,6 +90,7 @@ class Keys:
         whole = _as_table(given)
         lists = given if whole is None else {name: whole.column(name) for name in whole.column_names}
         _same_columns(by, lists)
+        _not_too_many(math.prod(map(_size, lists.values())) if whole is None else whole.num_rows)
         columns = {name: _column(name, lists[name], kinds[name]) for name in by}
         table = _product(columns) if whole is None else _combinations(columns)
         return cls(table, _fingerprint(table), arrangement(table))
@@ -171,6 +172,13 @@ def _as_table(given: Any) -> pa.Table | None:
         next_step='pass keys={"column": [...]}, or a table with one column for each grouping column',
         rule="one list a column, or a table of combinations",
     )
+
+
+def _size(given: Any) -> int:
+    """Return how many keys a list has, without reading it; 1 for what is refused as no list."""
+    if isinstance(given, range) and given:
+        return abs((given[-1] - given[0]) // given.step) + 1  # len() refuses what is above 2^63
+    return len(given) if hasattr(given, "__len__") else 1
 
 
 def _same_columns(by: tuple[str, ...], lists: Mapping[str, Any]) -> None:

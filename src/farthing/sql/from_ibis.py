@@ -68,10 +68,13 @@ def _operation(expression: Any, schema: Schema) -> Any:
     from ibis.common.deferred import Deferred
     from ibis.common.exceptions import IbisError
 
+    deep = False
     if isinstance(expression, Deferred):
         table = ibis.table({name: _DTYPES[kind] for name, kind in schema.columns}, name="the table")
         try:
             expression = table.bind(expression)[0]
+        except RecursionError:
+            deep = True
         except (IbisError, AttributeError, TypeError, ValueError) as problem:
             raise UnsupportedQuery(
                 "an ibis expression that does not fit the table",
@@ -80,6 +83,8 @@ def _operation(expression: Any, schema: Schema) -> Any:
                 got=str(problem).split("\n", maxsplit=1)[0][:200],
                 next_step="name columns of the table: " + ", ".join(schema.names[:20]),
             ) from None
+    if deep:
+        raise _too_deep()
     if not isinstance(expression, ibis.expr.types.Value):
         raise refused(type(expression).__name__, "pass a column expression, as in ibis._.fare > 10")
     return expression.op()
@@ -148,8 +153,13 @@ class Reader:
 def _deeper(depth: int) -> int:
     """Return the next depth; refuse one that is not safe to recurse into."""
     if depth >= _DEEPEST:
-        raise refused("deep nesting", "write it in shorter parts")
+        raise _too_deep()
     return depth + 1
+
+
+def _too_deep() -> UnsupportedQuery:
+    """Return the refusal of nesting that nobody wrote by hand."""
+    return refused("deep nesting", "write it in shorter parts")
 
 
 def _unknown(operation: Any) -> UnsupportedQuery:

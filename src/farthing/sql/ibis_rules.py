@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import (
+    MOST_CHOICES,
     And,
     Between,
     Call,
@@ -215,6 +216,10 @@ def _chain(reader: Reader, operation: Any, depth: int) -> Expression:
 def _among(reader: Reader, operation: Any, depth: int) -> Expression:
     """Return a membership test over constants."""
     value = reader.scalar(operation.value, depth)
+    if len(operation.options) > MOST_CHOICES:
+        raise refused(
+            f"isin of more than {MOST_CHOICES:,} constants", "list them in keys=, or join a public table of them"
+        )
     choices = [alike(reader, reader.scalar(option, depth), value)[0] for option in operation.options]
     constants = tuple(choice for choice in choices if isinstance(choice, Literal))
     if not constants or len(constants) < len(choices):

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from farthing.query.expressions import (
+    MOST_CHOICES,
     And,
     Between,
     Compare,
@@ -59,6 +60,10 @@ def _membership(reader: Translator, node: Node) -> Expression:
         raise reader.source.refuse("a subquery", "list the values: IN (1, 2, 3)", node)
     reader.only(node, "this", "expressions")
     value = reader.scalar(node.this)
+    if len(node.expressions) > MOST_CHOICES:
+        raise reader.source.refuse(
+            f"IN with more than {MOST_CHOICES:,} constants", "list them in keys=, or join a public table of them", node
+        )
     choices = [alike(reader, reader.scalar(choice), value)[0] for choice in node.expressions]
     constants = tuple(choice for choice in choices if isinstance(choice, Literal))
     if not constants or len(constants) < len(choices) or isinstance(value, Literal):

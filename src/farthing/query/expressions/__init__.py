@@ -13,6 +13,7 @@ differ most:
 """
 
 from farthing.query.expressions.tree import (
+    MOST_CHOICES,
     And,
     Between,
     Call,
@@ -32,6 +33,7 @@ from farthing.query.expressions.values import Column, Function, Literal, Operand
 from farthing.query.expressions.walking import children, columns_of, rewrite, walk
 
 __all__ = [
+    "MOST_CHOICES",
     "MOST_DEPTH",
     "MOST_NODES",
     "And",

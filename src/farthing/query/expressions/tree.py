@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from farthing.query.expressions.values import Function, Literal, Operand, Operator
 from farthing.query.schema import Type
@@ -141,6 +141,10 @@ class IsNull:
 
     def __str__(self) -> str:
         return f"{self.operand} IS NULL"
+
+
+MOST_CHOICES: Final = 5_000
+"""The most constants that one IN may have: longer lists are keys, or a table that is joined."""
 
 
 @dataclass(frozen=True, slots=True)

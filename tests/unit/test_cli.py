@@ -39,6 +39,7 @@ COMMANDS = {
     "export",
     "verify",
     "allot",
+    "same-data",
     "groups",
     "version",
 }

@@ -13,6 +13,7 @@ from farthing.errors import LedgerError
 
 if TYPE_CHECKING:
     from farthing.ledger.books import Purpose
+    from farthing.ledger.chain import Totals
 
 SCHEMA: Final = "farthing"
 """The schema of the books, unless the URL ends in ?schema=NAME."""
@@ -163,6 +164,9 @@ class Postgres:
             got=got,
             next_step="check the disk and the file's permissions; what was reserved stays charged",
         )
+
+    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
+        """Nothing: a server has no file beside it that a client could write; its owner notes the head elsewhere."""
 
     def _require_durable(self, connection: sa.Connection) -> None:
         """Refuse to write on a server that does not wait for its disk."""

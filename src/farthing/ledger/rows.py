@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+
+import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger import tables
-from farthing.ledger.chain import Tip, link
+from farthing.ledger.chain import Tip, Totals, damaged, link, sealed
 from farthing.ledger.entry import Entry, State, Stored
 from farthing.ledger.process import Process, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import sqlalchemy as sa
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,9 +46,9 @@ class Act(TypedDict):
     digest: str
 
 
-def tip_of(row: Any) -> Tip:
-    """Return the end of the chain from a row that has the totals."""
-    return Tip(row.records, row.head, row.clock)
+def totals(connection: sa.Connection) -> Totals:
+    """Return the totals, checked. Nobody reads them but through here and `Totals.of`."""
+    return Totals.of(connection.execute(sa.select(tables.TOTALS)).one())
 
 
 def append(connection: sa.Connection, insert: sa.Insert, row: dict[str, Any], tip: Tip) -> Tip:
@@ -87,11 +87,6 @@ def add_delta(connection: sa.Connection, reservation: int, coins: int, who: str,
     return append(connection, tables.CHARGE_DELTA, row, tip._replace(clock=moment))
 
 
-def delta_spent(connection: sa.Connection) -> int:
-    """Return the coins of delta that were charged: searches for keys are few, so they are added up."""
-    return sum(map(int, connection.execute(tables.DELTAS).scalars()))
-
-
 def add_act(connection: sa.Connection, act: Act, who: str, tip: Tip) -> Tip:
     """Write what the owner did."""
     moment, behind = tip.stamp(_now())
@@ -99,9 +94,43 @@ def add_act(connection: sa.Connection, act: Act, who: str, tip: Tip) -> Tip:
     return append(connection, tables.ACT, row, tip._replace(clock=moment))
 
 
-def advance(connection: sa.Connection, tip: Tip, change: int) -> None:
-    """Write the end of the chain, and by how much the total changes."""
-    connection.execute(tables.ADVANCE, {"change": change, **tip._asdict()})
+class Known(TypedDict):
+    """By which public metadata a data set is known."""
+
+    name: str
+    label: str
+    mark: str
+
+
+def add_data_set(connection: sa.Connection, known: Known, who: str, tip: Tip) -> Tip:
+    """Write by which public metadata a data set is known."""
+    moment, behind = tip.stamp(_now())
+    row = {**known, "who": who, "declared_at": moment, "behind": behind}
+    return append(connection, tables.DECLARE, row, tip._replace(clock=moment))
+
+
+ADVANCED: Final = "farthing totals"
+"""Where a transaction notes the totals that it wrote, for the witness."""
+
+
+class Advanced(NamedTuple):
+    """The totals that a transaction wrote, and whether the witness waits for the disk before anybody hears of it."""
+
+    totals: Totals
+    sync: bool
+
+
+def advance(connection: sa.Connection, after: Totals, *, sync: bool = True) -> None:
+    """Write the totals. Every transaction that changes the books does, last of all.
+
+    Args:
+        connection: the writer's.
+        after: the totals.
+        sync: False where the books would charge more, and not less, if all that is written here were lost.
+    """
+    connection.execute(tables.ADVANCE, after.row())
+    before = connection.info.get(ADVANCED)
+    connection.info[ADVANCED] = Advanced(after, sync or (before is not None and before.sync))
 
 
 def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | None], bytes]) -> Stored:
@@ -115,17 +144,31 @@ def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | N
             got=type(blob).__name__,
             next_step="return the combined measurement as bytes",
         )
+    after = Stored(1 if stored is None else stored.version + 1, blob)
+    hashed = sealed_measurement(question, after)
     if stored is None:
-        connection.execute(tables.STORE, {"question": question, "version": 1, "blob": blob})
-        return Stored(1, blob)
-    connection.execute(tables.SHARPEN, {"key": question, "next": stored.version + 1, "bytes": blob})
-    return Stored(stored.version + 1, blob)
+        row = {"question": question, "version": 1, "blob": blob, "digest": hashed}
+        connection.execute(tables.STORE, row)
+    else:
+        row = {"key": question, "next": after.version, "bytes": blob, "hash": hashed}
+        connection.execute(tables.SHARPEN, row)
+    return after
 
 
 def load(connection: sa.Connection, question: str) -> Stored | None:
-    """Read a question's measurement."""
+    """Read a question's measurement; refuse one that is not as it was written."""
     row = connection.execute(tables.LOAD, {"question": question}).first()
-    return None if row is None else Stored(row.version, row.blob)
+    if row is None:
+        return None
+    stored = Stored(row.version, row.blob)
+    if not isinstance(row.blob, bytes) or row.digest != sealed_measurement(question, stored):
+        raise damaged("a stored measurement is not what was written", "measurements carry a hash of their own")
+    return stored
+
+
+def sealed_measurement(question: str, stored: Stored) -> str:
+    """Return the hash of a row of a measurement."""
+    return sealed("measurements", question=question, version=stored.version, blob=digest(stored.blob))
 
 
 def digest(blob: bytes) -> str:

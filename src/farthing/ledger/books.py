@@ -44,6 +44,11 @@ class Store(Protocol):
         """Whether it may be written."""
         ...
 
+    @property
+    def timeout_s(self) -> float:
+        """How long to wait for another writer, or for an answer."""
+        ...
+
     def connect(self) -> sa.Connection:
         """Open a connection that begins and ends transactions by name."""
         ...
@@ -94,6 +99,7 @@ class _Job:
 
     def __init__(self, work: Callable[[sa.Connection], Any]) -> None:
         self.work = work
+        self.alone = False
         self.outcome: _Outcome | None = None
 
 
@@ -135,9 +141,9 @@ class Books:
         job = _Job(work)
         self._jobs.append(job)
         try:
-            with self._lock:  # who gets it writes for all who wait; the others find their work done
+            with self._turn():  # who gets it writes for all who wait; the others find their work done
                 if job.outcome is None:
-                    self._write_all()
+                    self._write_all(job)
         finally:
             with suppress(ValueError):
                 self._jobs.remove(job)
@@ -161,7 +167,7 @@ class Books:
     @contextmanager
     def outside(self) -> Iterator[sa.Connection]:
         """Give the connection outside any transaction, for what a database only does there."""
-        with self._lock, self._told():
+        with self._turn(), self._told():
             yield self._connect()
 
     def close(self) -> None:
@@ -171,16 +177,30 @@ class Books:
             if self._pid == os.getpid():
                 self._disconnect()
 
-    def _write_all(self) -> None:
-        """Write what all threads want that wait now."""
-        jobs = [job for job in self._jobs if job.outcome is None]  # those done leave the list in their own time
-        if len(jobs) > 1 and self._together(jobs):
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until no other thread of this process uses the connection; no longer than for another process."""
+        if not self._lock.acquire(timeout=min(self.store.timeout_s, threading.TIMEOUT_MAX)):
+            raise LedgerError(
+                "the ledger is busy: another thread of this process waits for its answer",
+                rule="its connection must be free within the time limit",
+                got=self.store.place or "in memory",
+                next_step="see that disk or server answer, then ask again; what was under way may stay charged",
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _write_all(self, own: _Job) -> None:
+        """Write what all threads want that wait now; where that fails, each writes its own."""
+        jobs = [job for job in self._jobs if job.outcome is None and not job.alone]
+        if own in jobs and len(jobs) > 1 and self._together(jobs):
             return
-        for job in jobs:
-            outcome = _Outcome()
-            with outcome, self._transaction("write") as connection:
-                outcome.value = job.work(connection)
-            job.outcome = outcome
+        outcome = _Outcome()
+        with outcome, self._transaction("write") as connection:
+            outcome.value = own.work(connection)
+        own.outcome = outcome
 
     def _together(self, jobs: list[_Job]) -> bool:
         """Write several jobs in one transaction; return whether it came to its commit. If not, nothing was written."""
@@ -189,6 +209,8 @@ class Books:
         with whole, self._transaction("write") as connection:
             found.extend(_within(connection, job) for job in jobs)
         if whole.error is not None and len(found) < len(jobs):
+            for job in jobs:
+                job.alone = True
             return False
         for job, outcome in zip(jobs, found, strict=True):
             if whole.error is not None:  # the commit or the witness failed: for all of them
@@ -215,7 +237,7 @@ class Books:
     @contextmanager
     def _transaction(self, purpose: Purpose) -> Iterator[sa.Connection]:
         self._refuse_nested()
-        with self._lock, self._told():
+        with self._turn(), self._told():
             connection = self._connect()
             connection.info.pop(ADVANCED, None)
             self._owner = threading.get_ident()

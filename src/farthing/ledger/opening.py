@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _SIDE_FILES: Final = ("-wal", "-journal")
 _LEAST_HEAD: Final = 12
+_ROOM: Final = len("-journal")
+_NAME_MAX: Final = 255
+_SHOWN: Final = 120
 
 
 def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Books, Header]:
@@ -164,9 +167,16 @@ def located(path: str | Path) -> Path:
         raise LedgerError(
             "the ledger's path cannot be reached",
             rule="a path of a file",
-            got=f"{path!r} ({error})",
+            got=f"{str(path)[:_SHOWN]!r} ({getattr(error, 'strerror', None) or type(error).__name__})",
             next_step="check it",
         ) from error
+    if len(os.fsencode(place.name)) + _ROOM > _name_max(place.parent):
+        raise LedgerError(
+            "the ledger's name is too long",
+            rule=f"its log and its witness lie beside it, with up to {_ROOM} letters more",
+            got=f"{place.name[:_SHOWN]!r} ({len(os.fsencode(place.name))} bytes)",
+            next_step="choose a shorter name",
+        )
     if is_folder:
         raise LedgerError("the path is a folder", rule="a ledger is one file", got=place, next_step="name a file in it")
     if not has_parent:
@@ -179,16 +189,20 @@ def located(path: str | Path) -> Path:
     return place
 
 
+def _name_max(folder: Path) -> int:
+    """Return how many bytes a file's name may have."""
+    try:
+        return os.pathconf(folder, "PC_NAME_MAX")
+    except (OSError, ValueError, AttributeError):
+        return _NAME_MAX
+
+
 def create(path: Path, terms: Terms) -> None:
     """Make a ledger file, whole or not at all; leave it alone when another process made it first."""
     _refuse_leftovers(path)
     try:
         with _draft(path) as draft:
-            books = Books(Sqlite(draft))
-            try:
-                _fill(books, terms)
-            finally:
-                books.close()
+            _fill(draft, terms)
             os.link(draft, path)
         sync_folder(path.parent)
     except FileExistsError:
@@ -202,12 +216,27 @@ def create(path: Path, terms: Terms) -> None:
         ) from error
 
 
-def _fill(books: Books, terms: Terms) -> None:
-    """Write an empty ledger into an empty file; readers will go on while one process writes (WAL)."""
-    with books.outside() as connection:
-        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-    with books.building() as connection:
-        build(connection, terms)
+def _fill(draft: Path, terms: Terms) -> None:
+    """Write an empty ledger into an empty file; readers will go on while one process writes (WAL).
+
+    It is written without a log, so that a commit means that all of it is in the file, and read again before it gets
+    its name: a disk that fills up in between leaves nothing.
+    """
+    books = Books(Sqlite(draft))
+    try:
+        with books.building() as connection:
+            build(connection, terms)
+        with books.outside() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    finally:
+        books.close()
+    reader = Books(Sqlite(draft, "ro"))
+    try:
+        with reader.reading() as connection:
+            require_good(connection)
+        _refuse_cut_off(reader, draft)
+    finally:
+        reader.close()
 
 
 def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
@@ -356,7 +385,7 @@ def _refuse_leftovers(path: Path) -> None:
 @contextmanager
 def _draft(path: Path) -> Iterator[Path]:
     """Give an empty file, mode 0600, in the ledger's folder; remove that name at the end."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=".farthing-", suffix=".new", dir=path.parent)
     os.close(handle)
     draft = Path(name)
     try:

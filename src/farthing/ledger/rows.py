@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 class Reservation(TypedDict):
@@ -62,7 +63,7 @@ def append(connection: sa.Connection, insert: sa.Insert, row: dict[str, Any], ti
 
 def add_reservation(connection: sa.Connection, reservation: Reservation, who: str, tip: Tip) -> Tip:
     """Book a reservation for this process."""
-    maker, (moment, behind) = this_process(), tip.stamp(_now())
+    maker, (moment, behind) = this_process(), tip.stamp(now())
     row = {**reservation, "who": who, "opened_at": moment, "behind": behind,
            "pid": maker.pid, "host": maker.host, "started": maker.started}  # fmt: skip
     tip = append(connection, tables.RESERVE, row, tip._replace(clock=moment))
@@ -74,7 +75,7 @@ def add_settlement(
     connection: sa.Connection, number: int, state: State, amount: int, *, stored: Stored | None, who: str, tip: Tip
 ) -> Tip:
     """Write what became of a reservation, and which measurement it stored."""
-    moment, behind = tip.stamp(_now())
+    moment, behind = tip.stamp(now())
     row = {"reservation": number, "state": state, "amount": amount, "who": who, "closed_at": moment, "behind": behind}
     row |= {"stored": 0, "digest": ""} if stored is None else {"stored": stored.version, "digest": digest(stored.blob)}
     return append(connection, tables.CLOSE, row, tip._replace(clock=moment))
@@ -82,14 +83,14 @@ def add_settlement(
 
 def add_delta(connection: sa.Connection, reservation: int, coins: int, who: str, tip: Tip) -> Tip:
     """Charge a reservation's delta, for good."""
-    moment, behind = tip.stamp(_now())
+    moment, behind = tip.stamp(now())
     row = {"reservation": reservation, "coins": str(coins), "who": who, "charged_at": moment, "behind": behind}
     return append(connection, tables.CHARGE_DELTA, row, tip._replace(clock=moment))
 
 
 def add_act(connection: sa.Connection, act: Act, who: str, tip: Tip) -> Tip:
     """Write what the owner did."""
-    moment, behind = tip.stamp(_now())
+    moment, behind = tip.stamp(now())
     row = {**act, "who": who, "done_at": moment, "behind": behind}
     return append(connection, tables.ACT, row, tip._replace(clock=moment))
 
@@ -104,7 +105,7 @@ class Known(TypedDict):
 
 def add_data_set(connection: sa.Connection, known: Known, who: str, tip: Tip) -> Tip:
     """Write by which public metadata a data set is known."""
-    moment, behind = tip.stamp(_now())
+    moment, behind = tip.stamp(now())
     row = {**known, "who": who, "declared_at": moment, "behind": behind}
     return append(connection, tables.DECLARE, row, tip._replace(clock=moment))
 
@@ -198,16 +199,16 @@ def entry(row: Any, prefix: str) -> Entry:
         allotment=row.allotment or None,
         partition=row.partition or None,
         part=row.part if row.partition else None,
-        clock_behind=timedelta(microseconds=max(row.behind, row.closed_behind or 0)),
+        clock_behind=timedelta(microseconds=min(max(row.behind, row.closed_behind or 0), _LATEST)),
         hash=row.closed_hash or row.hash,
     )
 
 
 def moment(microseconds: int) -> datetime:
-    """Return a moment, exactly."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    """Return a moment, exactly; the last one that can be written as a date for all that are later."""
+    return _EPOCH + timedelta(microseconds=max(0, min(microseconds, _LATEST)))
 
 
-def _now() -> int:
-    """Return microseconds since 1970, UTC."""
-    return time.time_ns() // 1000
+def now() -> int:
+    """Return microseconds since 1970, UTC; a clock beyond the year 9999 stands still there."""
+    return min(time.time_ns() // 1000, _LATEST)

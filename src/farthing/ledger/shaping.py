@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from farthing.errors import LedgerError
 from farthing.ledger.chain import Tip, Totals, link
 from farthing.ledger.entry import Terms
+from farthing.ledger.rows import now
 from farthing.ledger.tables import APPEND_ONLY, FORMAT, META, TERMS, TOTALS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def build(connection: sa.Connection, terms: Terms) -> None:
     make_tables(connection, META.sorted_tables)
     make_append_only(connection, APPEND_ONLY)
     mark(connection)
-    made_at = time.time_ns() // 1000
+    made_at = now()
     row = {
         "only": 1,
         "identity": secrets.token_hex(16),

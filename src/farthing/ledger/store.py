@@ -329,7 +329,7 @@ class Ledger:
         scope = self._scope if allotment is None else replace(self._scope, allotment=rules.text("allotment", allotment))
         question = scope.question(rules.text("question", question))
         asked = rules.asked(increase=increase, fresh=fresh, question=question, version=version)
-        label = rules.text("label", label)
+        label, target = rules.text("label", label), rules.text("target", target, empty=True)
         request = None if request is None else rules.text("request", request)
         if self._data is not None:
             self._data.require_unchanged()

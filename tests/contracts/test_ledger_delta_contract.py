@@ -57,12 +57,35 @@ def test_nothing_set_aside_refuses(place):
         reserve(ledger, 1)
 
 
+def older(hand):
+    """Take away what format 4 added."""
+    hand.execute("DROP TABLE data_sets")
+    hand.execute("ALTER TABLE totals DROP COLUMN coins, DROP COLUMN copies, DROP COLUMN terms, DROP COLUMN seal")
+    hand.execute("ALTER TABLE accounts DROP COLUMN seal")
+    hand.execute("ALTER TABLE measurements DROP COLUMN digest")
+
+
+def test_a_server_of_format_3_is_carried_over():
+    """Books on PostgreSQL without hashes of their totals, accounts and measurements are verified once, and sealed."""
+    with fresh_schema() as url:
+        with Ledger.open(url, TERMS) as ledger:
+            receipt = reserve(ledger.part(partition="p", name="a"), 6)
+            ledger.settle(receipt, 1, lambda _: b"kept")
+        with raw(url) as hand:
+            older(hand)
+            hand.execute("UPDATE format SET version = 3")
+        with Ledger.open(url, TERMS) as ledger:
+            assert b"kept" == ledger.part(partition="p", name="a").load("keys").blob
+            ledger.verify()
+
+
 def test_a_server_of_format_2_is_carried_over():
     """Books on PostgreSQL that knew no deltas get their table when they are opened to write."""
     with fresh_schema() as url:
         Ledger.open(url, TERMS).close()
         with raw(url) as hand:
             hand.execute("DROP TABLE key_deltas")
+            older(hand)
             hand.execute("UPDATE format SET version = 2")
         with pytest.raises(LedgerError, match="older format"):
             Ledger.inspect(url)

@@ -242,9 +242,9 @@ def test_chain_grows_by_one_link_a_record(ledger):
 
 def test_clock_that_goes_backwards_is_recorded_monotonically(ledger, monkeypatch):
     """A clock that falls behind stops nothing: the latest moment is written again, with how far behind it was."""
-    now = rows._now()
+    now = rows.now()
     clock = iter([now + 10, now + 20, now - 5_000_000, now + 30])
-    monkeypatch.setattr(rows, "_now", lambda: next(clock))
+    monkeypatch.setattr(rows, "now", lambda: next(clock))
     receipt = reserve(ledger, 5)
     ledger.settle(receipt, 2, lambda _: b"x")
     reserve(ledger, 5, "behind")

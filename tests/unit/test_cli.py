@@ -38,6 +38,7 @@ COMMANDS = {
     "export",
     "verify",
     "allot",
+    "same-data",
     "groups",
     "version",
 }

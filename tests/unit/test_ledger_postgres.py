@@ -1,7 +1,9 @@
 """Books on a PostgreSQL server: made once, shared by processes, refused with a reason, and never telling a password."""
 
+import contextlib
 import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -9,6 +11,7 @@ import traceback
 
 import pytest
 from ledger_servers import fresh_schema, raw
+from sqlalchemy import make_url
 
 from farthing.errors import BudgetExceeded, LedgerError, LedgerMismatch
 from farthing.ledger.entry import Stored, Terms
@@ -63,7 +66,7 @@ def test_foreign_schema_is_refused(url):
         Ledger.open(url, TERMS)
 
 
-@pytest.mark.parametrize(("version", "told"), [(4, "newer version"), (1, "damaged"), (0, "damaged")])
+@pytest.mark.parametrize(("version", "told"), [(5, "newer version"), (1, "damaged"), (0, "damaged")])
 def test_other_formats_are_refused(url, version, told):
     """A ledger from the future is refused, and a number that no ledger on a server ever had."""
     Ledger.open(url, TERMS).close()
@@ -107,9 +110,9 @@ def test_entries_are_only_added(url, table, change):
 def test_commits_are_durable_and_waits_end(url):
     """Every commit waits for the disk, whatever the server's default; no wait is for ever."""
     with Ledger.open(url, TERMS, timeout_s=7) as ledger, ledger._books.reading() as connection:
-        shown = {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in (
-            "synchronous_commit", "lock_timeout", "idle_in_transaction_session_timeout")}  # fmt: skip
-    assert ["on", "7s", "14s"] == list(shown.values())
+        names = ("synchronous_commit", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+        shown = {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names}
+    assert ["on", "6300ms", "6300ms", "12600ms"] == list(shown.values())
 
 
 def test_locked_ledger_is_refused_after_the_timeout(url):
@@ -257,3 +260,107 @@ def test_forked_child_has_its_own_connection(url):
         "    ledger.verify()\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script, url], check=True, timeout=60)
+
+
+class Proxy:
+    """A road to the server that can be made to stand still: bytes are taken, and go nowhere."""
+
+    def __init__(self, url):
+        self.target = make_url(url)
+        self.door = socket.create_server(("127.0.0.1", 0))
+        self.open = threading.Event()
+        self.open.set()
+        self.ends = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    @property
+    def url(self):
+        """The URL of the server behind this road."""
+        host, port = self.door.getsockname()
+        return self.target.set(host=host, port=port).render_as_string(hide_password=False)
+
+    def accept(self):
+        """Take connections, and carry their bytes both ways."""
+        while True:
+            try:
+                near, _ = self.door.accept()
+            except OSError:
+                return
+            far = socket.create_connection((self.target.host, self.target.port))
+            self.ends += [near, far]
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def carry(self, one, other):
+        """Carry bytes one way, while the road is open."""
+        with contextlib.suppress(OSError):
+            while sent := one.recv(65536):
+                self.open.wait()
+                other.sendall(sent)
+            other.close()
+
+    def close(self):
+        """End it."""
+        self.open.set()
+        for end in [self.door, *self.ends]:
+            end.close()
+
+
+@pytest.fixture
+def stalling(url):
+    """Give a proxy to the server."""
+    proxy = Proxy(url)
+    yield proxy
+    proxy.close()
+
+
+def test_a_server_that_stalls_is_given_up(stalling):
+    """No wait is longer than the time limit: asking, reading and opening all say that there was no answer."""
+    with Ledger.open(stalling.url, TERMS, timeout_s=1) as ledger:
+        held = reserve(ledger, 1)
+        stalling.open.clear()
+        works = (lambda: reserve(ledger, 2), lambda: ledger.spent, lambda: ledger.settle(held, 0, None),
+                 lambda: Ledger.open(stalling.url, TERMS, timeout_s=1))  # fmt: skip
+        for work in works:
+            with pytest.raises(LedgerError, match="cannot be reached, or was lost"):
+                work()
+        stalling.open.set()
+        assert 1 <= ledger.spent <= 3
+        reserve(ledger, 1, "another")
+        ledger.verify()
+
+
+def test_many_threads_behind_a_stalled_server_all_end(stalling):
+    """Whoever waits for the thread that waits gives up, too."""
+    ends = []
+
+    def work(number):
+        with contextlib.suppress(LedgerError):
+            reserve(ledger, 1, f"q{number}")
+        ends.append(number)
+
+    with Ledger.open(stalling.url, TERMS, timeout_s=1) as ledger:
+        stalling.open.clear()
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=20)
+        assert list(range(6)) == sorted(ends)
+        stalling.open.set()
+        ledger.verify()
+
+
+def test_a_role_with_another_encoding_writes_any_text(url):
+    """The client speaks UTF-8, whatever the role or the database would have."""
+    with raw(url) as hand:
+        hand.execute("ALTER ROLE CURRENT_USER SET client_encoding = 'LATIN1'")
+    try:
+        with Ledger.open(url, TERMS) as ledger:
+            receipt = reserve(ledger, 1, "WHERE city = '\u0141\u00f3d\u017a \u4e1c\u4eac'")
+            ledger.settle(receipt, 1, lambda _: b"kept")
+            assert b"kept" == ledger.load("WHERE city = '\u0141\u00f3d\u017a \u4e1c\u4eac'").blob
+            ledger.verify()
+    finally:
+        with raw(url) as hand:
+            hand.execute("ALTER ROLE CURRENT_USER RESET client_encoding")

@@ -26,7 +26,9 @@ def fill(place):
             increase=10, fresh=10, question="q", version=0, label="COUNT(*)", request="r", allotment="alice"
         )
         part.settle(receipt, 4, lambda _: b"released")
-        ledger.reserve(increase=20, fresh=20, question="open", version=0, label="COUNT(*)", delta=5)
+        ledger.over("data", "table 'rides'", lambda: "1 file").reserve(
+            increase=20, fresh=20, question="open", version=0, label="COUNT(*)", delta=5
+        )
         return ledger.verify()
 
 
@@ -111,8 +113,8 @@ def test_edited_server_is_caught():
         "DELETE FROM measurements",
         "DELETE FROM unsettled",
         "DELETE FROM totals",
-        "INSERT INTO measurements VALUES ('free', 1, x'00')",
-        "INSERT INTO accounts VALUES ('mallory', '', '', 50, 0)",
+        "INSERT INTO measurements VALUES ('free', 1, x'00', '')",
+        "INSERT INTO accounts VALUES ('mallory', '', '', 50, 0, '')",
         "INSERT INTO unsettled VALUES ('stray', 9)",
         "INSERT INTO acts VALUES ('allotted', 'mallory', 50, '', 'me', 0, 0, 9, 'hash')",
         "UPDATE totals SET spent = 0; UPDATE settlements SET amount = 0",

@@ -72,8 +72,21 @@ def export(ledger: str | None, config: str | None, *, as_json: bool, as_csv: boo
             _export_json(books, file)
 
 
-def verify(ledger: str | None, config: str | None, *, head: str | None, as_json: bool) -> None:
-    """Check the books and their chain."""
+def same_data(config: str | None) -> None:
+    """Record that the files of a config's table are the same data as before."""
+    from farthing.cli.opening import opened
+
+    chosen = settings.read(config)
+    with opened(chosen, same_data=True):
+        sys.stdout.write(f"the files of table {chosen.name}, version {chosen.version}, are known from now on\n")
+
+
+def verify(
+    ledger: str | None, config: str | None, *, head: str | None, accept: str | None = None, as_json: bool
+) -> None:
+    """Check the books and their chain; take them for whole first if the owner says so."""
+    if accept is not None:
+        _accept(_place(ledger, config), accept)
     with _inspected(ledger, config) as books:
         seal = books.verify(head)
         where = str(books.path)
@@ -81,6 +94,21 @@ def verify(ledger: str | None, config: str | None, *, head: str | None, as_json:
         show.echo_json({"ledger": where, "good": True, "records": seal.records, "head": seal.head})
     else:
         sys.stdout.write(f"the books of {where} agree: {seal.records:,} records, head {seal.head}\n")
+
+
+def _accept(place: Path | str, head: str) -> None:
+    """Take a ledger that lost entries for whole."""
+    from farthing.ledger.opening import accept
+    from farthing.ledger.postgres import is_url
+
+    if is_url(place):
+        raise InvalidOption(
+            "a ledger on a server has no witness",
+            rule="--accept-head is about a ledger's file",
+            got=head,
+            next_step="check it with --head and a head that you noted",
+        )
+    accept(place, head)
 
 
 def allot(name: str, share: str, ledger: str | None, config: str | None, *, as_json: bool) -> None:

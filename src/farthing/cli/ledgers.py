@@ -1,4 +1,4 @@
-"""The commands about the books: status, history, export, verify, allot. Each imports what it needs when it runs."""
+"""The commands about the books: status, history, export, verify, allot, same-data; each imports when it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Last = Annotated[str | None, typer.Option(metavar="N", help="Show the last N ent
 def register(app: typer.Typer) -> None:
     """Add the commands about the books."""
     commands: tuple[Callable[..., None], ...] = (status, history, export, verify, allot)
-    for command in commands:
+    for command in (*commands, same_data):
         app.command()(command)
 
 
@@ -87,6 +87,12 @@ def verify(
     head: Annotated[
         str | None, typer.Option(metavar="HASH", help="A head noted earlier: it must still be in the chain.")
     ] = None,
+    accept_head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HASH", help="Go on with a ledger file that lost entries; names the head that it has now."
+        ),
+    ] = None,
     as_json: Json = False,
     config: Settings = None,
 ) -> None:
@@ -96,6 +102,10 @@ def verify(
     the head that it prints in another place: with --head a later run also sees
     a ledger that was rewritten whole, or replaced by an older copy.
 
+    A ledger file has a witness beside it, NAME-head, and one that lost entries
+    is not opened. --accept-head goes on without them: what they had charged is
+    forgotten, and the promise is broken by as much.
+
     Examples:
       farthing verify
       farthing verify flights.ledger --head 3f9a...
@@ -103,7 +113,7 @@ def verify(
     with explained(as_json=as_json):
         from farthing.cli.books import verify
 
-        verify(ledger, config, head=head, as_json=as_json)
+        verify(ledger, config, head=head, accept=accept_head, as_json=as_json)
 
 
 def allot(
@@ -127,3 +137,19 @@ def allot(
         from farthing.cli.books import allot
 
         allot(name, share, ledger, config, as_json=as_json)
+
+
+def same_data(*, config: Settings = None) -> None:
+    """Say that the table's files were copied or touched, and not one row differs.
+
+    Files that changed are refused, since what is charged under one version of
+    the data assumes that nobody's rows moved. If rows did change, change
+    version in farthing.toml instead.
+
+    Examples:
+      farthing same-data
+    """
+    with explained():
+        from farthing.cli.books import same_data
+
+        same_data(config)

@@ -28,7 +28,7 @@ Books = Literal["existing", "new", "memory"]
 
 
 @contextmanager
-def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
+def opened(config: Config, books: Books = "existing", *, same_data: bool = False) -> Iterator[Session]:
     """Open the session that a config describes, and close it at the end.
 
     A ledger that is gone is not made again, except by `init` ("new"): its charges may have been spent already.
@@ -55,6 +55,7 @@ def opened(config: Config, books: Books = "existing") -> Iterator[Session]:
         ledger=None if books == "memory" else place,
         name=config.name,
         version=config.version,
+        same_data=same_data,
         public={name: config.source(name, path) for name, path in config.public.items()},
         protected={name: config.source(name, path) for name, path in config.protected.items()},
     ) as session:

@@ -124,6 +124,13 @@ class Engine(Protocol):
             DataError: it is not.
         """
 
+    def identity(self) -> str:
+        """Return what tells one state of all tables from another without looking at rows; "" where nothing does.
+
+        Raises:
+            DataError: a file is gone.
+        """
+
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups and parts, "" when none has to be given up.
 

@@ -43,6 +43,12 @@ class Source(Protocol):
     def check(self) -> None:
         """Find out cheaply that the rows are still there; DataError otherwise."""
 
+    def identity(self) -> list[list[int]]:
+        """Return what tells one state of the rows from another without looking at them; nothing where that is unknown.
+
+        For files: size, time of the last change and place on the disk of each, which count as public.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -69,6 +75,15 @@ class Files:
         """Refuse a file that is gone, a folder or empty."""
         for path in self.files:
             _usable(Path(path))
+
+    def identity(self) -> list[list[int]]:
+        """Return size, time of the last change and inode of each file, in an order of their own: names may change."""
+        found = []
+        for path in self.files:
+            _usable(Path(path))
+            about = Path(path).stat()
+            found.append([about.st_size, about.st_mtime_ns, about.st_ino])
+        return sorted(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +115,10 @@ class Arrow:
 
     def check(self) -> None:
         """Rows in memory stay."""
+
+    def identity(self) -> list[list[int]]:
+        """Nothing: what came from memory cannot be told apart without looking at it."""
+        return []
 
 
 def _in_utc(schema: pa.Schema) -> pa.Schema:

@@ -8,12 +8,13 @@ that maximum.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger import rows, rules, tables
+from farthing.ledger.chain import Totals, damaged, sealed, unsettled
 
 WHOLE: Final = ""
 """The owner that every charge draws on; all others have the name of an allotment."""
@@ -94,7 +95,22 @@ def purses(connection: sa.Connection, scope: Scope, budget: int, spent: int) -> 
                 got=scope.allotment,
                 next_step=f"the owner allots one: farthing allot {scope.allotment} 20%",
             )
+        require_sealed(row)
         found.append(_purse(connection, scope, scope.allotment, row.share, row.spent))
+    return found
+
+
+def require_sealed(row: Any) -> None:
+    """Refuse an account that is not as it was written."""
+    if row.seal != _seal(Scope(row.allotment, row.partition, row.part), row.share, row.spent):
+        raise damaged("an account is not what was written", "accounts carry a hash of their own", got=row.allotment)
+
+
+def shares(connection: sa.Connection) -> list[Any]:
+    """Return the accounts of all allotments, checked."""
+    found = list(connection.execute(tables.SHARES))
+    for row in found:
+        require_sealed(row)
     return found
 
 
@@ -103,41 +119,108 @@ def _purse(connection: sa.Connection, scope: Scope, owner: str, limit: int, spen
     if not scope.partition:
         return Purse(owner, limit, spent, own=spent, others=0)
     facts = {"owner": owner, "in_partition": scope.partition, "in_part": scope.part}
-    row = connection.execute(tables.PART, facts).one()
-    return Purse(owner, limit, spent, own=row.own, others=row.others)
+    own, others = (_spent(connection, statement, facts) for statement in (tables.OWN, tables.OTHERS))
+    return Purse(owner, limit, spent, own=own, others=others)
 
 
-def charge(connection: sa.Connection, scope: Scope, found: list[Purse], amount: int) -> int:
-    """Write a charge (or what is given back) to every account but the ledger's total, and return the total's change."""
+def _spent(connection: sa.Connection, statement: sa.Select[Any], facts: dict[str, str]) -> int:
+    """Return what one account has spent, 0 where there is none."""
+    row = connection.execute(statement, facts).first()
+    if row is None:
+        return 0
+    require_sealed(row)
+    return int(row.spent)
+
+
+def charge(connection: sa.Connection, scope: Scope, found: list[Purse], amount: int) -> tuple[int, int]:
+    """Write a charge (or what is given back) to every account but the ledger's totals.
+
+    Returns:
+        By how much the ledger's total changes, and the sum of its working copies' seals.
+    """
+    copies = 0
     if amount:
         for purse in found:
             if scope.partition:
-                _add(connection, Scope(purse.owner, scope.partition, scope.part), amount)
+                account = Scope(purse.owner, scope.partition, scope.part)
+                copies += _keep(connection, account, None, purse.own, purse.own + amount)
             if purse.owner != WHOLE and (change := purse.change(amount)):
-                _add(connection, Scope(purse.owner), change)
-    return found[0].change(amount)
+                copies += _keep(connection, Scope(purse.owner), purse.limit, purse.spent, purse.spent + change)
+    return found[0].change(amount), copies
 
 
 def allot(connection: sa.Connection, budget: int, name: str, share: int, who: str) -> None:
     """Write an allotment's share; refuse more than is left."""
-    totals = connection.execute(sa.select(tables.TOTALS)).one()
+    totals = rows.totals(connection)
     held = connection.execute(tables.SHARE, {"owner": name}).first()
-    rules.require_share(name, share, spent=0 if held is None else held.spent, left=budget - totals.spent)
+    spent = 0
+    if held is not None:
+        require_sealed(held)
+        spent = held.spent
+    rules.require_share(name, share, spent=spent, left=budget - totals.spent)
     act = rows.Act(kind="allotted", name=name, amount=share, digest="")
-    rows.advance(connection, rows.add_act(connection, act, who, rows.tip_of(totals)), 0)
-    account = {"owner": name, "in_partition": "", "in_part": ""}
-    if not connection.execute(tables.GRANT, {**account, "granted": share}).rowcount:
-        _open(connection, Scope(name), share, 0)
+    tip = rows.add_act(connection, act, who, totals.tip)
+    had = None if held is None else held.share
+    copies = _keep(connection, Scope(name), share, spent, spent, had=had)
+    rows.advance(connection, totals.after(tip, copies=copies))
 
 
-def _add(connection: sa.Connection, account: Scope, amount: int) -> None:
-    """Change what an account has spent; open it at its first charge."""
+def resealed(connection: sa.Connection) -> int:
+    """Seal all accounts anew, as a newer format does when it takes a ledger over; return the sum of their seals."""
+    copies = 0
+    for row in connection.execute(sa.select(tables.ACCOUNTS)).all():
+        account = Scope(row.allotment, row.partition, row.part)
+        sealing = _seal(account, row.share, row.spent)
+        facts = {"owner": row.allotment, "in_partition": row.partition, "in_part": row.part}
+        connection.execute(tables.KEEP, {**facts, "granted": row.share, "total": row.spent, "sealed": sealing})
+        copies += int(sealing, 16)
+    return copies
+
+
+def _keep(
+    connection: sa.Connection, account: Scope, share: int | None, before: int, spent: int, *, had: int | None = None
+) -> int:
+    """Write what an account has spent, opening it at first; return by how much the sum of the seals changes.
+
+    Args:
+        connection: the writer's.
+        account: whose it is.
+        share: its share now.
+        before: what it had spent.
+        spent: what it has spent now.
+        had: the share that it had, where that is another.
+    """
+    sealing = _seal(account, share, spent)
     facts = {"owner": account.allotment, "in_partition": account.partition, "in_part": account.part}
-    if not connection.execute(tables.ADD, {**facts, "change": amount}).rowcount:
-        _open(connection, account, None, amount)
-
-
-def _open(connection: sa.Connection, account: Scope, share: int | None, spent: int) -> None:
-    """Open an account."""
+    if connection.execute(tables.KEEP, {**facts, "granted": share, "total": spent, "sealed": sealing}).rowcount:
+        old = _seal(account, share if had is None else had, before)
+        return int(sealing, 16) - int(old, 16)
     names = {"allotment": account.allotment, "partition": account.partition, "part": account.part}
-    connection.execute(tables.ACCOUNT, {**names, "share": share, "spent": spent})
+    connection.execute(tables.ACCOUNT, {**names, "share": share, "spent": spent, "seal": sealing})
+    return int(sealing, 16)
+
+
+def _seal(account: Scope, share: int | None, spent: int) -> str:
+    """Return the hash of an account."""
+    names = {"allotment": account.allotment, "partition": account.partition, "part": account.part}
+    return sealed("accounts", **names, share=share, spent=spent)
+
+
+def copies_of(connection: sa.Connection) -> int:
+    """Return the sum of the seals of all working copies, each of them checked."""
+    copies = 0
+    for row in connection.execute(sa.select(tables.ACCOUNTS)):
+        require_sealed(row)
+        copies += int(row.seal, 16)
+    for row in connection.execute(sa.select(tables.UNSETTLED)):
+        copies += unsettled(row.question, row.reservation)
+    return copies % (1 << 256)
+
+
+def require_copies(connection: sa.Connection, totals: Totals) -> None:
+    """Refuse working copies that are not, all together, what the totals say."""
+    if copies_of(connection) != totals.copies:
+        raise damaged(
+            "an account or an open reservation is missing, or was changed",
+            "the totals carry a hash of all working copies",
+        )

@@ -2,26 +2,33 @@
 
 What differs between SQLite and PostgreSQL is a `Store`. A connection never crosses a fork (SQLite forgets its file
 locks there, and two processes would talk over one socket): it is closed before and opened again on both sides. Threads
-of one process take turns on its one connection.
+of one process take turns on its one connection; what several of them want to write at a time goes into one transaction,
+which waits for the disk once.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 import weakref
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeVar
 
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
+from farthing.ledger.rows import ADVANCED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from farthing.ledger.chain import Totals
+
 Purpose = Literal["read", "write", "build"]
+
+T = TypeVar("T")
 
 
 class Store(Protocol):
@@ -35,6 +42,11 @@ class Store(Protocol):
     @property
     def writable(self) -> bool:
         """Whether it may be written."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """How long to wait for another writer, or for an answer."""
         ...
 
     def connect(self) -> sa.Connection:
@@ -53,16 +65,60 @@ class Store(Protocol):
         """Say which rule a failure of the database broke, without any secret."""
         ...
 
+    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
+        """Note beside the database how far it has come, once that is on disk, where it has a witness."""
+        ...
+
+
+class _Outcome:
+    """What became of some work: a value, or an error that is raised later, by the thread whose work it was."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.error: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        """Keep an error; interrupts go on."""
+        if isinstance(error, Exception):
+            self.error = error
+            return True
+        return False
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class _Job:
+    """What one thread wants to write, and what became of it once it is done."""
+
+    def __init__(self, work: Callable[[sa.Connection], Any]) -> None:
+        self.work = work
+        self.alone = False
+        self.outcome: _Outcome | None = None
+
 
 class Books:
     """A database with its one connection.
 
     Writers are serialised; a commit is durable when it returns.
+
+    Attributes:
+        store: the database.
+        identity: which ledger it holds, once that is known; its witness is kept from then on.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.identity = ""
         self._lock = threading.RLock()
+        self._jobs: list[_Job] = []
+        self._owner: int | None = None  # the thread that is inside a transaction
         self._connection: sa.Connection | None = None
         self._pid = os.getpid()
         self._closed = False
@@ -74,13 +130,31 @@ class Books:
         with self._transaction("read") as connection:
             yield connection
 
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run work as the only writer, durably: all of it or nothing; what other threads want, too, in one commit.
+
+        Work may be run again when a transaction of several is undone, and by another thread: it is a function of the
+        connection and of nothing that it changes.
+        """
+        self._require_writable()
+        self._refuse_nested()
+        job = _Job(work)
+        self._jobs.append(job)
+        try:
+            with self._turn():  # who gets it writes for all who wait; the others find their work done
+                if job.outcome is None:
+                    self._write_all(job)
+        finally:
+            with suppress(ValueError):
+                self._jobs.remove(job)
+        assert job.outcome is not None  # noqa: S101  for the type checker: it was on the list
+        value: T = job.outcome.result()
+        return value
+
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """Give the only writer's connection; commit durably at the end, or undo everything on any error."""
-        if not self.store.writable:
-            raise LedgerError(
-                "the ledger was opened for reading", rule="an inspected ledger is not written", next_step="open it"
-            )
+        self._require_writable()
         with self._transaction("write") as connection:
             yield connection
 
@@ -93,7 +167,7 @@ class Books:
     @contextmanager
     def outside(self) -> Iterator[sa.Connection]:
         """Give the connection outside any transaction, for what a database only does there."""
-        with self._lock, self._told():
+        with self._turn(), self._told():
             yield self._connect()
 
     def close(self) -> None:
@@ -104,15 +178,69 @@ class Books:
                 self._disconnect()
 
     @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until no other thread of this process uses the connection; no longer than for another process."""
+        if not self._lock.acquire(timeout=min(self.store.timeout_s, threading.TIMEOUT_MAX)):
+            raise LedgerError(
+                "the ledger is busy: another thread of this process waits for its answer",
+                rule="its connection must be free within the time limit",
+                got=self.store.place or "in memory",
+                next_step="see that disk or server answer, then ask again; what was under way may stay charged",
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _write_all(self, own: _Job) -> None:
+        """Write what all threads want that wait now; where that fails, each writes its own."""
+        jobs = [job for job in self._jobs if job.outcome is None and not job.alone]
+        if own in jobs and len(jobs) > 1 and self._together(jobs):
+            return
+        outcome = _Outcome()
+        with outcome, self._transaction("write") as connection:
+            outcome.value = own.work(connection)
+        own.outcome = outcome
+
+    def _together(self, jobs: list[_Job]) -> bool:
+        """Write several jobs in one transaction; return whether it came to its commit. If not, nothing was written."""
+        found: list[_Outcome] = []
+        whole = _Outcome()
+        with whole, self._transaction("write") as connection:
+            found.extend(_within(connection, job) for job in jobs)
+        if whole.error is not None and len(found) < len(jobs):
+            for job in jobs:
+                job.alone = True
+            return False
+        for job, outcome in zip(jobs, found, strict=True):
+            if whole.error is not None:  # the commit or the witness failed: for all of them
+                outcome.error = copy.copy(whole.error)
+            job.outcome = outcome
+        return True
+
+    def _require_writable(self) -> None:
+        """Refuse to write what was opened to look at."""
+        if not self.store.writable:
+            raise LedgerError(
+                "the ledger was opened for reading", rule="an inspected ledger is not written", next_step="open it"
+            )
+
+    def _refuse_nested(self) -> None:
+        """Refuse work from inside of work."""
+        if self._owner == threading.get_ident():
+            raise LedgerError(
+                "the ledger was used from inside its own merge",
+                rule="a merge only combines bytes",
+                next_step="return the bytes and nothing else",
+            )
+
+    @contextmanager
     def _transaction(self, purpose: Purpose) -> Iterator[sa.Connection]:
-        with self._lock, self._told():
+        self._refuse_nested()
+        with self._turn(), self._told():
             connection = self._connect()
-            if self.store.in_transaction(connection):
-                raise LedgerError(
-                    "the ledger was used from inside its own merge",
-                    rule="a merge only combines bytes",
-                    next_step="return the bytes and nothing else",
-                )
+            connection.info.pop(ADVANCED, None)
+            self._owner = threading.get_ident()
             try:
                 self.store.begin(connection, purpose)
                 yield connection
@@ -120,6 +248,11 @@ class Books:
             except BaseException:
                 self._undo(connection)
                 raise
+            finally:
+                self._owner = None
+            advanced = connection.info.pop(ADVANCED, None)
+            if advanced is not None and self.identity:
+                self.store.note(self.identity, advanced.totals, sync=advanced.sync)
 
     def _undo(self, connection: sa.Connection) -> None:
         """Roll back what is left of a transaction; give up a connection that cannot even do that."""
@@ -172,6 +305,20 @@ class Books:
                 got=self.store.place or "in memory",
                 next_step="restore it from a copy; what it had charged stays spent",
             )
+        except MemoryError:
+            told = LedgerError(
+                "memory ran out while the ledger was used",
+                rule="what was reserved stays charged",
+                got=self.store.place or "in memory",
+                next_step="free some memory, or ask for fewer groups",
+            )
+        except (sa.exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
+            told = LedgerError(
+                "the ledger failed",
+                rule="the database gives back what was written into it",
+                got=f"{self.store.place or 'in memory'} ({type(error).__name__})",
+                next_step="run `farthing verify`; what was reserved stays charged",
+            )
         else:
             return
         raise told  # without the driver's error behind it: a traceback must not show a password
@@ -186,8 +333,24 @@ class Books:
                 self._disconnect()
 
     def wake_in_child(self) -> None:
-        """Forget a lock that another thread of the parent may hold."""
-        self._lock = threading.RLock()
+        """Forget a lock that another thread of the parent may hold, and what its threads wanted to write."""
+        self._lock, self._jobs, self._owner = threading.RLock(), [], None
+
+
+def _within(connection: sa.Connection, job: _Job) -> _Outcome:
+    """Run one job of a transaction of several; a refusal undoes that job alone, a failure of the database all."""
+    connection.exec_driver_sql("SAVEPOINT job")
+    before = connection.info.get(ADVANCED)
+    outcome = _Outcome()
+    with outcome:
+        outcome.value = job.work(connection)
+    if isinstance(outcome.error, (sa.exc.SQLAlchemyError, MemoryError, OSError)):
+        raise outcome.error
+    if outcome.error is not None:
+        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT job")
+        connection.info[ADVANCED] = before
+    connection.exec_driver_sql("RELEASE SAVEPOINT job")
+    return outcome
 
 
 _BOOKS: Final[weakref.WeakSet[Books]] = weakref.WeakSet()

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
-from farthing.ledger.accounts import WHOLE
-from farthing.ledger.chain import link
-from farthing.ledger.entry import Seal
+from farthing.ledger import rows
+from farthing.ledger.accounts import WHOLE, require_copies
+from farthing.ledger.chain import damaged, link
+from farthing.ledger.entry import Seal, Stored
 from farthing.ledger.tables import (
     ACCOUNTS,
     ACTS,
+    DATA_SETS,
     KEY_DELTAS,
     MEASUREMENTS,
     RESERVATIONS,
@@ -34,7 +36,13 @@ MOST_FAULTS: Final = 20
 _STREAMED: Final = {"yield_per": 1000}
 """Rows come a thousand at a time, so that memory does not grow with the number of entries."""
 
-_MOMENTS: Final = {RESERVATIONS: "opened_at", SETTLEMENTS: "closed_at", ACTS: "done_at", KEY_DELTAS: "charged_at"}
+_MOMENTS: Final = {
+    RESERVATIONS: "opened_at",
+    SETTLEMENTS: "closed_at",
+    ACTS: "done_at",
+    KEY_DELTAS: "charged_at",
+    DATA_SETS: "declared_at",
+}
 
 _BOTH: Final = sa.outerjoin(RESERVATIONS, SETTLEMENTS)
 _CHARGED: Final = sa.func.coalesce(SETTLEMENTS.c.amount, RESERVATIONS.c.reserved)
@@ -93,9 +101,14 @@ _NEWEST: Final = sa.select(
 
 _LATEST: Final = sa.select(_NEWEST).where(_NEWEST.c.age == 1).subquery("latest")
 
-_KEPT: Final = sa.select(MEASUREMENTS, _LATEST.c.version.label("booked"), _LATEST.c.digest).outerjoin_from(
-    MEASUREMENTS, _LATEST, _LATEST.c.question == MEASUREMENTS.c.question
-)
+_KEPT: Final = sa.select(
+    MEASUREMENTS.c.question,
+    MEASUREMENTS.c.version,
+    MEASUREMENTS.c.blob,
+    MEASUREMENTS.c.digest.label("sealed"),
+    _LATEST.c.version.label("booked"),
+    _LATEST.c.digest,
+).outerjoin_from(MEASUREMENTS, _LATEST, _LATEST.c.question == MEASUREMENTS.c.question)
 
 _LOST: Final = (
     sa.select(_LATEST.c.question)
@@ -107,7 +120,12 @@ _LOST: Final = (
 def check(connection: sa.Connection) -> list[str]:
     """Return the ways in which the books contradict themselves, at most `MOST_FAULTS`; none in good books."""
     everything = chain(
-        _pages(connection), _chain(connection), _sums(connection), _entries(connection), _measurements(connection)
+        _pages(connection),
+        _chain(connection),
+        _seals(connection),
+        _sums(connection),
+        _entries(connection),
+        _measurements(connection),
     )
     return list(islice(everything, MOST_FAULTS))
 
@@ -135,6 +153,19 @@ def _has_head(connection: sa.Connection, head: str) -> bool:
     )
 
 
+def has_record(connection: sa.Connection, number: int, head: str) -> bool:
+    """Tell whether the chain has this record; usually it is the last one, or the one before."""
+    tip = rows.totals(connection).tip
+    if (tip.records, tip.head) == (number, head):
+        return True
+    if number == 0:
+        return head == _start(connection)
+    return any(
+        connection.execute(sa.select(sa.literal(1)).where(table.c.seq == number, table.c.hash == head)).first()
+        for table in _MOMENTS
+    )
+
+
 def _start(connection: sa.Connection) -> str:
     """Return the hash of the terms, with which the chain begins."""
     return link("", TERMS.name, dict(connection.execute(sa.select(TERMS)).mappings().one()))
@@ -145,6 +176,22 @@ def _pages(connection: sa.Connection) -> Iterator[str]:
     if connection.dialect.name == "sqlite":
         pages = connection.exec_driver_sql("PRAGMA quick_check").scalars()
         yield from (f"page check: {text}" for text in pages if text != "ok")
+
+
+def require_sealed(connection: sa.Connection) -> None:
+    """Refuse books whose totals, terms or working copies are not as they were written; quick, for every opening."""
+    held = rows.totals(connection)
+    if held.terms != _start(connection):
+        raise damaged("the terms of the ledger are not what was written", "the totals carry a hash of the terms")
+    require_copies(connection, held)
+
+
+def _seals(connection: sa.Connection) -> Iterator[str]:
+    """Give what `require_sealed` refuses."""
+    try:
+        require_sealed(connection)
+    except LedgerError as error:
+        yield error.what
 
 
 def _chain(connection: sa.Connection) -> Iterator[str]:
@@ -170,8 +217,8 @@ def _chain(connection: sa.Connection) -> Iterator[str]:
 
 def _records(connection: sa.Connection, table: sa.Table) -> Iterator[tuple[int, sa.Table, Any]]:
     """Give one table's records by their number."""
-    rows = connection.execute(sa.select(table).order_by(table.c.seq), execution_options=_STREAMED)
-    for row in map(dict, rows.mappings()):
+    found = connection.execute(sa.select(table).order_by(table.c.seq), execution_options=_STREAMED)
+    for row in map(dict, found.mappings()):
         yield (row["seq"] if type(row["seq"]) is int else -1), table, row
 
 
@@ -188,6 +235,9 @@ def _sums(connection: sa.Connection) -> Iterator[str]:
     coins, allowed = _deltas(connection)
     if coins is None or coins > allowed:
         yield f"deltas for keys sum to {coins}, over the {allowed} that are set aside"
+    booked = connection.execute(sa.select(TOTALS.c.coins)).scalar_one()
+    if booked != str(coins):
+        yield f"deltas for keys sum to {coins}, the totals say {booked}"
     shares = _shares(connection)
     for row in connection.execute(sa.select(ACCOUNTS)):
         account = (row.allotment, row.partition, row.part)
@@ -243,6 +293,8 @@ def _measurements(connection: sa.Connection) -> Iterator[str]:
     for row in connection.execute(_KEPT, execution_options=_STREAMED):
         if (row.version, hashlib.sha256(_bytes(row.blob)).hexdigest()) != (row.booked, row.digest):
             yield f"the measurement of question {row.question!r} is not the one that was booked"
+        elif row.sealed != rows.sealed_measurement(row.question, Stored(row.version, _bytes(row.blob))):
+            yield f"the hash of the measurement of question {row.question!r} is not its own"
     for question in connection.execute(_LOST.limit(MOST_FAULTS)).scalars():
         yield f"the measurement of question {question!r} is missing"
 

@@ -2,7 +2,8 @@
 
 Format 1 knew no chain, who, parts or allotments. Its entries are chained as they are found: reservations by number,
 then what became of them, then the measurements that are stored, then the note that this was done. Format 2 knew no
-delta of searches for keys: it gets an empty table for them.
+delta of searches for keys: it gets an empty table for them. Format 3 had no hashes of its totals, accounts and
+measurements: the whole books are verified once, and sealed.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger import tables
-from farthing.ledger.chain import Tip, link
+from farthing.ledger.accounts import resealed
+from farthing.ledger.chain import Tip, Totals, link, unsettled
 from farthing.ledger.checking import check
+from farthing.ledger.entry import Stored
 from farthing.ledger.process import user
-from farthing.ledger.rows import Act, add_act, advance, append, digest, tip_of
+from farthing.ledger.rows import Act, add_act, advance, append, digest, sealed_measurement
 from farthing.ledger.shaping import make_append_only, make_tables, mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _REMADE: Final = (tables.UNSETTLED, tables.SETTLEMENTS, tables.RESERVATIONS, tables.TOTALS)  # what refers, first
 _NEW: Final = (tables.RESERVATIONS, tables.SETTLEMENTS, tables.UNSETTLED, tables.TOTALS, tables.ACTS, tables.ACCOUNTS)
-_ADDED: Final = (tables.KEY_DELTAS,)
+_ADDED: Final = {2: (tables.KEY_DELTAS, tables.DATA_SETS), 3: (tables.DATA_SETS,)}
+_SEALS: Final = {"totals": ("coins", "copies", "terms", "seal"), "accounts": ("seal",), "measurements": ("digest",)}
 _UNKNOWN: Final = {"who": "", "behind": 0}
 _NOWHERE: Final = {"target": "", "allotment": "", "partition": "", "part": ""}
 
@@ -38,22 +42,64 @@ def migrate(connection: sa.Connection) -> None:
     version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
     if version == tables.FORMAT:
         return
-    if version == 2:
-        add_tables(connection)
+    if version > 1:
+        add_tables(connection, version)
         return
     for table in _REMADE:
         connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME TO old_{table.name}")
-    make_tables(connection, (*_NEW, *_ADDED))
+    make_tables(connection, (*_NEW, *_ADDED[2]))
+    _add_columns(connection, ("measurements",))
     spent = connection.exec_driver_sql("SELECT spent FROM old_totals").scalar_one()
     terms = dict(connection.execute(sa.select(tables.TERMS)).mappings().one())
     start = Tip(0, link("", tables.TERMS.name, terms), terms["made_at"])
-    connection.execute(sa.insert(tables.TOTALS), {"only": 1, "spent": spent, **start._asdict()})
+    begun = Totals(spent, start, 0, 0, start.head)
+    connection.execute(sa.insert(tables.TOTALS), {"only": 1, **begun.row()})
     connection.exec_driver_sql("INSERT INTO unsettled SELECT question, reservation FROM old_unsettled")
-    advance(connection, _chained(connection, start), 0)
+    tip = _chained(connection, start)
     for table in _REMADE:
         connection.exec_driver_sql(f"DROP TABLE old_{table.name}")
-    make_append_only(connection, (tables.RESERVATIONS, tables.SETTLEMENTS, tables.ACTS, *_ADDED))
+    make_append_only(connection, (tables.RESERVATIONS, tables.SETTLEMENTS, tables.ACTS, *_ADDED[2]))
     mark(connection)
+    _sealed(connection, begun, tip)
+
+
+def add_tables(connection: sa.Connection, version: int) -> None:
+    """Carry tables of format 2 or 3 over, within the caller's transaction: make what they did not have.
+
+    Format 2 had no delta of searches for keys, format 3 no hashes of the totals and of the working copies, and no
+    data sets.
+    """
+    make_tables(connection, _ADDED[version])
+    make_append_only(connection, _ADDED[version])
+    _add_columns(connection, _SEALS)
+    mark(connection)
+    row = connection.execute(sa.select(tables.TOTALS)).one()
+    terms = link("", tables.TERMS.name, dict(connection.execute(sa.select(tables.TERMS)).mappings().one()))
+    texts = connection.execute(sa.select(tables.KEY_DELTAS.c.coins)).scalars()
+    coins = sum(int(text) for text in texts if text.isdecimal())  # others are faults, found below
+    held = Totals(row.spent, Tip(row.records, row.head, row.clock), coins, 0, terms)
+    note = Act(kind="migrated", name=f"format {version}", amount=version, digest="")
+    _sealed(connection, held, add_act(connection, note, user(), held.tip))
+
+
+def _add_columns(connection: sa.Connection, chosen: Iterable[str]) -> None:
+    """Add the columns of hashes, empty, to tables that had none."""
+    for name in chosen:
+        for column in _SEALS[name]:
+            connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {column} TEXT NOT NULL DEFAULT ''")
+
+
+def _sealed(connection: sa.Connection, held: Totals, tip: Tip) -> None:
+    """Seal totals, accounts and measurements for the first time; refuse books that contradict themselves."""
+    copies = resealed(connection)
+    for row in connection.execute(sa.select(tables.UNSETTLED)):
+        copies += unsettled(row.question, row.reservation)
+    for key in connection.execute(sa.select(tables.MEASUREMENTS.c.question)).scalars().all():
+        row = connection.execute(tables.LOAD, {"question": key}).one()
+        hashed = sealed_measurement(key, Stored(row.version, row.blob))
+        found = {"key": key, "next": row.version, "bytes": row.blob, "hash": hashed}
+        connection.execute(tables.SHARPEN, found)
+    advance(connection, held.after(tip, copies=copies))
     faults = check(connection)
     if faults:
         raise LedgerError(
@@ -62,15 +108,6 @@ def migrate(connection: sa.Connection) -> None:
             got="; ".join(faults),
             next_step="restore the ledger from a copy, and charge nothing more to it",
         )
-
-
-def add_tables(connection: sa.Connection) -> None:
-    """Carry tables of format 2 over, within the caller's transaction: make those that it did not have."""
-    make_tables(connection, _ADDED)
-    make_append_only(connection, _ADDED)
-    mark(connection)
-    tip = tip_of(connection.execute(sa.select(tables.TOTALS)).one())
-    advance(connection, add_act(connection, Act(kind="migrated", name="format 2", amount=2, digest=""), user(), tip), 0)
 
 
 def _chained(connection: sa.Connection, tip: Tip) -> Tip:

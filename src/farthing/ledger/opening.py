@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
+from farthing.ledger import rows
 from farthing.ledger.books import Books
+from farthing.ledger.checking import has_record, require_good, require_sealed
 from farthing.ledger.migrating import add_tables, migrate
 from farthing.ledger.postgres import Postgres, is_url
 from farthing.ledger.shaping import APPLICATION_ID, FORMATS, Header, build, header, refuse_format
 from farthing.ledger.sqlite import Sqlite
 from farthing.ledger.tables import FORMAT, TERMS
+from farthing.ledger.witness import SUFFIX, Noted, Witness, require_same, sync_folder, went_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
     from farthing.ledger.sqlite import Mode
 
 _SIDE_FILES: Final = ("-wal", "-journal")
+_LEAST_HEAD: Final = 12
+_ROOM: Final = len("-journal")
+_NAME_MAX: Final = 255
+_SHOWN: Final = 120
 
 
 def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Books, Header]:
@@ -48,11 +55,18 @@ def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Boo
     found.terms.require(terms)
     require_writable(place)
     books = Books(Sqlite(place, timeout_s=timeout_s))
+    books.identity = found.identity
     with books.reading() as connection:
         version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
     if version < FORMAT:
         with books.building() as connection:
             migrate(connection)
+    try:
+        with books.reading() as connection:
+            require_sealed(connection)
+    except BaseException:
+        books.close()
+        raise
     return books, found
 
 
@@ -74,6 +88,8 @@ def _served(store: Postgres, terms: Terms | None) -> tuple[Books, Header]:
         if terms is not None:
             found.terms.require(terms)
             _carry_over(books)
+            with books.reading() as connection:
+                require_sealed(connection)
     except BaseException:
         books.close()
         raise
@@ -87,8 +103,9 @@ def _carry_over(books: Books) -> None:
     if version == FORMAT:
         return
     with books.building() as connection:
-        if connection.execute(sa.select(FORMATS.c.version).with_for_update()).scalar_one() < FORMAT:
-            add_tables(connection)
+        version = connection.execute(sa.select(FORMATS.c.version).with_for_update()).scalar_one()
+        if version < FORMAT:
+            add_tables(connection, version)
 
 
 def _made_on(books: Books, store: Postgres, terms: Terms | None) -> Header:
@@ -150,9 +167,16 @@ def located(path: str | Path) -> Path:
         raise LedgerError(
             "the ledger's path cannot be reached",
             rule="a path of a file",
-            got=f"{path!r} ({error})",
+            got=f"{str(path)[:_SHOWN]!r} ({getattr(error, 'strerror', None) or type(error).__name__})",
             next_step="check it",
         ) from error
+    if len(os.fsencode(place.name)) + _ROOM > _name_max(place.parent):
+        raise LedgerError(
+            "the ledger's name is too long",
+            rule=f"its log and its witness lie beside it, with up to {_ROOM} letters more",
+            got=f"{place.name[:_SHOWN]!r} ({len(os.fsencode(place.name))} bytes)",
+            next_step="choose a shorter name",
+        )
     if is_folder:
         raise LedgerError("the path is a folder", rule="a ledger is one file", got=place, next_step="name a file in it")
     if not has_parent:
@@ -165,18 +189,22 @@ def located(path: str | Path) -> Path:
     return place
 
 
+def _name_max(folder: Path) -> int:
+    """Return how many bytes a file's name may have."""
+    try:
+        return os.pathconf(folder, "PC_NAME_MAX")
+    except (OSError, ValueError, AttributeError):
+        return _NAME_MAX
+
+
 def create(path: Path, terms: Terms) -> None:
     """Make a ledger file, whole or not at all; leave it alone when another process made it first."""
     _refuse_leftovers(path)
     try:
         with _draft(path) as draft:
-            books = Books(Sqlite(draft))
-            try:
-                _fill(books, terms)
-            finally:
-                books.close()
+            _fill(draft, terms)
             os.link(draft, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except FileExistsError:
         return
     except OSError as error:
@@ -188,12 +216,27 @@ def create(path: Path, terms: Terms) -> None:
         ) from error
 
 
-def _fill(books: Books, terms: Terms) -> None:
-    """Write an empty ledger into an empty file; readers will go on while one process writes (WAL)."""
-    with books.outside() as connection:
-        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-    with books.building() as connection:
-        build(connection, terms)
+def _fill(draft: Path, terms: Terms) -> None:
+    """Write an empty ledger into an empty file; readers will go on while one process writes (WAL).
+
+    It is written without a log, so that a commit means that all of it is in the file, and read again before it gets
+    its name: a disk that fills up in between leaves nothing.
+    """
+    books = Books(Sqlite(draft))
+    try:
+        with books.building() as connection:
+            build(connection, terms)
+        with books.outside() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    finally:
+        books.close()
+    reader = Books(Sqlite(draft, "ro"))
+    try:
+        with reader.reading() as connection:
+            require_good(connection)
+        _refuse_cut_off(reader, draft)
+    finally:
+        reader.close()
 
 
 def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
@@ -221,19 +264,59 @@ def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
 
 def _read(path: Path, mode: Mode, timeout_s: float) -> tuple[Books, Header]:
     """Open a file to look at it; one of an older format as a copy in memory, carried over to ours."""
+    noted = Witness.beside(path).read()  # first: the ledger only moves on
     books = Books(Sqlite(path, mode, timeout_s))
     try:
         with books.reading() as connection:
             version = _format_of(connection, path)
             found = header(connection, path)
         _refuse_cut_off(books, path)
+        if version < FORMAT:
+            books.close()
+            books = Books(Sqlite(path, "carried", timeout_s))
+        _require_all(books, found, path, noted)
     except BaseException:
         books.close()
         raise
-    if version < FORMAT:
-        books.close()
-        books = Books(Sqlite(path, "carried", timeout_s))
     return books, found
+
+
+def _require_all(books: Books, found: Header, place: Path, noted: Noted | None) -> None:
+    """Refuse a ledger that went back behind its witness."""
+    if noted is None:
+        return
+    require_same(noted, found.identity, place)
+    with books.reading() as connection:
+        if not has_record(connection, noted.records, noted.head):
+            raise went_back(place, noted, rows.totals(connection), budget=found.terms.budget)
+
+
+def accept(path: str | Path, head: str) -> None:
+    """Take a ledger's file for the whole of it, though its witness saw more: the owner's act.
+
+    Args:
+        path: the ledger's file.
+        head: the end of its chain now, or at least its first 12 digits: what is accepted was looked at.
+
+    Raises:
+        LedgerError: the ledger has another head, or contradicts itself; nothing is changed.
+    """
+    place = located(path)
+    books = Books(Sqlite(place, "ro"))
+    try:
+        with books.reading() as connection:
+            require_good(connection)
+            totals, identity = rows.totals(connection), header(connection, place).identity
+    finally:
+        books.close()
+    if len(head) < _LEAST_HEAD or not totals.tip.head.startswith(head):
+        raise LedgerError(
+            "the ledger has another head",
+            rule=f"what is accepted is named by at least {_LEAST_HEAD} digits of its head",
+            got=f"{head}, the ledger's is {totals.tip.head}",
+            next_step="look at the ledger again before you accept it",
+        )
+    Witness.beside(place).accept(Noted.of(identity, totals))
 
 
 def _refuse_cut_off(books: Books, path: Path) -> None:
@@ -289,20 +372,20 @@ def _leftovers(path: Path) -> list[Path]:
 
 def _refuse_leftovers(path: Path) -> None:
     """Refuse to make a new ledger beside the log of an old one, which SQLite would read into it."""
-    leftovers = _leftovers(path)
+    leftovers = [*_leftovers(path), *filter(Path.exists, [path.with_name(path.name + SUFFIX)])]
     if leftovers and not path.exists():  # in this order: another process may be making the ledger right now
         raise LedgerError(
-            "a ledger's log is here, but the ledger is not",
+            "a ledger's log or witness is here, but the ledger is not",
             rule="a new ledger needs a name without leftovers",
             got=", ".join(map(str, leftovers)),
-            next_step="restore the ledger file, or delete its log if its charges do not matter any more",
+            next_step="restore the ledger file, or delete these if its charges do not matter any more",
         )
 
 
 @contextmanager
 def _draft(path: Path) -> Iterator[Path]:
     """Give an empty file, mode 0600, in the ledger's folder; remove that name at the end."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=".farthing-", suffix=".new", dir=path.parent)
     os.close(handle)
     draft = Path(name)
     try:
@@ -310,14 +393,3 @@ def _draft(path: Path) -> Iterator[Path]:
     finally:
         for end in ("", "-wal", "-shm", "-journal"):
             draft.with_name(draft.name + end).unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new name durable, where folders can be synced."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

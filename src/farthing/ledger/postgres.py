@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -12,10 +14,16 @@ import sqlalchemy as sa
 from farthing.errors import LedgerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from farthing.ledger.books import Purpose
+    from farthing.ledger.chain import Totals
 
 SCHEMA: Final = "farthing"
 """The schema of the books, unless the URL ends in ?schema=NAME."""
+
+_ON_SERVER: Final = 0.9
+"""What part of the time limit the server may wait for a lock or work on a statement, so that it says why in time."""
 
 _DRIVERS: Final = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
 _SECRETS: Final = ("password", "sslpassword", "passfile", "sslkey")
@@ -94,11 +102,12 @@ class Postgres:
 
     def connect(self) -> sa.Connection:
         """Open a connection in autocommit: transactions are begun by name."""
-        wait_ms = max(1, round(self.timeout_s * 1000))
+        wait_ms = max(1, round(_ON_SERVER * self.timeout_s * 1000))
         settings = {
             "search_path": self.schema,
             "synchronous_commit": "on",
             "lock_timeout": wait_ms,
+            "statement_timeout": wait_ms,
             # A writer that was stopped or cut off must not hold the lock for ever.
             "idle_in_transaction_session_timeout": 2 * wait_ms,
             "client_min_messages": "warning",
@@ -108,9 +117,12 @@ class Postgres:
             "connect_timeout": max(2, math.ceil(self.timeout_s)),
             "options": f"{self.url.query.get('options', '')} {options}".strip(),
             "application_name": "farthing",
+            "client_encoding": "utf8",  # whatever the role's own is
+            "keepalives": 1,
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
+            "tcp_user_timeout": max(1, round(self.timeout_s * 1000)),
         }
         try:
             engine = sa.create_engine(
@@ -122,9 +134,15 @@ class Postgres:
                 rule="books on PostgreSQL need psycopg 3",
                 next_step="python -m pip install 'farthing[postgres]'",
             ) from None
+        sa.event.listen(engine, "do_connect", self._connect)
         connection = engine.connect()
         self._require_durable(connection)
         return connection
+
+    def _connect(self, *given: Any) -> Any:
+        """Return a connection of the driver's that waits for no answer longer than the time limit."""
+        _, _, args, named = given  # dialect and record are of no use here
+        return _bounded()(self.timeout_s).connect(*args, **named)
 
     def begin(self, connection: sa.Connection, purpose: Purpose) -> None:
         """Begin a transaction; a writer waits for its turn."""
@@ -164,6 +182,9 @@ class Postgres:
             next_step="check the disk and the file's permissions; what was reserved stays charged",
         )
 
+    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
+        """Nothing: a server has no file beside it that a client could write; its owner notes the head elsewhere."""
+
     def _require_durable(self, connection: sa.Connection) -> None:
         """Refuse to write on a server that does not wait for its disk."""
         if self.writable and connection.exec_driver_sql("SHOW fsync").scalar_one() != "on":
@@ -182,6 +203,39 @@ class Postgres:
             if secret:
                 text = text.replace(str(secret), "***")
         return " ".join(text.split())
+
+
+@cache
+def _bounded() -> Callable[[float], Any]:
+    """Return what makes the class of connections with a time limit; the driver is imported when it is needed."""
+    from psycopg import Connection, OperationalError
+
+    @cache
+    def within(timeout_s: float) -> Any:
+        class Bounded(Connection[Any]):
+            """A connection that is given up when the server does not answer in time."""
+
+            def wait(self, gen: Any, *given: Any, **named: Any) -> Any:
+                """Wait for an answer; a server that keeps still is as good as lost."""
+                return super().wait(self._watched(gen), *given, **named)
+
+            def _watched(self, gen: Any) -> Generator[Any, Any, Any]:
+                """Give what the driver waits for, until the time is over."""
+                deadline = time.monotonic() + timeout_s
+                try:
+                    wanted = next(gen)
+                    while True:
+                        ready = yield wanted
+                        if not ready and time.monotonic() > deadline:
+                            self.pgconn.finish()
+                            raise OperationalError(f"no answer within {timeout_s:g} s")
+                        wanted = gen.send(ready)
+                except StopIteration as end:
+                    return end.value
+
+        return Bounded
+
+    return within
 
 
 def is_url(ledger: object) -> bool:

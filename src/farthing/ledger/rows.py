@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+
+import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger import tables
-from farthing.ledger.chain import Tip, link
+from farthing.ledger.chain import Tip, Totals, damaged, link, sealed
 from farthing.ledger.entry import Entry, State, Stored
 from farthing.ledger.process import Process, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import sqlalchemy as sa
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 class Reservation(TypedDict):
@@ -46,9 +47,9 @@ class Act(TypedDict):
     digest: str
 
 
-def tip_of(row: Any) -> Tip:
-    """Return the end of the chain from a row that has the totals."""
-    return Tip(row.records, row.head, row.clock)
+def totals(connection: sa.Connection) -> Totals:
+    """Return the totals, checked. Nobody reads them but through here and `Totals.of`."""
+    return Totals.of(connection.execute(sa.select(tables.TOTALS)).one())
 
 
 def append(connection: sa.Connection, insert: sa.Insert, row: dict[str, Any], tip: Tip) -> Tip:
@@ -62,7 +63,7 @@ def append(connection: sa.Connection, insert: sa.Insert, row: dict[str, Any], ti
 
 def add_reservation(connection: sa.Connection, reservation: Reservation, who: str, tip: Tip) -> Tip:
     """Book a reservation for this process."""
-    maker, (moment, behind) = this_process(), tip.stamp(_now())
+    maker, (moment, behind) = this_process(), tip.stamp(now())
     row = {**reservation, "who": who, "opened_at": moment, "behind": behind,
            "pid": maker.pid, "host": maker.host, "started": maker.started}  # fmt: skip
     tip = append(connection, tables.RESERVE, row, tip._replace(clock=moment))
@@ -74,7 +75,7 @@ def add_settlement(
     connection: sa.Connection, number: int, state: State, amount: int, *, stored: Stored | None, who: str, tip: Tip
 ) -> Tip:
     """Write what became of a reservation, and which measurement it stored."""
-    moment, behind = tip.stamp(_now())
+    moment, behind = tip.stamp(now())
     row = {"reservation": number, "state": state, "amount": amount, "who": who, "closed_at": moment, "behind": behind}
     row |= {"stored": 0, "digest": ""} if stored is None else {"stored": stored.version, "digest": digest(stored.blob)}
     return append(connection, tables.CLOSE, row, tip._replace(clock=moment))
@@ -82,26 +83,55 @@ def add_settlement(
 
 def add_delta(connection: sa.Connection, reservation: int, coins: int, who: str, tip: Tip) -> Tip:
     """Charge a reservation's delta, for good."""
-    moment, behind = tip.stamp(_now())
+    moment, behind = tip.stamp(now())
     row = {"reservation": reservation, "coins": str(coins), "who": who, "charged_at": moment, "behind": behind}
     return append(connection, tables.CHARGE_DELTA, row, tip._replace(clock=moment))
 
 
-def delta_spent(connection: sa.Connection) -> int:
-    """Return the coins of delta that were charged: searches for keys are few, so they are added up."""
-    return sum(map(int, connection.execute(tables.DELTAS).scalars()))
-
-
 def add_act(connection: sa.Connection, act: Act, who: str, tip: Tip) -> Tip:
     """Write what the owner did."""
-    moment, behind = tip.stamp(_now())
+    moment, behind = tip.stamp(now())
     row = {**act, "who": who, "done_at": moment, "behind": behind}
     return append(connection, tables.ACT, row, tip._replace(clock=moment))
 
 
-def advance(connection: sa.Connection, tip: Tip, change: int) -> None:
-    """Write the end of the chain, and by how much the total changes."""
-    connection.execute(tables.ADVANCE, {"change": change, **tip._asdict()})
+class Known(TypedDict):
+    """By which public metadata a data set is known."""
+
+    name: str
+    label: str
+    mark: str
+
+
+def add_data_set(connection: sa.Connection, known: Known, who: str, tip: Tip) -> Tip:
+    """Write by which public metadata a data set is known."""
+    moment, behind = tip.stamp(now())
+    row = {**known, "who": who, "declared_at": moment, "behind": behind}
+    return append(connection, tables.DECLARE, row, tip._replace(clock=moment))
+
+
+ADVANCED: Final = "farthing totals"
+"""Where a transaction notes the totals that it wrote, for the witness."""
+
+
+class Advanced(NamedTuple):
+    """The totals that a transaction wrote, and whether the witness waits for the disk before anybody hears of it."""
+
+    totals: Totals
+    sync: bool
+
+
+def advance(connection: sa.Connection, after: Totals, *, sync: bool = True) -> None:
+    """Write the totals. Every transaction that changes the books does, last of all.
+
+    Args:
+        connection: the writer's.
+        after: the totals.
+        sync: False where the books would charge more, and not less, if all that is written here were lost.
+    """
+    connection.execute(tables.ADVANCE, after.row())
+    before = connection.info.get(ADVANCED)
+    connection.info[ADVANCED] = Advanced(after, sync or (before is not None and before.sync))
 
 
 def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | None], bytes]) -> Stored:
@@ -115,17 +145,31 @@ def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | N
             got=type(blob).__name__,
             next_step="return the combined measurement as bytes",
         )
+    after = Stored(1 if stored is None else stored.version + 1, blob)
+    hashed = sealed_measurement(question, after)
     if stored is None:
-        connection.execute(tables.STORE, {"question": question, "version": 1, "blob": blob})
-        return Stored(1, blob)
-    connection.execute(tables.SHARPEN, {"key": question, "next": stored.version + 1, "bytes": blob})
-    return Stored(stored.version + 1, blob)
+        row = {"question": question, "version": 1, "blob": blob, "digest": hashed}
+        connection.execute(tables.STORE, row)
+    else:
+        row = {"key": question, "next": after.version, "bytes": blob, "hash": hashed}
+        connection.execute(tables.SHARPEN, row)
+    return after
 
 
 def load(connection: sa.Connection, question: str) -> Stored | None:
-    """Read a question's measurement."""
+    """Read a question's measurement; refuse one that is not as it was written."""
     row = connection.execute(tables.LOAD, {"question": question}).first()
-    return None if row is None else Stored(row.version, row.blob)
+    if row is None:
+        return None
+    stored = Stored(row.version, row.blob)
+    if not isinstance(row.blob, bytes) or row.digest != sealed_measurement(question, stored):
+        raise damaged("a stored measurement is not what was written", "measurements carry a hash of their own")
+    return stored
+
+
+def sealed_measurement(question: str, stored: Stored) -> str:
+    """Return the hash of a row of a measurement."""
+    return sealed("measurements", question=question, version=stored.version, blob=digest(stored.blob))
 
 
 def digest(blob: bytes) -> str:
@@ -155,16 +199,16 @@ def entry(row: Any, prefix: str) -> Entry:
         allotment=row.allotment or None,
         partition=row.partition or None,
         part=row.part if row.partition else None,
-        clock_behind=timedelta(microseconds=max(row.behind, row.closed_behind or 0)),
+        clock_behind=timedelta(microseconds=min(max(row.behind, row.closed_behind or 0), _LATEST)),
         hash=row.closed_hash or row.hash,
     )
 
 
 def moment(microseconds: int) -> datetime:
-    """Return a moment, exactly."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    """Return a moment, exactly; the last one that can be written as a date for all that are later."""
+    return _EPOCH + timedelta(microseconds=max(0, min(microseconds, _LATEST)))
 
 
-def _now() -> int:
-    """Return microseconds since 1970, UTC."""
-    return time.time_ns() // 1000
+def now() -> int:
+    """Return microseconds since 1970, UTC; a clock beyond the year 9999 stands still there."""
+    return min(time.time_ns() // 1000, _LATEST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from farthing.errors import BudgetExceeded, Contested, LedgerError
 from farthing.ledger import tables
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from farthing.ledger.accounts import Purse
     from farthing.ledger.entry import Terms
+
+
+MOST: Final = (1 << 63) - 1
+"""The largest number that a column holds."""
 
 
 class Priced(Protocol):
@@ -195,10 +199,10 @@ def whole(name: str, value: int) -> int:
         number = operator.index(value)
     except TypeError:
         number = -1
-    if number < 0:
+    if not 0 <= number <= MOST:
         raise LedgerError(
-            f"{name} must be a whole number of at least 0",
-            got=repr(value),
+            f"{name} must be a whole number of at least 0, below 2^63",
+            got=repr(value)[:80],
             rule="farthings are whole",
             next_step="round a cost up, a budget down",
         )

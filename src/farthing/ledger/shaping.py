@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
-from farthing.ledger.chain import link
+from farthing.ledger.chain import Tip, Totals, link
 from farthing.ledger.entry import Terms
+from farthing.ledger.rows import now
 from farthing.ledger.tables import APPEND_ONLY, FORMAT, META, TERMS, TOTALS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def build(connection: sa.Connection, terms: Terms) -> None:
     make_tables(connection, META.sorted_tables)
     make_append_only(connection, APPEND_ONLY)
     mark(connection)
-    made_at = time.time_ns() // 1000
+    made_at = now()
     row = {
         "only": 1,
         "identity": secrets.token_hex(16),
@@ -64,7 +64,8 @@ def build(connection: sa.Connection, terms: Terms) -> None:
     }
     connection.execute(sa.insert(TERMS), row)
     head = link("", "terms", row)
-    connection.execute(sa.insert(TOTALS), {"only": 1, "spent": 0, "records": 0, "head": head, "clock": made_at})
+    start = Totals(0, Tip(0, head, made_at), 0, 0, head)
+    connection.execute(sa.insert(TOTALS), {"only": 1, **start.row()})
 
 
 def make_tables(connection: sa.Connection, chosen: Iterable[sa.Table]) -> None:

@@ -12,11 +12,13 @@ import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger.migrating import migrate
+from farthing.ledger.witness import Noted, Witness
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from farthing.ledger.books import Purpose
+    from farthing.ledger.chain import Totals
 
 Mode = Literal["rw", "ro", "immutable", "carried"]
 """To write, to look only, as it lies where no lock can be kept, or a copy in memory carried to the newest format."""
@@ -105,6 +107,11 @@ class Sqlite:
             got=f"{where} ({error.orig})",
             next_step="check the disk and the file's permissions; what was reserved stays charged",
         )
+
+    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
+        """Note in the file's witness how far it has come; books in memory have none."""
+        if self.place is not None and self.writable:
+            Witness.beside(self.place, self.timeout_s).note(Noted.of(identity, totals), sync=sync)
 
     def _took_turn(self, inner: sqlite3.Connection) -> bool:
         """Begin to write as soon as no other writer is there; return whether that was in time.

@@ -6,12 +6,11 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-import sqlalchemy as sa
-
 from farthing.errors import LedgerError
-from farthing.ledger import rows, rules, tables
-from farthing.ledger.accounts import Scope, allot, charge, purses
+from farthing.ledger import booking, rows, rules, tables
+from farthing.ledger.accounts import Scope, allot, purses, shares
 from farthing.ledger.checking import require_good
+from farthing.ledger.data import DataSet
 from farthing.ledger.entry import Allotment, Receipt, Seal
 from farthing.ledger.opening import looked_at, opened
 from farthing.ledger.process import user
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from fractions import Fraction
     from pathlib import Path
+
+    import sqlalchemy as sa
 
     from farthing.ledger.accounts import Purse
     from farthing.ledger.books import Books
@@ -40,8 +41,8 @@ class Ledger:
     Proof: docs/proofs/ledger.store.md, and docs/proofs/ledger.parts.md for parts, where "sum" reads "for each unit";
         that such a sum may be adaptive is the filter's theorem, in `farthing.privacy`.
     Assumes: noise is drawn only after `reserve` returned a receipt that is not `repeated`; the caller's `increase`,
-        `fresh` and settled amounts are prices as `reserve` and `settle` define them; the file is not rolled back to an
-        older copy; the disk keeps what it has synced.
+        `fresh` and settled amounts are prices as `reserve` and `settle` define them; the file and its
+        witness are not rolled back to an older copy together; the disk keeps what it has synced.
     Rounds: nothing; farthings are whole, and callers round them up.
 
     >>> from farthing.ledger.entry import Terms
@@ -55,7 +56,14 @@ class Ledger:
     """
 
     def __init__(
-        self, books: Books, header: Header, *, scope: Scope | None = None, who: str | None = None, owns: bool = True
+        self,
+        books: Books,
+        header: Header,
+        *,
+        scope: Scope | None = None,
+        who: str | None = None,
+        owns: bool = True,
+        data: DataSet | None = None,
     ) -> None:
         self._books = books
         self._header = header
@@ -63,6 +71,8 @@ class Ledger:
         self.allotment = self._scope.allotment or None
         self._who = user() if who is None else rules.text("who", who)
         self._owns = owns
+        self._data = data
+        self._booking = booking.Booking(header.terms, header.identity, self._who)
 
     @classmethod
     def open(
@@ -130,7 +140,29 @@ class Ledger:
         if self._scope.partition:
             raise LedgerError("a part has no parts", rule="one partition at a time", next_step="use the whole ledger")
         scope = Scope(self._scope.allotment, rules.text("partition", partition), rules.text("name", name, empty=True))
-        return Ledger(self._books, self._header, scope=scope, who=self._who, owns=False)
+        return Ledger(self._books, self._header, scope=scope, who=self._who, owns=False, data=self._data)
+
+    def over(self, name: str, label: str, identity: Callable[[], str], *, same: bool = False) -> Ledger:
+        """Return a handle whose charges are tied to one state of the data: see `farthing.ledger.data`.
+
+        Args:
+            name: the identity of the data, as their owner declares it.
+            label: the same, as people read it.
+            identity: returns what anyone may know of the data's present state, without reading rows; "" for nothing.
+            same: the owner's word that these are the data that were charged under this name before.
+
+        Raises:
+            DataError: they are known otherwise than when they were charged first; nothing is charged.
+        """
+        data = DataSet.of(rules.text("name", name), label, self.hash_key, identity)
+        handle = Ledger(self._books, self._header, scope=self._scope, who=self._who, owns=False, data=data)
+        if same:
+            self._books.write(lambda connection: data.declare(connection, self._who))
+        else:
+            with self._books.reading() as connection:
+                recorded = data.recorded(connection)
+            data.require_known(recorded)
+        return handle
 
     def allot(self, name: str, share: int | Fraction | rules.Priced) -> None:
         """Give an analyst or a project a share of the budget, or change it; the owner's act.
@@ -155,15 +187,14 @@ class Ledger:
         12
         """
         name, farthings = rules.text("name", name), rules.share_of(self.terms, share)
-        with self._books.writing() as connection:
-            allot(connection, self.terms.budget, name, farthings, self._who)
+        self._books.write(lambda connection: allot(connection, self.terms.budget, name, farthings, self._who))
 
     @property
     def allotments(self) -> dict[str, Allotment]:
         """Every allotment, by name."""
         with self._books.reading() as connection:
-            left = self.terms.budget - connection.execute(sa.select(tables.TOTALS.c.spent)).scalar_one()
-            held = connection.execute(tables.SHARES).all()
+            left = self.terms.budget - rows.totals(connection).spent
+            held = shares(connection)
         return {row.allotment: Allotment(row.allotment, row.share, row.spent, left) for row in held}
 
     @property
@@ -203,14 +234,14 @@ class Ledger:
         if not self.terms.keys_delta:
             return 0
         with self._books.reading() as connection:
-            return self.terms.keys_delta - rows.delta_spent(connection)
+            return self.terms.keys_delta - rows.totals(connection).coins
 
     @property
     def seal(self) -> Seal:
         """The end of the hash chain; noted elsewhere, `verify` tells later that nothing was rewritten."""
         with self._books.reading() as connection:
-            row = connection.execute(sa.select(tables.TOTALS)).one()
-        return Seal(row.records, row.head)
+            tip = rows.totals(connection).tip
+        return Seal(tip.records, tip.head)
 
     @property
     def open_reservations(self) -> list[Entry]:
@@ -303,32 +334,12 @@ class Ledger:
         scope = self._scope if allotment is None else replace(self._scope, allotment=rules.text("allotment", allotment))
         question = scope.question(rules.text("question", question))
         asked = rules.asked(increase=increase, fresh=fresh, question=question, version=version)
-        label = rules.text("label", label)
+        label, target = rules.text("label", label), rules.text("target", target, empty=True)
         request = None if request is None else rules.text("request", request)
-        with self._books.writing() as connection:
-            facts = {"question": asked.question, "request": request}
-            standing = connection.execute(tables.STANDING, facts).one()
-            if standing.before is not None:
-                row = connection.execute(tables.STATE_OF, {"id": standing.before}).one()
-                return rules.again(row, asked, scope.allotment, self.identity)
-            if alone:
-                rules.require_alone(connection, standing, asked)
-            exclusive = standing.version == asked.version and not standing.others
-            amount = asked.increase if exclusive else asked.fresh
-            found = purses(connection, scope, self.terms.budget, standing.spent)
-            rules.require_room(found, amount)
-            if delta:
-                rules.require_delta(self.terms, rows.delta_spent(connection), delta)
-            reservation = rows.Reservation(
-                id=standing.last + 1, question=asked.question, reserved=amount, exclusive=exclusive,
-                version=asked.version, label=label, target=target, request=request, allotment=scope.allotment,
-                partition=scope.partition, part=scope.part,
-            )  # fmt: skip
-            tip = rows.add_reservation(connection, reservation, self._who, rows.tip_of(standing))
-            if delta:
-                tip = rows.add_delta(connection, standing.last + 1, delta, self._who, tip)
-            rows.advance(connection, tip, charge(connection, scope, found, amount))
-        return Receipt(standing.last + 1, self.identity, amount, asked.question, asked.version, exclusive)
+        if self._data is not None:
+            self._data.require_unchanged()
+        facts = booking.Facts(asked, label, request, target, delta, self._data, alone=alone)
+        return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
     def receipt(self, request: str) -> Receipt | None:
         """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""
@@ -354,15 +365,9 @@ class Ledger:
                 as it was.
         """
         amount = rules.used(receipt, amount, stores=merge is not None)
-        with self._books.writing() as connection:
-            row = rules.reserved(connection, receipt, self.identity)
-            rules.require_open(row)
-            stored = None if merge is None else rows.sharpen(connection, receipt.question, merge)
-            tip = rows.add_settlement(
-                connection, receipt.id, "settled", amount, stored=stored, who=self._who, tip=rows.tip_of(row)
-            )
-            connection.execute(tables.SETTLED, {"question": receipt.question, "id": receipt.id})
-            rows.advance(connection, tip, self._given_back(connection, row, amount - receipt.reserved))
+        if self._data is not None:
+            self._data.require_unchanged()
+        self._books.write(lambda connection: booking.settle(self._booking, connection, receipt, amount, merge))
 
     def fail(self, receipt: Receipt) -> None:
         """Close a reservation whose measurement went wrong. There is no refund: it stays charged whole.
@@ -370,13 +375,7 @@ class Ledger:
         Noise may have been drawn and seen before the failure, so later asks of the question pay the fresh price.
         What is closed already stays as it is: this may be called on every way out.
         """
-        with self._books.writing() as connection:
-            row = rules.reserved(connection, receipt, self.identity)
-            if row.state is None:
-                tip = rows.add_settlement(
-                    connection, receipt.id, "failed", receipt.reserved, stored=None, who=self._who, tip=rows.tip_of(row)
-                )
-                rows.advance(connection, tip, 0)
+        self._books.write(lambda connection: booking.fail(self._booking, connection, receipt))
 
     def stands(self, receipt: Receipt) -> bool:
         """Tell whether a reservation is open and has charged more than nothing: whether there is a right to measure.
@@ -421,8 +420,7 @@ class Ledger:
     def _found(self) -> list[Purse]:
         """Return the purses that a charge here draws on, as they stand."""
         with self._books.reading() as connection:
-            spent = connection.execute(sa.select(tables.TOTALS.c.spent)).scalar_one()
-            return purses(connection, self._scope, self.terms.budget, spent)
+            return purses(connection, self._scope, self.terms.budget, rows.totals(connection).spent)
 
     def _mine(self, statement: sa.Select[Any]) -> sa.Select[Any]:
         """Return a statement about this handle's entries only."""
@@ -431,8 +429,3 @@ class Ledger:
     def _entry(self, row: Any) -> Entry:
         """Read an entry; a part sees its questions as it asked them."""
         return rows.entry(row, self._scope.prefix)
-
-    def _given_back(self, connection: sa.Connection, row: Any, change: int) -> int:
-        """Lower the accounts of a reservation, and return by how much the ledger's total changes."""
-        scope = Scope(row.allotment, row.partition, row.part)
-        return charge(connection, scope, purses(connection, scope, self.terms.budget, row.spent), change)

@@ -1,4 +1,4 @@
-"""The tables of a ledger, format 3, and the statements that read and write them, on SQLite and PostgreSQL alike."""
+"""The tables of a ledger, format 4, and the statements that read and write them, on SQLite and PostgreSQL alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of the tables. A reader refuses what is newer, and carries over what is older."""
 
 META: Final = sa.MetaData()
@@ -56,6 +56,10 @@ TOTALS: Final = sa.Table(
     sa.Column("records", sa.BigInteger, nullable=False),
     sa.Column("head", sa.Text, nullable=False),
     sa.Column("clock", sa.BigInteger, nullable=False),
+    sa.Column("coins", sa.Text, nullable=False),  # delta that searches for keys were charged, decimal digits
+    sa.Column("copies", sa.Text, nullable=False),  # the sum of the seals of all working copies, as hexadecimal digits
+    sa.Column("terms", sa.Text, nullable=False),  # the hash of the terms
+    sa.Column("seal", sa.Text, nullable=False),  # the hash of this row
 )
 
 RESERVATIONS: Final = sa.Table(
@@ -108,6 +112,16 @@ KEY_DELTAS: Final = sa.Table(
     *_record("charged_at"),
 )
 
+DATA_SETS: Final = sa.Table(
+    "data_sets",  # by which public metadata each data set was known when it was asked first, or declared the same
+    META,
+    sa.Column("name", _KEY, nullable=False),  # the identity of the data set, as its owner declares it
+    sa.Column("label", sa.Text, nullable=False),  # the same, as people read it
+    sa.Column("mark", sa.Text, nullable=False),  # a digest of the metadata
+    *_record("declared_at"),
+    sa.PrimaryKeyConstraint("name", "seq"),
+)
+
 ACCOUNTS: Final = sa.Table(
     "accounts",  # of allotments and parts: a working copy, checked by verify()
     META,
@@ -116,6 +130,7 @@ ACCOUNTS: Final = sa.Table(
     sa.Column("part", sa.Text, primary_key=True),
     sa.Column("share", sa.BigInteger),  # of an allotment only
     sa.Column("spent", sa.BigInteger, sa.CheckConstraint("spent >= 0"), nullable=False),
+    sa.Column("seal", sa.Text, nullable=False),  # the hash of this row
 )
 
 UNSETTLED: Final = sa.Table(
@@ -132,9 +147,10 @@ MEASUREMENTS: Final = sa.Table(
     sa.Column("question", _KEY, primary_key=True),
     sa.Column("version", sa.BigInteger, nullable=False),  # before the blob, so that reading it does not touch the blob
     sa.Column("blob", sa.LargeBinary, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),  # the hash of this row
 )
 
-APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS)
+APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS, DATA_SETS)
 
 _question = sa.bindparam("question", type_=sa.Text)
 _stored = sa.select(MEASUREMENTS.c.version).where(MEASUREMENTS.c.question == _question).scalar_subquery()
@@ -147,28 +163,36 @@ _before = (
 REQUESTED: Final = sa.select(RESERVATIONS).where(RESERVATIONS.c.request == sa.bindparam("request", type_=sa.Text))
 _last = sa.select(sa.func.coalesce(sa.func.max(RESERVATIONS.c.id), 0)).scalar_subquery()
 
+_SUMMED: Final = [column for column in TOTALS.columns if column.name != "only"]
+
+_mark = (
+    sa.select(DATA_SETS.c.mark)
+    .where(DATA_SETS.c.name == sa.bindparam("data", type_=_KEY))
+    .order_by(DATA_SETS.c.seq.desc())
+    .limit(1)
+)
+
+MARK: Final = _mark
+"""By which metadata a data set is known."""
+
 STANDING: Final = sa.select(
-    TOTALS.c.spent,
+    *_SUMMED,
+    _mark.scalar_subquery().label("mark"),
     sa.func.coalesce(_stored, 0).label("version"),
     _others.label("others"),
     _last.label("last"),
     _before.label("before"),
-    TOTALS.c.records,
-    TOTALS.c.head,
-    TOTALS.c.clock,
 )
-"""All that a reservation needs: total, the question's stored version, whether others of it are unsettled, the last
-entry, the one of the same request, the tip."""
+"""All that a reservation needs: the totals, how its data set is known, the question's stored version, whether others of
+it are unsettled, the last entry, the one of the same request."""
 
-STATE_OF: Final = sa.select(
-    RESERVATIONS, SETTLEMENTS.c.state, TOTALS.c.spent, TOTALS.c.records, TOTALS.c.head, TOTALS.c.clock
-).select_from(
+STATE_OF: Final = sa.select(RESERVATIONS, SETTLEMENTS.c.state, *_SUMMED).select_from(
     TOTALS.outerjoin(RESERVATIONS, RESERVATIONS.c.id == sa.bindparam("id")).outerjoin(
         SETTLEMENTS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id
     )
 )
 
-LOAD: Final = sa.select(MEASUREMENTS.c.version, MEASUREMENTS.c.blob).where(MEASUREMENTS.c.question == _question)
+LOAD: Final = sa.select(MEASUREMENTS).where(MEASUREMENTS.c.question == _question)
 
 BEGINNING: Final = (
     sa.select(MEASUREMENTS.c.question)
@@ -183,17 +207,11 @@ CLOSE: Final = sa.insert(SETTLEMENTS)
 ACT: Final = sa.insert(ACTS)
 CHARGE_DELTA: Final = sa.insert(KEY_DELTAS)
 STORE: Final = sa.insert(MEASUREMENTS)
-
-DELTAS: Final = sa.select(KEY_DELTAS.c.coins)
+DECLARE: Final = sa.insert(DATA_SETS)
 
 ACTED: Final = sa.select(ACTS).order_by(ACTS.c.seq)
 
-ADVANCE: Final = sa.update(TOTALS).values(
-    spent=TOTALS.c.spent + sa.bindparam("change"),
-    records=sa.bindparam("records"),
-    head=sa.bindparam("head"),
-    clock=sa.bindparam("clock"),
-)
+ADVANCE: Final = sa.update(TOTALS).values({column.name: sa.bindparam(column.name) for column in _SUMMED})
 
 SETTLED: Final = sa.delete(UNSETTLED).where(
     UNSETTLED.c.question == _question, UNSETTLED.c.reservation == sa.bindparam("id")
@@ -202,36 +220,33 @@ SETTLED: Final = sa.delete(UNSETTLED).where(
 SHARPEN: Final = (
     sa.update(MEASUREMENTS)
     .where(MEASUREMENTS.c.question == sa.bindparam("key"))
-    .values(version=sa.bindparam("next"), blob=sa.bindparam("bytes"))
+    .values(version=sa.bindparam("next"), blob=sa.bindparam("bytes"), digest=sa.bindparam("hash"))
 )
-
-
-def _most(of: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
-    """Return the most that any of these accounts has spent."""
-    return sa.func.coalesce(sa.func.max(sa.case((of, ACCOUNTS.c.spent))), 0)
 
 
 _owner = sa.bindparam("owner", type_=sa.Text)
 _partition = sa.bindparam("in_partition", type_=sa.Text)
 _part = sa.bindparam("in_part", type_=sa.Text)
 _is_part = ACCOUNTS.c.part == _part
-SHARES: Final = (
-    sa.select(ACCOUNTS.c.allotment, ACCOUNTS.c.share, ACCOUNTS.c.spent)
-    .where(ACCOUNTS.c.share.is_not(None))
-    .order_by(ACCOUNTS.c.allotment)
-)
+SHARES: Final = sa.select(ACCOUNTS).where(ACCOUNTS.c.share.is_not(None)).order_by(ACCOUNTS.c.allotment)
 
 SHARE: Final = SHARES.where(ACCOUNTS.c.allotment == _owner)
 
-PART: Final = sa.select(_most(_is_part).label("own"), _most(~_is_part).label("others")).where(
-    ACCOUNTS.c.allotment == _owner, ACCOUNTS.c.partition == _partition
-)
-"""What one owner's part has spent, and the most that any other part of its partition has."""
+_partitioned = sa.select(ACCOUNTS).where(ACCOUNTS.c.allotment == _owner, ACCOUNTS.c.partition == _partition)
+
+OWN: Final = _partitioned.where(_is_part)
+"""The account of one owner's part."""
+
+OTHERS: Final = _partitioned.where(~_is_part).order_by(ACCOUNTS.c.spent.desc()).limit(1)
+"""The account of that other part of its partition which has spent most."""
 
 _account = (ACCOUNTS.c.allotment == _owner) & (ACCOUNTS.c.partition == _partition) & _is_part
 
-ADD: Final = sa.update(ACCOUNTS).where(_account).values(spent=ACCOUNTS.c.spent + sa.bindparam("change"))
-GRANT: Final = sa.update(ACCOUNTS).where(_account).values(share=sa.bindparam("granted"))
+KEEP: Final = (
+    sa.update(ACCOUNTS)
+    .where(_account)
+    .values(share=sa.bindparam("granted"), spent=sa.bindparam("total"), seal=sa.bindparam("sealed"))
+)
 ACCOUNT: Final = sa.insert(ACCOUNTS)
 
 _ENTRY: Final = sa.select(

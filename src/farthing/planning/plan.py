@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.privacy.words import said, state
@@ -144,7 +145,8 @@ class Plan:
             return ""
         price = ""
         if self.target_price is not None:
-            times = float(min(self.target_price.amount / self.cap.amount, _MANY))
+            ratio: Fraction = self.target_price.amount / self.cap.amount
+            times = float(min(ratio, Fraction(_MANY)))
             price = f"the target would take {said(self.target_price, self.delta)}, {_number(times)} times the cap in "
             price += f"{'mu^2' if self.worst_price.parameter == 'mu' else self.worst_price.parameter}; "
         raising = "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'

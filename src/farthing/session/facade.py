@@ -45,15 +45,18 @@ class Session(Questions):
         ledger: a file, or a "postgresql+psycopg://user@host:5432/db", that keeps the books and the released
             measurements; None keeps them in memory only, and they are forgotten with the session.
         name: the table's name in SQL; by default the file's stem, else "data".
-        version: the owner's name for this state of the data. A change of the data is a change of the version; content
-            is never looked at to find out.
+        version: the owner's name for this state of the data. Charges of parts, and of groups of which a unit is in a
+            few only, count in parallel within one version and add up over versions, since a unit may have moved. Data
+            from files that are not those that were charged under this version are refused; rows are never compared.
+        same_data: the owner's word, given once, that the files of this version were copied or touched and not one row
+            differs.
         allotment: the share of the budget that this session draws on, as its owner allotted it; None for the whole.
         analyst: who asks, for the history; by default the operating system's user.
         public: tables that questions may join and take keys from, by name; nothing in them is private.
         protected: further protected tables that questions may join, by name; each carries the unit column.
 
     Raises:
-        DataError: the table cannot be read.
+        DataError: the table cannot be read, or its files are not those that were charged under this version.
         LedgerMismatch: the ledger was made with another unit or budget.
         UnsupportedQuery: the table has no column of the unit's name.
 
@@ -78,6 +81,7 @@ class Session(Questions):
         ledger: str | Path | None = None,
         name: str | None = None,
         version: str = "1",
+        same_data: bool = False,
         allotment: str | None = None,
         analyst: str | None = None,
         public: Mapping[str, Any] | None = None,
@@ -97,7 +101,13 @@ class Session(Questions):
             for beside in protected or {}:
                 self._engine.tables[beside].require(self._unit.column)
         self._ledger = Ledger.open(ledger, _terms(budget, self._unit), allotment=allotment, who=analyst)
-        self._context = Context(Door(self._engine, self._ledger), self._ledger, budget, self._data_set(version))
+        data_set, label = self._data_set(version), f"table {self._engine.name!r}, version {str(version)!r}"
+        try:
+            books = self._ledger.over(data_set, label, self._engine.identity, same=same_data)
+        except BaseException:
+            self._ledger.close()
+            raise
+        self._context = Context(Door(self._engine, books), books, budget, data_set)
         self._reader = Reader(self._context.engine, self._unit, bounds or Bounds())
 
     def partition(self, by: str, keys: Any) -> Partition:

@@ -29,6 +29,9 @@ _FORMAT = b"farthing-record-1"
 _KEYS = b"farthing-keys"
 _FOUND = b"farthing-found-1"
 
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, MemoryError)
+"""What reading bytes that are not ours may raise, beside the errors of Arrow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -67,18 +70,16 @@ class Record:
     @classmethod
     def from_bytes(cls, blob: bytes) -> Self:
         """Return the record in a blob; refuse one that is not ours."""
-        import pyarrow as pa
-
+        table = _read(blob)
         try:
-            table = pa.ipc.open_stream(blob).read_all()
             metadata = table.schema.metadata or {}
             facts = json.loads(metadata[_FORMAT])
             mean, information = (table.column(name).to_numpy() for name in ("mean", "information"))
             measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
             return cls(measured, Kept(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""))
-        except (ValueError, KeyError, TypeError, pa.ArrowInvalid) as error:
-            problem = unreadable(error)
-        raise problem
+        except _DAMAGED as error:
+            problem = error
+        raise unreadable(problem)
 
 
 def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
@@ -90,16 +91,14 @@ def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
 
 def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
     """Return the columns, as arrays, and the facts of a blob of one of the forms; LedgerError for any other."""
-    import pyarrow as pa
-
+    table = _read(blob)
     try:
-        table = pa.ipc.open_stream(blob).read_all()
         metadata = table.schema.metadata or {}
         facts = json.loads(metadata[next((form for form in forms if form in metadata), forms[0])])
         return {name: table.column(name).to_numpy() for name in table.column_names}, facts
-    except (ValueError, KeyError, pa.ArrowInvalid) as error:
-        problem = unreadable(error)
-    raise problem
+    except _DAMAGED as error:
+        problem = error
+    raise unreadable(problem)
 
 
 def unreadable(error: Exception) -> LedgerError:
@@ -110,6 +109,20 @@ def unreadable(error: Exception) -> LedgerError:
         got=type(error).__name__,
         next_step="update farthing, or declare a new data version to start the question afresh",
     )
+
+
+def _read(blob: bytes) -> pa.Table:
+    """Return the table in a blob; refuse bytes that are none, whatever the reader stumbles over."""
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_stream(blob).read_all()
+        table.validate(full=True)
+    except (*_DAMAGED, pa.ArrowException) as error:
+        problem = error
+    else:
+        return table
+    raise unreadable(problem)
 
 
 def keys_to_bytes(table: pa.Table) -> bytes:
@@ -139,22 +152,17 @@ def write_keys(table: pa.Table) -> bytes:
 
 def read_keys(blob: bytes) -> pa.Table:
     """Return keys that were found privately."""
-    import pyarrow as pa
-
-    try:
-        table = pa.ipc.open_stream(blob).read_all()
-        (table.schema.metadata or {})[_FOUND]
-        return table.replace_schema_metadata(None)
-    except (ValueError, KeyError, pa.ArrowInvalid) as error:
-        problem = unreadable(error)
-    raise problem
+    table = _read(blob)
+    if _FOUND not in (table.schema.metadata or {}):
+        raise unreadable(KeyError())
+    return table.replace_schema_metadata(None)
 
 
 def keys_from_bytes(blob: bytes) -> pa.Table:
     """Return the keys that `keys_to_bytes` wrote, in their order."""
     import pyarrow as pa
 
-    table = pa.ipc.open_stream(blob).read_all()
+    table = _read(blob)
     if not all(pa.types.is_list(kind) for kind in table.schema.types):
         return table
     lists = {name: table.column(name).combine_chunks().flatten() for name in table.column_names}

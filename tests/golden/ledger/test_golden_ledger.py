@@ -32,7 +32,7 @@ def fill(ledger):
     ledger.reserve(increase=1, fresh=7, question="question 2", version=0, label="died", request=None)
 
 
-@pytest.fixture(params=["format_1.sqlite", "format_2.sqlite", "format_3.sqlite"])
+@pytest.fixture(params=["format_1.sqlite", "format_2.sqlite", "format_3.sqlite", "format_4.sqlite"])
 def golden(request, tmp_path):
     return Path(shutil.copy(HERE / request.param, tmp_path / "old.ledger"))
 
@@ -171,7 +171,7 @@ def test_two_open_an_old_ledger_at_once(old):
 
 
 if __name__ == "__main__":
-    # How format_1.sqlite and format_2.sqlite were made; a new format gets a new file, and the old ones stay.
+    # How these files were made; a new format gets a new file, and the old ones stay.
     with (
         Ledger.open(HERE / "new.sqlite", TERMS, who="golden") as new,
         patch("farthing.ledger.rows.this_process") as process,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 from contextlib import closing, suppress
 from pathlib import Path
@@ -92,6 +93,11 @@ class DuckDBEngine:
         """Find out cheaply that the tables are still there; DataError otherwise."""
         for source in self._sources.values():
             source.check()
+
+    def identity(self) -> str:
+        """Return what tells one state of the tables' files from another; see `Engine.identity`."""
+        known = [source.identity() for source in self._sources.values()]
+        return json.dumps(known) if any(known) else ""
 
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""

@@ -97,6 +97,10 @@ class MemoryEngine:
     def check(self) -> None:
         """Rows in memory stay."""
 
+    def identity(self) -> str:
+        """Nothing: what the rows are cannot be told without looking at them."""
+        return ""
+
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups, parts and rows, "" when none has to be given up."""
         ranked = not query.unit.is_row and any(isinstance(output.aggregate, Quantile) for output in query.outputs)

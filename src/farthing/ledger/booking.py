@@ -1,0 +1,105 @@
+"""Reserve, settle and fail, each inside a transaction that its caller has begun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from farthing.ledger import rows, rules, tables
+from farthing.ledger.accounts import Scope, charge, purses
+from farthing.ledger.chain import Totals, unsettled
+from farthing.ledger.entry import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import sqlalchemy as sa
+
+    from farthing.ledger.data import DataSet
+    from farthing.ledger.entry import Terms
+
+
+class Booking(NamedTuple):
+    """Whose books are written, and by whom."""
+
+    terms: Terms
+    identity: str
+    who: str
+
+
+class Facts(NamedTuple):
+    """What a reservation is asked with, checked."""
+
+    asked: rules.Asked
+    label: str
+    request: str | None
+    target: str
+    delta: int
+    data: DataSet | None
+    alone: bool
+
+
+def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: Facts) -> Receipt:
+    """Reserve, inside a transaction."""
+    asked, data = facts.asked, facts.data
+    sought = {"question": asked.question, "request": facts.request, "data": "" if data is None else data.name}
+    standing = connection.execute(tables.STANDING, sought).one()
+    totals = Totals.of(standing)
+    if standing.before is not None:
+        row = connection.execute(tables.STATE_OF, {"id": standing.before}).one()
+        return rules.again(row, asked, scope.allotment, books.identity)
+    if facts.alone:
+        rules.require_alone(connection, standing, asked)
+    exclusive = standing.version == asked.version and not standing.others
+    amount = asked.increase if exclusive else asked.fresh
+    found = purses(connection, scope, books.terms.budget, totals.spent)
+    rules.require_room(found, amount)
+    if facts.delta:
+        rules.require_delta(books.terms, totals.coins, facts.delta)
+    tip, number = totals.tip, standing.last + 1
+    if data is not None:
+        tip = data.booked(connection, standing.mark, books.who, tip)
+    reservation = rows.Reservation(
+        id=number, question=asked.question, reserved=amount, exclusive=exclusive, version=asked.version,
+        label=facts.label, target=facts.target, request=facts.request, allotment=scope.allotment,
+        partition=scope.partition, part=scope.part,
+    )  # fmt: skip
+    tip = rows.add_reservation(connection, reservation, books.who, tip)
+    if facts.delta:
+        tip = rows.add_delta(connection, number, facts.delta, books.who, tip)
+    change, copies = charge(connection, scope, found, amount)
+    copies += unsettled(asked.question, number)
+    rows.advance(connection, totals.after(tip, change=change, copies=copies, coins=facts.delta))
+    return Receipt(number, books.identity, amount, asked.question, asked.version, exclusive)
+
+
+def settle(
+    books: Booking,
+    connection: sa.Connection,
+    receipt: Receipt,
+    amount: int,
+    merge: Callable[[bytes | None], bytes] | None,
+) -> None:
+    """Settle, inside a transaction."""
+    row = rules.reserved(connection, receipt, books.identity)
+    totals = Totals.of(row)
+    rules.require_open(row)
+    stored = None if merge is None else rows.sharpen(connection, receipt.question, merge)
+    tip = rows.add_settlement(connection, receipt.id, "settled", amount, stored=stored, who=books.who, tip=totals.tip)
+    connection.execute(tables.SETTLED, {"question": receipt.question, "id": receipt.id})
+    scope = Scope(row.allotment, row.partition, row.part)
+    found = purses(connection, scope, books.terms.budget, totals.spent)
+    change, copies = charge(connection, scope, found, amount - receipt.reserved)
+    copies -= unsettled(receipt.question, receipt.id)
+    # Were it lost, the whole reservation would be charged still: nobody waits for the witness.
+    rows.advance(connection, totals.after(tip, change=change, copies=copies), sync=False)
+
+
+def fail(books: Booking, connection: sa.Connection, receipt: Receipt) -> None:
+    """Close a reservation at its whole price, inside a transaction."""
+    row = rules.reserved(connection, receipt, books.identity)
+    if row.state is None:
+        totals = Totals.of(row)
+        tip = rows.add_settlement(
+            connection, receipt.id, "failed", receipt.reserved, stored=None, who=books.who, tip=totals.tip
+        )
+        rows.advance(connection, totals.after(tip), sync=False)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farthing.engines import open_table
+from farthing.engines.bounded import bounded
 from farthing.engines.foreign.rows import Rows
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type, counting
@@ -100,13 +101,14 @@ def hostile_engine(kind):
 
 def computed(engine, trees):
     """Return what an engine makes of scalars, and of predicates, on every row: one list of values for each tree."""
-    rows = Rows(Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds()), engine._catalog, engine._backend)
+    query = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds())
+    rows = Rows(bounded(query), engine._catalog, engine._backend)
     scalar = Column | Literal | Call | Cast | Case
     exprs = [
         rows.scalars.scalar(tree).expr if isinstance(tree, scalar) else rows.scalars.predicate(tree) for tree in trees
     ]
     names, number = [rows.show(expr, "v") for expr in exprs], rows.show(rows.scalars.scalar(Column("row")).expr, "n")
-    table = engine._backend.run(rows.table(None), {}).sort_by(number)
+    table = engine._backend.run(rows.table(), {}).sort_by(number)
     return [table.column(name).to_pylist() for name in names]
 
 

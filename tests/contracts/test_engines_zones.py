@@ -23,6 +23,7 @@ from spark_servers import spark_session
 
 from farthing import Csv
 from farthing.engines import open_table
+from farthing.engines.bounded import bounded
 from farthing.engines.duck.rows import Rows
 from farthing.engines.duck.terms import ZONED, reader
 from farthing.engines.memory.engine import MemoryEngine
@@ -156,9 +157,9 @@ def test_the_whole_language_on_zoned_parquet(tmp_path):
     trees = [Call(Function.DATE_TRUNC, (Literal(unit), Column("z"))) for unit in (*DAY_UNITS, *CLOCK_UNITS)]
     trees += [Call(Function.EXTRACT, (Literal(part), Column("z"))) for part in (*DAY_PARTS, *CLOCK_UNITS)]
     trees += [Cast(Column("z"), Type.STRING), Cast(Column("z"), Type.DATE), Column("z")]
-    rows = Rows(question(), engine._catalog)
+    rows = Rows(bounded(question()), engine._catalog)
     names = [rows.show(rows.scalars.scalar(tree), "x") for tree in (Column("v"), *trees)]
-    answer = engine._connection.cursor().execute(f"SELECT {', '.join(names)} FROM ({rows.sql(None)})").fetchall()
+    answer = engine._connection.cursor().execute(f"SELECT {', '.join(names)} FROM ({rows.sql()})").fetchall()
 
     assert len(times) == len(answer)
     for place, *values in answer:

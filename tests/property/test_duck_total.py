@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from farthing.engines import open_table
+from farthing.engines.bounded import bounded
 from farthing.engines.duck.rows import Rows
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type, counting
@@ -60,7 +61,7 @@ def computed(data, trees):
     """Return what DuckDB makes of scalars, and of predicates, on every row: one list of values for each tree."""
     engine = opened(data.schema)
     query = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds())
-    built = Rows(query, engine._catalog)
+    built = Rows(bounded(query), engine._catalog)
     texts = [
         built.scalars.predicate(tree)
         if not isinstance(tree, Column | Literal | Call | Cast | Case)
@@ -70,7 +71,7 @@ def computed(data, trees):
     names, number = [built.show(text, "v") for text in texts], built.show(built.scalars.scalar(Column("row")), "n")
     cursor = engine._connection.cursor()
     cursor.register("farthing_table", data)
-    cursor.execute(f"SELECT {', '.join([number, *names])} FROM ({built.sql(None)}) ORDER BY {number}")
+    cursor.execute(f"SELECT {', '.join([number, *names])} FROM ({built.sql()}) ORDER BY {number}")
     answer = list(zip(*cursor.fetchall(), strict=True))
     return [list(column) for column in answer[1:]]
 

@@ -357,3 +357,71 @@ def test_errors_name_the_rule_and_the_next_step():
         ]
 
     assert {} == told(FILES, bare)
+
+
+BACKENDS = sorted(path for engine in SOURCE.glob("engines/*/engine.py") for path in engine.parent.glob("*.py"))
+
+
+def annotated(function, name):
+    """Return the parameters of a function that are of a type, by its name."""
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return {
+        each.arg
+        for each in arguments
+        if each.annotation is not None and any(getattr(n, "id", "") == name for n in ast.walk(each.annotation))
+    }
+
+
+def own_readings(path):
+    """Return where a backend does anything with a question but to hand it to `bounded`."""
+    found = []
+    for function in nodes(path, ast.FunctionDef):
+        questions = annotated(function, "Query")
+        handed = {
+            id(argument)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bounded"
+            for argument in node.args
+        }
+        found += [
+            f"{function.name}, line {node.lineno}: {node.id}"
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name) and node.id in questions and id(node) not in handed
+        ]
+    return found
+
+
+def test_backends_read_nothing_of_a_question():
+    """What drops rows before what is said once, in `engines.bounded`: a backend is given that, and no Query."""
+    from farthing.engines.bounded import BoundedQuery
+
+    def unknown(path):
+        attributes = {
+            node.attr
+            for node in nodes(path, ast.Attribute)
+            if (isinstance(node.value, ast.Name) and node.value.id in {"query", "asked"})
+            or (isinstance(node.value, ast.Attribute) and node.value.attr == "_query")
+        }
+        return sorted(attributes - set(dir(BoundedQuery)))
+
+    def imports(path):
+        froms = [node for node in nodes(path, ast.ImportFrom) if "query" in (node.module or "")]
+        return [] if path.name == "engine.py" else [a.name for node in froms for a in node.names if a.name == "Query"]
+
+    assert {} == told(BACKENDS, own_readings)
+    assert {} == told(BACKENDS, unknown)
+    assert {} == told(BACKENDS, imports)
+
+
+def test_a_backend_that_reads_a_question_is_seen(tmp_path):
+    """The test above has power: a part that is read by a backend itself is told, with its line."""
+    path = tmp_path / "engine.py"
+    path.write_text("def measure(query: Query) -> int:\n    bounded(query)\n    return query.part\n")
+
+    assert ["measure, line 3: query"] == own_readings(path)
+
+
+def test_all_backends_are_seen():
+    """Each folder of `engines` is a backend, with an engine and rows of its own."""
+    assert {"duck", "foreign", "memory"} == {path.parent.name for path in BACKENDS}
+    assert all((SOURCE / "engines" / name / "rows.py") in BACKENDS for name in ("duck", "foreign", "memory"))

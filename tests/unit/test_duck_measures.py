@@ -263,9 +263,14 @@ def nan_is_a_value(plant):
 
 
 def cut_before_where(plant):
-    honest = duck_measures.Rows._base
-    kept = "(SELECT * FROM {} QUALIFY row_number() OVER (PARTITION BY u) <= 2)"
-    plant.setattr(duck_measures.Rows, "_base", lambda rows, where: kept.format(honest(rows, where)))
+    honest = duck_measures.Rows._kept
+    cut = "(SELECT * FROM {} QUALIFY row_number() OVER (PARTITION BY u) <= 2)"
+
+    def early(rows, where):
+        step = honest(rows, where)
+        return lambda relation: step(cut.format(relation))
+
+    plant.setattr(duck_measures.Rows, "_kept", early)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from farthing.query.joins import Join
     from farthing.query.query import Query
 
-PARTS_SALT: Final = 0x70617274
-"""Joined to the hash key where the part of a unit is chosen, so that it tells nothing of the groups that it keeps."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:

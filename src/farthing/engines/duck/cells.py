@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from farthing.engines.bounded import Home, Where
 from farthing.engines.duck.functions import Text
-from farthing.engines.duck.rows import home
+from farthing.engines.duck.rows import home_of
 from farthing.engines.duck.terms import KEYS, double
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from farthing.engines.bounded import BoundedQuery
     from farthing.engines.duck.rows import Rows
     from farthing.query.aggregates import Quantile, Total
     from farthing.query.expressions import Scalar
-    from farthing.query.query import Query
 
 INFINITY: Final = "'infinity'::DOUBLE"
 
@@ -24,20 +25,22 @@ INFINITY: Final = "'infinity'::DOUBLE"
 class Cells:
     """One row a cell: the unit, the group, and what is asked of the rows that count there.
 
-    With a part of a partition all rows of the listed parts are read, and only then is it chosen where a unit is kept:
-    that depends on all its rows and on nothing that is asked. It is chosen by a window over the unit's own cells and
-    not by a join, so that one unit is what GROUP BY takes for one.
+    Where homes are chosen and nothing is joined, one pass does both: all rows of the listed parts go into cells of
+    (unit, part, group), in which those count where the condition holds, and homes are chosen by a window over a unit's
+    own cells. That gives what the steps give one after another, and takes half the time.
     """
 
-    def __init__(self, query: Query, rows: Rows) -> None:
+    def __init__(self, query: BoundedQuery, rows: Rows) -> None:
         self._query = query
         self._rows = rows
         self._columns: dict[str, str] = {}
         self._unit = f"t.{rows.number()} AS u" if query.unit.is_row else "t.u"
         self._counts: Text | None = None
-        self._parted = query.cuts_parts and not query.joins  # a joined question has chosen before it joined
-        if self._parted and query.rows is not None:
-            self._counts = rows.scalars.bind(rows.scalars.predicate(query.rows))
+        self._home: Home | None = None
+        match query.steps:
+            case (Home() as home, Where(condition)):
+                self._home = home
+                self._counts = None if condition is None else rows.scalars.bind(rows.scalars.predicate(condition))
         self.found = self.column(
             f"count({self.value(Text('TRUE', Type.BOOLEAN, plain=True))})" if self._counts else "count(*)"
         )
@@ -64,37 +67,32 @@ class Cells:
         shown, joins = [f"t.{name}" for name in groups], ""
         if listed:
             keys = len(self._query.by)
-            kind = "LEFT JOIN" if self._parted else "JOIN"
+            kind = "JOIN" if self._home is None else "LEFT JOIN"
             joins = f" {kind} {KEYS} AS k ON {same_key(self._query, shown[:keys])}" if keys else ""
             shown = ["k.i" if keys else "0::INTEGER AS i", *shown[keys:]]
         aggregates = [f"{sql} AS {name}" for sql, name in self._columns.items()]
-        if not self._parted:
-            rows = self._rows.sql(self._query.rows)
+        if self._home is None:
+            rows = self._rows.sql()
             return f"SELECT {', '.join([self._unit, *shown, *aggregates])} FROM ({rows}) AS t{joins} GROUP BY ALL"
-        return self._of_part(shown, joins, aggregates, hash_key)
+        return self._of_part(self._home, shown, joins, aggregates, hash_key)
 
-    def _of_part(self, shown: list[str], joins: str, aggregates: list[str], hash_key: int) -> str:
+    def _of_part(self, home: Home, shown: list[str], joins: str, aggregates: list[str], hash_key: int) -> str:
         """Return the cells of the units that are kept in the part that is asked."""
-        part = self._query.part
-        assert part is not None  # noqa: S101  # callers ask for a part
-        truths = [self._rows.scalars.predicate(part.condition(place)) for place in range(len(part.choices))]
-        placed = " ".join(f"WHEN {truth.sql} THEN {place}" for place, truth in enumerate(truths))
-        level = max(truth.level for truth in truths)
-        name = self._rows.show(Text(f"(CASE {placed} END)::INTEGER", Type.INTEGER, level), "p")
-        rows = self._rows.sql(None)
+        name = self._rows.show(self._rows.place_of(home), "p")
+        rows = self._rows.unfiltered()
         every = (
             f"SELECT {', '.join([self._unit, f't.{name} AS p', *shown, *aggregates])} FROM ({rows}) AS t{joins} "
             f"WHERE t.{name} IS NOT NULL GROUP BY ALL"
         )
-        marked = f"SELECT *, {home(hash_key)} AS home FROM ({every})"
+        marked = f"SELECT *, {home_of(home, hash_key)} AS home FROM ({every})"
         listed = " AND i IS NOT NULL" if joins else ""
         return (
             f"SELECT * EXCLUDE (p, home) FROM ({marked}) "
-            f"WHERE p = home AND p = {part.place} AND {self.found} > 0{listed}"
+            f"WHERE p = home AND p = {home.place} AND {self.found} > 0{listed}"
         )
 
 
-def same_key(query: Query, values: Sequence[str]) -> str:
+def same_key(query: BoundedQuery, values: Sequence[str]) -> str:
     """Return the join condition with the list of keys; NULL matches a listed NULL only."""
     assert query.keys is not None  # noqa: S101  # callers handle the question without groups
     parts = []

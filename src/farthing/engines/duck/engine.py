@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
 from farthing.engines.duck.measures import MOST_ROWS, Question, found, histogram, measuring, spreading
 from farthing.engines.duck.rows import Catalog, Relation, check
@@ -16,7 +17,6 @@ from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe,
 from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
 from farthing.engines.sources import Files
 from farthing.errors import DataError, InvalidKeys
-from farthing.query.aggregates import Quantile
 from farthing.query.schema import REAL_TYPES, Schema
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from farthing.engines.bounded import BoundedQuery
     from farthing.engines.sources import Source
+    from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
@@ -101,22 +103,23 @@ class DuckDBEngine:
 
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""
-        check(query, self._catalog)
-        ranks = not query.unit.is_row and any(isinstance(output.aggregate, Quantile) for output in query.outputs)
-        if not (query.cuts_groups or query.cuts_parts or ranks):
+        asked = bounded(query)
+        check(asked, self._catalog)
+        if not asked.chooses:
             return ""
-        native = self._catalog.own.native[query.unit.column or ""]
+        native = self._catalog.own.native[asked.unit.column or ""]
         return f"duckdb {native} {self._probe}"
 
     def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
         import numpy as np
 
-        columns = self._run(query, measuring(query, self._catalog, hash_key), _arrays)
+        asked = bounded(query)
+        columns = self._run(asked, measuring(asked, self._catalog, hash_key), _arrays)
         if (columns.get("most", np.zeros(0)) > MOST_ROWS).any():
-            columns = self._run(query, measuring(query, self._catalog, hash_key, whole=True), _arrays)
-        answer = np.zeros((len(query.measures), query.groups), np.int64)
-        for place in range(len(query.measures)):
+            columns = self._run(asked, measuring(asked, self._catalog, hash_key, whole=True), _arrays)
+        answer = np.zeros((len(asked.measures), asked.groups), np.int64)
+        for place in range(len(asked.measures)):
             np.add.at(answer[place], columns["i"], columns[f"m{place}"])
         return answer
 
@@ -124,7 +127,8 @@ class DuckDBEngine:
         """Return the bounded rows by group and leaf; see `Engine.histogram`."""
         import numpy as np
 
-        columns = self._run(query, histogram(query, quantile, self._catalog, hash_key), _arrays)
+        asked = bounded(query)
+        columns = self._run(asked, histogram(asked, quantile, self._catalog, hash_key), _arrays)
         order = np.lexsort((columns["leaf"], columns["i"]))
         groups, leaves, counts = (columns[name][order].astype(np.int64) for name in ("i", "leaf", "n"))
         return Histogram(groups, leaves, counts)
@@ -133,9 +137,10 @@ class DuckDBEngine:
         """Return the groups that exist and their units; see `Engine.found`."""
         import numpy as np
 
-        table = self._run(query, found(query, self._catalog, hash_key), lambda cursor: cursor.to_arrow_table())
+        asked = bounded(query)
+        table = self._run(asked, found(asked, self._catalog, hash_key), lambda cursor: cursor.to_arrow_table())
         units = np.asarray(table.column("n").to_numpy(), np.int64)
-        return Found(table.drop_columns(["n"]).rename_columns(list(query.by)), units)
+        return Found(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
 
     def listed(self, column: str, table: str | None) -> pa.Array:
         """Return the distinct values of a column of a public table; without a table, the categories of its type."""
@@ -158,14 +163,15 @@ class DuckDBEngine:
         """Return how much units would contribute without any bounds; see `Engine.spread`."""
         import numpy as np
 
-        columns = self._run(query, spreading(query, value, self._catalog, hash_key), _arrays)
+        asked = bounded(query)
+        columns = self._run(asked, spreading(asked, value, self._catalog, hash_key), _arrays)
         histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
         for which, units in enumerate(histograms):
             here = columns["which"] == which
             np.add.at(units, np.minimum(columns["place"][here], len(units) - 1), columns["n"][here])
         return Spread(*histograms)
 
-    def _run(self, query: Query | None, question: Question, fetch: Callable[[Any], Any]) -> Any:
+    def _run(self, query: BoundedQuery | None, question: Question, fetch: Callable[[Any], Any]) -> Any:
         """Run a question on a cursor of its own; whatever goes wrong is one constant error."""
         import duckdb
         import pyarrow as pa
@@ -185,7 +191,7 @@ class DuckDBEngine:
         native = self._relation(view).native
         return self._sources[view].scan() is not None and any(native[column] == "VARCHAR" for column in read)
 
-    def _hand_over(self, cursor: Any, query: Query | None, question: Question, loaded: Collection[str]) -> None:
+    def _hand_over(self, cursor: Any, query: BoundedQuery | None, question: Question, loaded: Collection[str]) -> None:
         """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys."""
         import numpy as np
         import pyarrow as pa

@@ -21,9 +21,9 @@ from farthing.query.schema import Type
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from farthing.engines.bounded import BoundedQuery
     from farthing.query.aggregates import Measure, Quantile
     from farthing.query.expressions import Scalar
-    from farthing.query.query import Query
 
 
 MOST_ROWS: Final = 2**33
@@ -38,7 +38,7 @@ class Question:
     columns: dict[str, set[str]]
 
 
-def measuring(query: Query, catalog: Catalog, hash_key: int, *, whole: bool = False) -> Question:
+def measuring(query: BoundedQuery, catalog: Catalog, hash_key: int, *, whole: bool = False) -> Question:
     """Return the SELECT of (i, m0, m1, ...): the group's place in the key list and its bounded measures.
 
     Totals are sums of whole numbers in doubles, half as dear as in integers, and exact up to MOST_ROWS rows. With
@@ -51,7 +51,7 @@ def measuring(query: Query, catalog: Catalog, hash_key: int, *, whole: bool = Fa
         whole: add in integers instead, for longer sums.
     """
     rows = Rows(query, catalog, hash_key, whole=whole)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     if query.unit.is_row:
         sums = [_of_rows(query, rows, measure) for measure in query.measures]
@@ -62,17 +62,17 @@ def measuring(query: Query, catalog: Catalog, hash_key: int, *, whole: bool = Fa
     cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
     counts = [_count(query, rows, cells, value) for value in valued]
     kept = cells.sql(keys, hash_key, listed=True)
-    if query.cuts_groups:
+    if query.max_groups is not None:
         kept = f"SELECT * FROM ({kept}) QUALIFY {_chosen(query, hash_key, 'row_number')}"
     sums = [f"coalesce(sum({cut}), 0)::BIGINT AS m{place}" for place, cut in enumerate(cuts)]
     sums += [f"max(greatest({', '.join(counts)})) AS most"] if counts else []
     return Question(f"SELECT {', '.join(['i', *sums])} FROM ({kept}) GROUP BY i", rows.columns)
 
 
-def histogram(query: Query, quantile: Quantile, catalog: Catalog, hash_key: int) -> Question:
+def histogram(query: BoundedQuery, quantile: Quantile, catalog: Catalog, hash_key: int) -> Question:
     """Return the SELECT of (i, leaf, n): the bounded rows of each group and leaf."""
     rows = Rows(query, catalog, hash_key)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     if query.unit.is_row:
         place = rows.show(leaf(rows, quantile), "v")
         found = _listed(query, rows, keys, ["count(*) AS n"], also=place)
@@ -80,7 +80,7 @@ def histogram(query: Query, quantile: Quantile, catalog: Catalog, hash_key: int)
     cells = Cells(query, rows)
     place = cells.value(leaf(rows, quantile))
     kept = f"SELECT u, i, {place} AS leaf, {cells.found} AS c FROM ({cells.sql([*keys, place], hash_key, listed=True)})"
-    if query.cuts_groups:
+    if query.max_groups is not None:
         kept = f"{kept} QUALIFY {_chosen(query, hash_key, 'dense_rank')}"
     # A hash chooses which rows of a unit count beyond max_rows; rows of one leaf are all alike.
     rank = keyed_hash("u", "i, leaf", hash_key)
@@ -89,15 +89,15 @@ def histogram(query: Query, quantile: Quantile, catalog: Catalog, hash_key: int)
     return Question(f"SELECT i, leaf, sum(c)::BIGINT AS n FROM ({cut}) WHERE c > 0 GROUP BY i, leaf", rows.columns)
 
 
-def found(query: Query, catalog: Catalog, hash_key: int) -> Question:
+def found(query: BoundedQuery, catalog: Catalog, hash_key: int) -> Question:
     """Return the SELECT of (key columns, n): the groups that exist and the units that count in each; NaN is no key."""
     rows = Rows(query, catalog, hash_key)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     shown = ", ".join(keys)
     number = " AND ".join(f"({key} IS NULL OR {key} <= {INFINITY})" for key in keys if rows.is_real(key)) or "TRUE"
     if query.unit.is_row:
         units = f"count(DISTINCT {rows.number()})" if query.joins else "count(*)"
-        sql = f"SELECT {shown}, {units} AS n FROM ({rows.sql(query.rows)}) WHERE {number} GROUP BY ALL"
+        sql = f"SELECT {shown}, {units} AS n FROM ({rows.sql()}) WHERE {number} GROUP BY ALL"
         return Question(sql, rows.columns)
     cells = Cells(query, rows).sql(keys, hash_key, listed=False)
     rank = f"ORDER BY {keyed_hash('u', shown, hash_key)}, {shown}"
@@ -106,10 +106,10 @@ def found(query: Query, catalog: Catalog, hash_key: int) -> Question:
     return Question(f"SELECT {shown}, count(*) AS n FROM ({kept}) GROUP BY ALL", rows.columns)
 
 
-def spreading(query: Query, value: Scalar | None, catalog: Catalog, hash_key: int) -> Question:
+def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, hash_key: int) -> Question:
     """Return the SELECT of (which, place, n): units by place in each of the four histograms of `Spread`."""
     rows = Rows(query, catalog, hash_key)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     number = Text("NULL::DOUBLE", Type.FLOAT, plain=True) if value is None else rows.scalars.number(value)
     listed = query.keys is not None or not query.by
     if query.unit.is_row and not query.joins:
@@ -117,7 +117,7 @@ def spreading(query: Query, value: Scalar | None, catalog: Catalog, hash_key: in
         inside = (
             f" JOIN {KEYS} AS k ON {same_key(query, [f't.{key}' for key in keys])}" if query.keys is not None else ""
         )
-        units = f"SELECT 0 AS p0, 0 AS p1, {bucket(name)} AS p2, p2 AS p3 FROM ({rows.sql(query.rows)}) AS t{inside}"
+        units = f"SELECT 0 AS p0, 0 AS p1, {bucket(name)} AS p2, p2 AS p3 FROM ({rows.sql()}) AS t{inside}"
     else:
         cells = Cells(query, rows)
         name = cells.value(number)
@@ -136,23 +136,23 @@ def spreading(query: Query, value: Scalar | None, catalog: Catalog, hash_key: in
     return Question(f"SELECT * FROM ({sql}) WHERE place IS NOT NULL", rows.columns)
 
 
-def _chosen(query: Query, hash_key: int, rank: str) -> str:
+def _chosen(query: BoundedQuery, hash_key: int, rank: str) -> str:
     """Return the condition of the groups that a unit keeps."""
     # i breaks ties; without it DuckDB also picks a slower plan for the ranking.
     return f"{rank}() OVER (PARTITION BY u ORDER BY {keyed_hash('u', 'i', hash_key)}, i) <= {query.max_groups}"
 
 
-def _listed(query: Query, rows: Rows, keys: Sequence[str], sums: Sequence[str], also: str = "") -> str:
+def _listed(query: BoundedQuery, rows: Rows, keys: Sequence[str], sums: Sequence[str], also: str = "") -> str:
     """Return SQL that groups first and then finds each group's place: the join sees one row a group."""
     shown = [*keys, *([also] if also else [])]
-    found = f"SELECT {', '.join([*shown, *sums])} FROM ({rows.sql(query.rows)}) AS t"
+    found = f"SELECT {', '.join([*shown, *sums])} FROM ({rows.sql()}) AS t"
     if query.keys is None:
         return f"SELECT 0::INTEGER AS i, * FROM ({found}{' GROUP BY ALL' if also else ''})"
     same = same_key(query, [f"g.{key}" for key in keys])
     return f"SELECT k.i, g.* EXCLUDE ({', '.join(keys)}) FROM ({found} GROUP BY ALL) AS g JOIN {KEYS} AS k ON {same}"
 
 
-def _of_rows(query: Query, rows: Rows, measure: Measure) -> str:
+def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> str:
     """Return a measure where each row is a unit: nothing is cut."""
     name = f"m{query.measures.index(measure)}"
     match measure:
@@ -167,7 +167,7 @@ def _of_rows(query: Query, rows: Rows, measure: Measure) -> str:
             assert_never(measure)
 
 
-def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure) -> str:
+def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> str:
     """Return what one cell adds to a measure, within its sensitivity.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
@@ -196,12 +196,12 @@ def _sum(rows: Rows, name: str) -> str:
     return f"sum({name}::BIGINT)::BIGINT" if rows.whole else f"sum({name})::BIGINT"
 
 
-def _count(query: Query, rows: Rows, cells: Cells, value: Scalar | None) -> str:
+def _count(query: BoundedQuery, rows: Rows, cells: Cells, value: Scalar | None) -> str:
     """Return the number of rows of a cell, or of those with a value."""
     return cells.found if value is None else cells.column(f"count({cells.value(_there(query, rows, value))})")
 
 
-def _there(query: Query, rows: Rows, value: Scalar) -> Text:
+def _there(query: BoundedQuery, rows: Rows, value: Scalar) -> Text:
     """Return a text that is NULL where a value is not there: the same as a total's, to share one count."""
     totals = (measure for measure in query.measures if isinstance(measure, Total) and measure.value == value)
     total = next(totals, None)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
+from farthing.engines.bounded import Home, Where
 from farthing.engines.duck.functions import Text
 from farthing.engines.duck.scalars import UNFOLDED, Scalars
 from farthing.engines.duck.terms import TABLE, keyed_hash, reader, row, stored
-from farthing.engines.engine import PARTS_SALT
 from farthing.errors import UnsupportedQuery
 from farthing.query.aggregates import Total
-from farthing.query.expressions import Column, Compare, Expression, Literal, Operator
+from farthing.query.expressions import Column, Compare, Literal, Operator
+from farthing.query.joins import Join
 from farthing.query.normal import conjuncts, normal
 from farthing.query.schema import REAL_TYPES, Schema, Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from farthing.engines.bounded import BoundedQuery, Step
     from farthing.query.expressions import Scalar
-    from farthing.query.joins import Join
-    from farthing.query.query import Query
 
 MOST_CONDITION: Final = 100_000
 """Letters of a join's condition: it has no stages, so guards in it are written out."""
@@ -63,7 +63,7 @@ class Rows:
     dictionaries. With `whole` totals are added in integers.
     """
 
-    def __init__(self, query: Query, catalog: Catalog, hash_key: int = 0, *, whole: bool = False) -> None:
+    def __init__(self, query: BoundedQuery, catalog: Catalog, hash_key: int = 0, *, whole: bool = False) -> None:
         self._query = query
         self._hash_key = hash_key
         self.whole = whole
@@ -118,24 +118,48 @@ class Rows:
         self._numbered = True
         return self.show(Text("id", Type.INTEGER), "id")
 
-    def group(self, name: str) -> str:
-        """Add a grouping column; return its name."""
-        known = dict(self._query.groupings)
-        return self.show(self.scalars.group(known.get(name, Column(name))), "k")
+    def groups(self) -> list[str]:
+        """Add the grouping columns; return their names."""
+        return [self.show(self.scalars.group(scalar), "k") for _, scalar in self._query.groupings]
 
     def is_real(self, name: str) -> bool:
         """Return whether a shown column is a double."""
         return self._shown[name].real
 
-    def sql(self, where: Expression | None, *, wanted: Text | None = None) -> str:
-        """Return the relation: a SELECT of the unit as u (if it is a column) and of all that was shown.
+    def sql(self) -> str:
+        """Return the relation after all steps: a SELECT of the unit as u (if it is a column) and all that was shown."""
+        return self._after(self._query.steps)
 
-        Args:
-            where: which rows; None for all.
-            wanted: another condition.
-        """
-        truths = [self.scalars.predicate(part) for part in conjuncts(where)]
-        truths += [] if wanted is None else [wanted]
+    def unfiltered(self) -> str:
+        """Return all rows of the protected table whose unit is not NULL, in the same form."""
+        return self._after((Where(None),))
+
+    def _after(self, steps: tuple[Step, ...]) -> str:
+        """Return the relation after some steps, of which only the last is a condition."""
+        ready = [self._ready(step, place) for place, step in enumerate(steps)]  # before scans: they read columns too
+        own = [f"{row(self._query.unit.column)} AS u"] if self._query.unit.column is not None else []
+        own += ["row_number() OVER () AS id"] if self._numbered else []
+        early = f" WHERE {self._implied()}"
+        relation = self._scan(self._catalog.own, own, early)
+        for step in ready:
+            relation = step(relation)
+        return relation
+
+    def _ready(self, step: Step, place: int) -> Callable[[str], str]:
+        """Return what a step makes of the relation before it."""
+        match step:
+            case Home():
+                return self._at_home(step)
+            case Join():
+                return self._met(step, place)
+            case Where():
+                return self._kept(step)
+            case _:
+                assert_never(step)
+
+    def _kept(self, where: Where) -> Callable[[str], str]:
+        """Return the step that drops rows without a unit or where a condition is not TRUE, and shows what is left."""
+        truths = [self.scalars.predicate(part) for part in conjuncts(where.condition)]
         early = " AND ".join(truth.sql for truth in truths if truth.level == 0) or "TRUE"
         late = [truth.sql for truth in truths if truth.level > 0]
         shown = [f"{text.sql} AS {name}" for name, text in self._shown.items()]
@@ -143,8 +167,8 @@ class Rows:
             shown = ["u", *shown]
             early = f"{early} AND u IS NOT NULL"
         condition = " AND ".join([*late, UNFOLDED]) if late else "TRUE"
-        relation = self.scalars.over(self._base(where), early)
-        return f"SELECT {', '.join(shown) or '0 AS z'} FROM {relation} WHERE {condition}"
+        select = f"SELECT {', '.join(shown) or '0 AS z'} FROM"
+        return lambda relation: f"{select} {self.scalars.over(relation, early)} WHERE {condition}"
 
     def find(self, name: str) -> tuple[Relation, str]:
         """Return the table of a column, and its name there."""
@@ -182,29 +206,36 @@ class Rows:
         """Return whether DuckDB holds a column as a dictionary where values are computed: joins may unpack it."""
         return column in relation.packed and not self._query.joins
 
-    def _base(self, where: Expression | None) -> str:
-        """Return the joined tables with the columns that are read."""
-        conditions = [condition(join, self.read) for join in self._query.joins]  # before scans: they read columns too
-        own = [f"{row(self._query.unit.column)} AS u"] if self._query.unit.column is not None else []
-        own += ["row_number() OVER () AS id"] if self._numbered else []
-        if not self._query.joins:
-            return self._scan(self._catalog.own, own, f" WHERE {self._implied(where)}")
-        first = self._at_home(own) if self._query.cuts_parts else self._scan(self._catalog.own, own, "")
-        beside = []
-        for place, (join, on) in enumerate(zip(self._query.joins, conditions, strict=True)):
-            scan, match = self._beside(join, place)
-            beside.append(f" {'LEFT ' if join.left else ''}JOIN {scan} AS j{place} ON {on}{match}")
-        return f"(SELECT * FROM {first} AS t{''.join(beside)})"
+    def _at_home(self, home: Home) -> Callable[[str], str]:
+        """Return the step that keeps the rows of the units whose home is the part that is asked."""
+        placed = self.place_of(home).sql
+        kept = home_of(home, self._hash_key)
 
-    def _at_home(self, own: list[str]) -> str:
-        """Return the rows of the units that are kept in the part that is asked, before a join can drop any of them."""
-        part = self._query.part
-        assert part is not None  # noqa: S101  # callers ask for a part
-        conditions = [self.scalars.predicate(part.condition(place)).sql for place in range(len(part.choices))]
-        placed = " ".join(f"WHEN {sql} THEN {place}" for place, sql in enumerate(conditions))
-        rows = f"SELECT *, (CASE {placed} END)::INTEGER AS p FROM {self._scan(self._catalog.own, own, '')}"
-        marked = f"SELECT *, {home(self._hash_key)} AS home FROM ({rows}) WHERE p IS NOT NULL AND u IS NOT NULL"
-        return f"(SELECT * EXCLUDE (p, home) FROM ({marked}) WHERE p = home AND p = {part.place})"
+        def step(relation: str) -> str:
+            rows = f"SELECT *, {placed} AS p FROM {relation}"
+            marked = f"SELECT *, {kept} AS home FROM ({rows}) WHERE p IS NOT NULL AND u IS NOT NULL"
+            return f"(SELECT * EXCLUDE (p, home) FROM ({marked}) WHERE p = home AND p = {home.place})"
+
+        return step
+
+    def place_of(self, home: Home) -> Text:
+        """Return the place of the part that a row is in, NULL for none."""
+        scalars = Scalars(self.read, staged=False)
+        truths = [scalars.predicate(condition) for condition in home.parts]
+        placed = " ".join(f"WHEN {truth.sql} THEN {place}" for place, truth in enumerate(truths))
+        return Text(f"(CASE {placed} END)::INTEGER", Type.INTEGER)
+
+    def _met(self, join: Join, place: int) -> Callable[[str], str]:
+        """Return the step that puts beside each row those of a table that it meets."""
+        on = condition(join, self.read)
+
+        def step(relation: str) -> str:
+            scan, match = self._beside(join, place)
+            return (
+                f"(SELECT * FROM {relation} AS t {'LEFT ' if join.left else ''}JOIN {scan} AS j{place} ON {on}{match})"
+            )
+
+        return step
 
     def _beside(self, join: Join, place: int) -> tuple[str, str]:
         """Return the scan of a joined table, and what its condition has to say of units."""
@@ -229,10 +260,10 @@ class Rows:
         read += [f"{row(column)} AS {short}" for (view, column), short in self._stored.items() if view == relation.view]
         return f"(SELECT {', '.join([*read, *also]) or '0 AS z'} FROM {relation.view} AS r{rest})"
 
-    def _implied(self, where: Expression | None) -> str:
+    def _implied(self) -> str:
         """Return what the condition says of days and times as they are stored: readers of files can skip by it."""
         own, parts = self._catalog.own, []
-        for part in conjuncts(where):
+        for part in conjuncts(self._query.early):
             match part:
                 case Compare(Column(name), operator, Literal(date() as moment)):
                     same = stored(moment, own.native.get(name, ""))
@@ -240,9 +271,9 @@ class Rows:
         return " AND ".join(parts) or "TRUE"
 
 
-def home(hash_key: int) -> str:
+def home_of(home: Home, hash_key: int) -> str:
     """Return the part p in which a unit u is kept, of those in which it has rows."""
-    rank = keyed_hash("u", "p", hash_key ^ PARTS_SALT)
+    rank = keyed_hash("u", "p", home.key(hash_key))
     return f"first_value(p) OVER (PARTITION BY u ORDER BY {rank}, p)"
 
 
@@ -254,7 +285,7 @@ def condition(join: Join, read: Callable[[str], Text]) -> str:
     return sql
 
 
-def equal_columns(join: Join, catalog: Catalog, query: Query) -> tuple[str, ...]:
+def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery) -> tuple[str, ...]:
     """Return the columns of a joined table, as compared, that its condition holds to columns of the tables so far.
 
     A row of these tables then meets the rows of one combination of them only.
@@ -273,7 +304,7 @@ def equal_columns(join: Join, catalog: Catalog, query: Query) -> tuple[str, ...]
     return tuple(found)
 
 
-def check(query: Query, catalog: Catalog) -> None:
+def check(query: BoundedQuery, catalog: Catalog) -> None:
     """Refuse joins that the engine cannot run, or could not keep within the bounds.
 
     Raises:
@@ -291,7 +322,7 @@ def check(query: Query, catalog: Catalog) -> None:
             _check_same_unit(join, query, catalog)
 
 
-def _check_row_unit(join: Join, query: Query, catalog: Catalog) -> None:
+def _check_row_unit(join: Join, query: BoundedQuery, catalog: Catalog) -> None:
     """Refuse a join in which one row could become any number of rows."""
     if not (join.public and catalog.joined[join.table].public):
         raise refused("a protected table joined where each row is a unit", str(join), "both tables carry a unit column")
@@ -303,7 +334,7 @@ def _check_row_unit(join: Join, query: Query, catalog: Catalog) -> None:
         )
 
 
-def _check_same_unit(join: Join, query: Query, catalog: Catalog) -> None:
+def _check_same_unit(join: Join, query: BoundedQuery, catalog: Catalog) -> None:
     """Refuse a protected table that does not carry the unit column as the first one does."""
     unit = query.unit.column or ""
     if catalog.joined[join.table].native.get(unit) != catalog.own.native.get(unit):

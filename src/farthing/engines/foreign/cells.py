@@ -12,16 +12,16 @@ from farthing.query.schema import Type
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.rows import Rows
     from farthing.query.aggregates import Quantile, Total
     from farthing.query.expressions import Scalar
-    from farthing.query.query import Query
 
 
 class Cells:
     """One row a cell: the unit, the group, and what is asked of the rows that count there."""
 
-    def __init__(self, query: Query, rows: Rows) -> None:
+    def __init__(self, query: BoundedQuery, rows: Rows) -> None:
         self._query = query
         self._rows = rows
         self._columns: dict[tuple[str, str], str] = {}
@@ -42,7 +42,7 @@ class Cells:
             groups: shown columns that tell cells of one unit apart, the key columns first.
             listed: whether the key columns are looked up in the list of keys; i is the place there, 0 without keys.
         """
-        told, rows = list(groups), self._rows.table(self._query.rows)
+        told, rows = list(groups), self._rows.table()
         if listed:
             keys = told[: len(self._query.by)]
             rows = with_places(self._query, self._rows.backend, rows, keys)

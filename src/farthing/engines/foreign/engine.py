@@ -10,13 +10,13 @@ import hashlib
 import threading
 from typing import TYPE_CHECKING, Any
 
+from farthing.engines.bounded import bounded
 from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
 from farthing.engines.foreign.keys import listed, portable
 from farthing.engines.foreign.measures import found, histogram, measuring, spreading
 from farthing.engines.foreign.rows import Catalog, Relation, check
 from farthing.engines.foreign.scalars import sendable
 from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery
-from farthing.query.aggregates import Quantile
 from farthing.query.expressions import Literal
 from farthing.query.schema import Schema, Type
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
+    from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
@@ -94,19 +96,21 @@ class IbisEngine:
         """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""
         from ibis.common.exceptions import IbisError
 
-        check(query, self._catalog, self._backend)
-        self._check_keys(query)
-        chooses = query.cuts_groups or query.cuts_parts
+        asked = bounded(query)
+        check(asked, self._catalog, self._backend)
+        self._check_keys(asked)
         try:
-            for question in self._questions(query):
+            for question in self._questions(asked):
                 self._backend.compile(question)
-            return f"ibis {self._backend.name} {self._hash_function(query)}" if chooses else ""
+            # Where the tables met before homes were chosen, other rows were counted: what was measured then is no help.
+            order = " home first" if asked.parted and asked.joins else ""
+            return f"ibis {self._backend.name} {self._hash_function(asked)}{order}" if asked.chooses else ""
         except (IbisError, NotImplementedError, RecursionError) as problem:
             construct = type(problem).__name__
         raise UnsupportedQuery(
             f"the {self._backend.name} backend cannot run this question",
             construct=construct,
-            rule=_GIVEN_UP if chooses else "the backend has to know every function of a question",
+            rule=_GIVEN_UP if asked.chooses else "the backend has to know every function of a question",
             next_step="use max_groups of at least the number of groups, or export the table to Parquet",
         )
 
@@ -114,9 +118,10 @@ class IbisEngine:
         """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
         import numpy as np
 
-        answer = np.zeros((len(query.measures), query.groups), np.int64)
-        table = self._run(measuring(query, self._catalog, self._backend, hash_key), query)
-        for place in range(len(query.measures)):
+        asked = bounded(query)
+        answer = np.zeros((len(asked.measures), asked.groups), np.int64)
+        table = self._run(measuring(asked, self._catalog, self._backend, hash_key), asked)
+        for place in range(len(asked.measures)):
             np.add.at(answer[place], _integers(table, "i"), _integers(table, f"m{place}"))
         return answer
 
@@ -124,7 +129,8 @@ class IbisEngine:
         """Return the bounded rows by group and leaf; see `Engine.histogram`."""
         import numpy as np
 
-        table = self._run(histogram(query, quantile, self._catalog, self._backend, hash_key), query)
+        asked = bounded(query)
+        table = self._run(histogram(asked, quantile, self._catalog, self._backend, hash_key), asked)
         groups, leaves, counts = (_integers(table, name) for name in ("i", "leaf", "n"))
         order = np.lexsort((leaves, groups))
         return Histogram(groups[order], leaves[order], counts[order])
@@ -133,8 +139,9 @@ class IbisEngine:
         """Return the groups that exist and their units; see `Engine.found`."""
         import pyarrow as pa
 
-        table = self._run(found(query, self._catalog, self._backend, hash_key), query)
-        keys = {name: _canonical(table.column(f"k{place}")) for place, name in enumerate(query.by)}
+        asked = bounded(query)
+        table = self._run(found(asked, self._catalog, self._backend, hash_key), asked)
+        keys = {name: _canonical(table.column(f"k{place}")) for place, name in enumerate(asked.by)}
         return Found(pa.table(keys), _integers(table, "n"))
 
     def listed(self, column: str, table: str | None) -> pa.Array:
@@ -160,7 +167,8 @@ class IbisEngine:
         """Return how much units would contribute without any bounds; see `Engine.spread`."""
         import numpy as np
 
-        table = self._run(spreading(query, value, self._catalog, self._backend, hash_key), query)
+        asked = bounded(query)
+        table = self._run(spreading(asked, value, self._catalog, self._backend, hash_key), asked)
         which, places, counts = (_integers(table, name) for name in ("which", "place", "n"))
         histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
         for number, one in enumerate(histograms):
@@ -168,17 +176,16 @@ class IbisEngine:
             np.add.at(one, np.minimum(places[here], len(one) - 1), counts[here])
         return Spread(*histograms)
 
-    def _questions(self, query: Query) -> Iterator[Any]:
+    def _questions(self, query: BoundedQuery) -> Iterator[Any]:
         """Yield what a question will ask of the backend."""
-        if not query.outputs:
+        if query.finds:
             yield found(query, self._catalog, self._backend, 0)
         if query.measures:
             yield measuring(query, self._catalog, self._backend, 0)
-        for output in query.outputs:
-            if isinstance(output.aggregate, Quantile):
-                yield histogram(query, output.aggregate, self._catalog, self._backend, 0)
+        for quantile in query.quantiles:
+            yield histogram(query, quantile, self._catalog, self._backend, 0)
 
-    def _run(self, question: Any, query: Query | None = None) -> pa.Table:
+    def _run(self, question: Any, query: BoundedQuery | None = None) -> pa.Table:
         """Run a question; whatever goes wrong is one constant error."""
         beside = {} if query is None else listed(query)
         try:
@@ -210,7 +217,7 @@ class IbisEngine:
         opened, kinds = self._backend.opened(table)
         return Relation(opened, _schema(kinds), public)
 
-    def _check_keys(self, query: Query) -> None:
+    def _check_keys(self, query: BoundedQuery) -> None:
         """Refuse keys that cannot travel."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -219,7 +226,7 @@ class IbisEngine:
             if pa.types.is_large_string(keys.type) and pc.any(pc.match_substring(keys, "\0")).as_py():
                 sendable(Literal("\0"))
 
-    def _hash_function(self, query: Query) -> str:
+    def _hash_function(self, query: BoundedQuery) -> str:
         """Return a short name of the hash, from the backend's version and what it makes of constants."""
         import ibis
 

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
-    from farthing.query.query import Query
 
 KEYS: Final = "farthing_keys"
 
 
-def listed(query: Query) -> dict[str, pa.Table]:
+def listed(query: BoundedQuery) -> dict[str, pa.Table]:
     """Return the table of (i, k0, k1, ...) by its name; where NULL is listed, f0, f1, ... tell NULLs.
 
     Joins compare NULLs in ways that differ between backends, so a stand-in beside a flag is compared instead. Keys
@@ -46,7 +46,7 @@ def listed(query: Query) -> dict[str, pa.Table]:
     return {KEYS: table if inside is None else table.filter(inside)}
 
 
-def with_places(query: Query, backend: Backend, rows: Any, keys: Sequence[str]) -> Any:
+def with_places(query: BoundedQuery, backend: Backend, rows: Any, keys: Sequence[str]) -> Any:
     """Return rows with the place i of their group instead of its keys; others are dropped."""
     import ibis
 

@@ -20,16 +20,16 @@ from farthing.query.aggregates import Total, Units
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
     from farthing.query.aggregates import Measure, Quantile
     from farthing.query.expressions import Scalar
-    from farthing.query.query import Query
 
 
-def measuring(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def measuring(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (i, m0, m1, ...): the group's place in the key list and its bounded measures."""
     rows = Rows(query, catalog, backend, hash_key)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     names = {f"m{place}": measure for place, measure in enumerate(query.measures)}
     if query.unit.is_row:
         sums = {name: _of_rows(query, rows, measure) for name, measure in names.items()}
@@ -41,12 +41,12 @@ def measuring(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -
     return cut.group_by("i").agg(**{name: _sum(cut[name]) for name in cuts})
 
 
-def histogram(query: Query, quantile: Quantile, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def histogram(query: BoundedQuery, quantile: Quantile, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (i, leaf, n): the bounded rows of each group and leaf."""
     import ibis
 
     rows = Rows(query, catalog, backend, hash_key)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     if query.unit.is_row:
         place = rows.show(leaf(rows, quantile), "v")
         found = _listed(query, rows, keys, {"n": lambda table: table.count()}, also=place)
@@ -65,16 +65,16 @@ def histogram(query: Query, quantile: Quantile, catalog: Catalog, backend: Backe
     return cut.group_by("i", "leaf").agg(n=_sum(cut.c))
 
 
-def found(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def found(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (k0, k1, ..., n): the groups that exist and the units that count in each. NaN is no key."""
     import ibis
 
     rows = Rows(query, catalog, backend, hash_key)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     named = {f"k{place}": key for place, key in enumerate(keys)}
     if query.unit.is_row:
         number = rows.number() if query.joins else ""
-        table = _numbers(rows.table(query.rows), keys, backend)
+        table = _numbers(rows.table(), keys, backend)
         units = table[number].nunique() if number else table.count()
         return table.group_by(keys).agg(n=units).select("n", **{name: ibis._[key] for name, key in named.items()})
     cells = _numbers(Cells(query, rows).table(keys, listed=False), keys, backend)
@@ -88,15 +88,15 @@ def found(query: Query, catalog: Catalog, backend: Backend, hash_key: int) -> An
     return kept.group_by(list(named)).agg(n=kept.count())
 
 
-def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (which, place, n): units by place in each of the four histograms of `Spread`."""
     rows = Rows(query, catalog, backend, hash_key)
-    keys = [rows.group(name) for name in query.by]
+    keys = rows.groups()
     number = null("float64") if value is None else rows.scalars.number(value).expr
     listed = query.keys is not None or not query.by
     if query.unit.is_row and not query.joins:
         name = rows.show(number, "v")
-        table = rows.table(query.rows)
+        table = rows.table()
         table = with_places(query, backend, table, keys) if listed else _numbers(table, keys, backend)
         each = table.select(g=whole(1), r=whole(1), low=table[name], high=table[name])
     else:
@@ -115,11 +115,11 @@ def spreading(query: Query, value: Scalar | None, catalog: Catalog, backend: Bac
     return every.filter(every.place.notnull()).select("which", "place", "n")
 
 
-def _chosen(query: Query, backend: Backend, cells: Any, hash_key: int, *, dense: bool = False) -> Any:
+def _chosen(query: BoundedQuery, backend: Backend, cells: Any, hash_key: int, *, dense: bool = False) -> Any:
     """Return the cells of the groups that a unit keeps."""
     import ibis
 
-    if not query.cuts_groups:
+    if query.max_groups is None:
         return cells
     ranked = cells.mutate(h=backend.hash(cells.u, [cells.i], hash_key))
     rank = ibis.dense_rank() if dense else ibis.row_number()
@@ -135,10 +135,10 @@ def _numbers(table: Any, keys: Sequence[str], backend: Backend) -> Any:
 
 
 def _listed(
-    query: Query, rows: Rows, keys: Sequence[str], sums: dict[str, Callable[[Any], Any]], also: str = ""
+    query: BoundedQuery, rows: Rows, keys: Sequence[str], sums: dict[str, Callable[[Any], Any]], also: str = ""
 ) -> Any:
     """Return a table that groups first and then finds each group's place: the join sees one row a group."""
-    table = rows.table(query.rows)
+    table = rows.table()
     told = [*keys, *([also] if also else [])]
     made = {name: build(table) for name, build in sums.items()}
     groups = table.group_by(told).agg(**made) if told else table.agg(**made)
@@ -152,7 +152,7 @@ def _sum(column: Any) -> Any:
     return ibis.coalesce(column.sum().cast("int64"), whole(0))
 
 
-def _of_rows(query: Query, rows: Rows, measure: Measure) -> Callable[[Any], Any]:
+def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> Callable[[Any], Any]:
     """Return a measure where each row is a unit: nothing is cut."""
     match measure:
         case Total():
@@ -171,7 +171,7 @@ def _of_rows(query: Query, rows: Rows, measure: Measure) -> Callable[[Any], Any]
             assert_never(measure)
 
 
-def _cut(query: Query, rows: Rows, cells: Cells, measure: Measure) -> Callable[[Any], Any]:
+def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> Callable[[Any], Any]:
     """Return what one cell adds to a measure, within its sensitivity.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
@@ -209,7 +209,7 @@ def _shrunk(backend: Backend, total: Any, count: Any, most: int) -> Any:
     return ibis.ifelse(count <= most, total, q * most + backend.divided("div", r * most, divisor))
 
 
-def _there(query: Query, rows: Rows, value: Scalar) -> Any:
+def _there(query: BoundedQuery, rows: Rows, value: Scalar) -> Any:
     """Return an expression that is NULL where a value is not there: the same as a total's, to share one count."""
     totals = (measure for measure in query.measures if isinstance(measure, Total) and measure.value == value)
     total = next(totals, None)

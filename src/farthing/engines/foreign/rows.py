@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
-from farthing.engines.engine import PARTS_SALT
+from farthing.engines.bounded import Home, Where
 from farthing.engines.foreign.scalars import COMPARE, FENCE, Scalars, balanced
 from farthing.engines.foreign.terms import Term, placed, symbol, whole
 from farthing.errors import UnsupportedQuery
-from farthing.query.expressions import Column, Compare, Expression, Literal, Operator
+from farthing.query.expressions import Column, Compare, Literal, Operator
+from farthing.query.joins import Join
 from farthing.query.normal import conjuncts, normal
 from farthing.query.schema import REAL_TYPES, Schema, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from farthing.engines.bounded import BoundedQuery, Step
     from farthing.engines.foreign.backend import Backend
-    from farthing.query.joins import Join
-    from farthing.query.query import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Rows:
     these names.
     """
 
-    def __init__(self, query: Query, catalog: Catalog, backend: Backend, hash_key: int = 0) -> None:
+    def __init__(self, query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int = 0) -> None:
         self.backend = backend
         self._query = query
         self._hash_key = hash_key
@@ -75,34 +75,92 @@ class Rows:
         self._numbered = True
         return self.show(symbol("id", "int64"), "id")
 
-    def group(self, name: str) -> str:
-        """Add a grouping column; return its name."""
-        known = dict(self._query.groupings)
-        return self.show(self.scalars.group(known.get(name, Column(name))).expr, "k")
+    def groups(self) -> list[str]:
+        """Add the grouping columns; return their names."""
+        return [self.show(self.scalars.group(scalar).expr, "k") for _, scalar in self._query.groupings]
 
-    def table(self, where: Expression | None) -> Any:
-        """Return the rows with the unit as u (if it is a column) and all that was shown.
+    def table(self) -> Any:
+        """Return the rows after all steps with the unit as u (if it is a column) and all that was shown."""
+        import ibis
 
-        Args:
-            where: which rows; None for all.
+        ready = [self._ready(step, place) for place, step in enumerate(self._query.steps)]  # they read columns too
+        own, unit = self._catalog.own, self._query.unit.column
+        also = {} if unit is None else {"u": self.unit(own, unit)}
+        also |= {"id": self.backend.numbered()} if self._numbered else {}
+        table = self._scan(None, also, self._implied())
+        for step in ready:
+            table = step(table)
+        shown = {} if unit is None else {"u": table["u"]}
+        shown |= {name: placed(expr, table) for name, expr in self._shown.items()}
+        return table.select(**shown) if shown else table.select(z=ibis.literal(0))
+
+    def _ready(self, step: Step, place: int) -> Callable[[Any], Any]:
+        """Return what a step makes of the rows before it."""
+        match step:
+            case Home():
+                return self._at_home(step)
+            case Join():
+                return self._met(step, place)
+            case Where():
+                return self._kept(step)
+            case _:
+                assert_never(step)
+
+    def _at_home(self, home: Home) -> Callable[[Any], Any]:
+        """Return the step that keeps the rows of the units whose home is the part that is asked.
+
+        Homes are chosen by a window and not by a join, so that one unit is what GROUP BY takes for one.
         """
         import ibis
 
-        conditions = [self.scalars.predicate(part) for part in conjuncts(where)]
-        early = [part for part in conditions if self.scalars.level(part) == 0]
-        late = [part for part in conditions if self.scalars.level(part) > 0]
-        table = self._base(where)
-        if not self._query.unit.is_row:
-            early.append(self.backend.is_null(symbol("u", table["u"].type())).__invert__())
-        if early:
-            table = table.filter([placed(part, table) for part in early])
-        table = self.scalars.over(table)
-        if late:
+        scalars = Scalars(self.backend, self._read, staged=False)
+        tests = [scalars.predicate(condition) for condition in home.parts]
+
+        def step(table: Any) -> Any:
+            places = [(placed(test, table), whole(place)) for place, test in enumerate(tests)]
+            parted = table.mutate(p=ibis.cases(*places))
+            parted = parted.filter(parted.p.notnull(), ~self.backend.is_null(parted.u))
+            ranked = parted.mutate(h=self.backend.hash(parted.u, [parted.p], home.key(self._hash_key)))
+            window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.p])
+            marked = ranked.mutate(home=ranked.p.first().over(window))
+            return marked.filter(marked.p == marked.home, marked.p == home.place).drop("p", "h", "home")
+
+        return step
+
+    def _met(self, join: Join, place: int) -> Callable[[Any], Any]:
+        """Return the step that puts beside each row those of a table that it meets."""
+        on = Scalars(self.backend, self._read, staged=False).predicate(join.on)
+
+        def step(table: Any) -> Any:
+            beside = self._beside(join, place)
+            tests = [placed(on, table, beside)]
+            if not join.public:  # one unit's rows meet its own rows only, whatever else the condition takes for equal
+                tests.append(table["u"] == beside[f"u{place}"])
+            columns = [*table.columns, *beside.columns]
+            return table.join(beside, tests, how="left" if join.left else "inner").select(*columns)
+
+        return step
+
+    def _kept(self, where: Where) -> Callable[[Any], Any]:
+        """Return the step that drops rows without a unit or where a condition is not TRUE."""
+        import ibis
+
+        conditions = [self.scalars.predicate(part) for part in conjuncts(where.condition)]
+
+        def step(table: Any) -> Any:
+            early = [part for part in conditions if self.scalars.level(part) == 0]
+            late = [part for part in conditions if self.scalars.level(part) > 0]
+            if not self._query.unit.is_row:
+                early.append(~self.backend.is_null(symbol("u", table["u"].type())))
+            if early:
+                table = table.filter([placed(part, table) for part in early])
+            table = self.scalars.over(table)
+            if not late:
+                return table
             held = placed(balanced(and_, late), table)
-            table = table.filter(ibis.ifelse(table[FENCE], held, ibis.literal(value=False)))
-        shown = {} if self._query.unit.is_row else {"u": table["u"]}
-        shown |= {name: placed(expr, table) for name, expr in self._shown.items()}
-        return table.select(**shown) if shown else table.select(z=ibis.literal(0))
+            return table.filter(ibis.ifelse(table[FENCE], held, ibis.literal(value=False)))
+
+        return step
 
     def _find(self, name: str) -> tuple[str | None, str]:
         """Return the joined table of a column (None: the protected one), and the column's name there."""
@@ -124,49 +182,6 @@ class Rows:
         read = self.backend.read(relation.table[column], kind)
         short = self._names.setdefault((table, column), f"c{len(self._names)}")
         return Term(symbol(short, read.type()), Type.FLOAT if kind in REAL_TYPES else kind)
-
-    def _base(self, where: Expression | None) -> Any:
-        """Return the joined tables with the columns that are read."""
-        conditions = [self.condition(join) for join in self._query.joins]  # before scans: they read columns too
-        parts = self._parts()
-        own, unit = self._catalog.own, self._query.unit.column
-        also = {} if unit is None else {"u": self.unit(own, unit)}
-        also |= {"id": self.backend.numbered()} if self._numbered else {}
-        table = self._scan(None, also, [] if parts else self._implied(where))
-        table = self._at_home(table, parts) if parts else table
-        for place, (join, on) in enumerate(zip(self._query.joins, conditions, strict=True)):
-            beside = self._beside(join, place)
-            tests = [placed(on, table, beside)]
-            if not join.public:  # one unit's rows meet its own rows only, whatever else the condition takes for equal
-                tests.append(table["u"] == beside[f"u{place}"])
-            columns = [*table.columns, *beside.columns]
-            table = table.join(beside, tests, how="left" if join.left else "inner").select(*columns)
-        return table
-
-    def _parts(self) -> list[Any]:
-        """Return the conditions of all parts of a partition, where a unit may have rows in several."""
-        part = self._query.part
-        if part is None or not self._query.cuts_parts:
-            return []
-        scalars = Scalars(self.backend, self._read, staged=False)
-        return [scalars.predicate(part.condition(place)) for place in range(len(part.choices))]
-
-    def _at_home(self, table: Any, parts: list[Any]) -> Any:
-        """Return the rows of the units that are kept in the part that is asked.
-
-        It is chosen among all parts in which a unit has rows, before a join or a condition can drop any of them, and by
-        a window and not by a join, so that one unit is what GROUP BY takes for one.
-        """
-        import ibis
-
-        assert self._query.part is not None  # noqa: S101  # callers have its conditions
-        tests = [(placed(test, table), whole(place)) for place, test in enumerate(parts)]
-        parted = table.mutate(p=ibis.cases(*tests))
-        parted = parted.filter(parted.p.notnull(), self.backend.is_null(parted.u).__invert__())
-        ranked = parted.mutate(h=self.backend.hash(parted.u, [parted.p], self._hash_key ^ PARTS_SALT))
-        window = ibis.window(group_by=ranked.u, order_by=[ranked.h, ranked.p])
-        marked = ranked.mutate(home=ranked.p.first().over(window))
-        return marked.filter(marked.p == marked.home, marked.p == self._query.part.place).drop("p", "h", "home")
 
     def unit(self, relation: Relation, column: str) -> Any:
         """Return the unit column as it is grouped and hashed."""
@@ -204,22 +219,18 @@ class Rows:
             columns = {f"z_{name or ''}": ibis.literal(0)}
         return (table.filter(conditions) if conditions else table).select(**columns)
 
-    def _implied(self, where: Expression | None) -> list[Any]:
+    def _implied(self) -> list[Any]:
         """Return what the condition says of days and times as they are stored: indexes and files can skip by it."""
         own, found = self._catalog.own, []
-        for part in conjuncts(where):
+        for part in conjuncts(self._query.early):
             match part:
                 case Compare(Column(name), operator, Literal(value)) if name in own.schema.names:
                     if own.schema.require(name) in (Type.DATE, Type.TIMESTAMP):
                         found.append(COMPARE[operator](own.table[name], self.backend.moment(value)))
         return found
 
-    def condition(self, join: Join) -> Any:
-        """Return the condition of a join."""
-        return Scalars(self.backend, self._read, staged=False).predicate(join.on)
 
-
-def equal_columns(join: Join, catalog: Catalog, query: Query, backend: Backend) -> list[Any]:
+def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery, backend: Backend) -> list[Any]:
     """Return the columns of a joined table, as compared, that its condition holds to columns of the tables so far.
 
     A row of these tables then meets the rows of one combination of them only.
@@ -237,7 +248,7 @@ def equal_columns(join: Join, catalog: Catalog, query: Query, backend: Backend) 
     return found
 
 
-def check(query: Query, catalog: Catalog, backend: Backend) -> None:
+def check(query: BoundedQuery, catalog: Catalog, backend: Backend) -> None:
     """Refuse joins that the engine cannot run, or could not keep within the bounds.
 
     Raises:

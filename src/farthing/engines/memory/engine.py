@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
+from farthing.engines.bounded import Home, Where, bounded
 from farthing.engines.contributions import bucket, contribution, leaf, number
-from farthing.engines.engine import BUCKETS, PARTS_SALT, Found, Histogram, Spread, scope
+from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
-from farthing.query.aggregates import Quantile
-from farthing.query.expressions import Column, explicit, type_of
+from farthing.query.expressions import explicit, type_of
+from farthing.query.joins import Join
 from farthing.query.schema import Schema, Type
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from farthing.engines.bounded import BoundedQuery
+    from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
@@ -103,34 +106,34 @@ class MemoryEngine:
 
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups, parts and rows, "" when none has to be given up."""
-        ranked = not query.unit.is_row and any(isinstance(output.aggregate, Quantile) for output in query.outputs)
-        chooses = query.cuts_groups or query.cuts_parts or ranked
-        return f"memory {self._hash(0, 0, 5)}" if chooses else ""
+        return f"memory {self._hash(0, 0, 5)}" if bounded(query).chooses else ""
 
     def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
         import numpy as np
 
-        measures = [(place, measure, self._ready(measure.value, query)) for place, measure in enumerate(query.measures)]
-        answer = np.zeros((len(measures), query.groups), np.int64)
-        for unit in self._kept(query, hash_key):
+        asked = bounded(query)
+        measures = [(place, measure, self._ready(measure.value, asked)) for place, measure in enumerate(asked.measures)]
+        answer = np.zeros((len(measures), asked.groups), np.int64)
+        for unit in self._kept(asked, hash_key):
             for group, rows in unit.groups.items():
                 for place, measure, scalar in measures:
                     values = rows if scalar is None else [evaluate(scalar, row) for row in rows]
-                    answer[place, group] += contribution(measure, values, query.max_rows)
+                    answer[place, group] += contribution(measure, values, asked.max_rows)
         return answer
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
         """Return the bounded rows by group and leaf; of more than max_rows of a unit a hash chooses which count."""
         import numpy as np
 
-        scalar = explicit(quantile.value, self._scope(query))
+        asked = bounded(query)
+        scalar = explicit(quantile.value, self._scope(asked))
         cells: Counter[tuple[int, int]] = Counter()
-        for unit in self._kept(query, hash_key):
+        for unit in self._kept(asked, hash_key):
             for group, rows in unit.groups.items():
                 values = [found for row in rows if (found := number(evaluate(scalar, row))) is not None]
                 leaves = Counter(leaf(quantile, value) for value in values)
-                left = query.max_rows
+                left = asked.max_rows
                 for place in self._ranked(unit.value, [(group, place) for place in leaves], hash_key):
                     count = min(left, leaves[place[1]])
                     left -= count
@@ -144,12 +147,11 @@ class MemoryEngine:
         import numpy as np
         import pyarrow as pa
 
-        units = Counter(group for unit in self._kept(query, hash_key) for group in unit.groups)
+        asked = bounded(query)
+        units = Counter(group for unit in self._kept(asked, hash_key) for group in unit.groups)
         keys = sorted(units, key=order_of)
-        kinds = [type_of(scalar, self._scope(query)) for scalar in _groups(query)]
-        columns = {
-            name: pa.array([key[place] for key in keys], _arrow(kinds[place])) for place, name in enumerate(query.by)
-        }
+        kinds = [_arrow(type_of(scalar, self._scope(asked))) for _, scalar in asked.groupings]
+        columns = {name: pa.array([key[place] for key in keys], kinds[place]) for place, name in enumerate(asked.by)}
         return Found(pa.table(columns), np.array([units[key] for key in keys], np.int64))
 
     def listed(self, column: str, table: str | None) -> pa.Array:
@@ -174,8 +176,9 @@ class MemoryEngine:
 
         groups, rows = np.zeros(32, np.int64), np.zeros(32, np.int64)
         least, greatest = np.zeros(BUCKETS, np.int64), np.zeros(BUCKETS, np.int64)
-        scalar = self._ready(value, query)
-        for unit in self._units(query, hash_key):
+        asked = bounded(query)
+        scalar = self._ready(value, asked)
+        for unit in self._units(asked, hash_key):
             groups[len(unit.groups).bit_length() - 1] += 1
             rows[max(map(len, unit.groups.values())).bit_length() - 1] += 1
             values = [number(evaluate(scalar, row)) for some in unit.groups.values() for row in some if scalar]
@@ -185,23 +188,23 @@ class MemoryEngine:
                 greatest[bucket(max(there))] += 1
         return Spread(groups, rows, least, greatest)
 
-    def _kept(self, query: Query, hash_key: int) -> Iterator[_Unit]:
+    def _kept(self, query: BoundedQuery, hash_key: int) -> Iterator[_Unit]:
         """Yield the units with the groups that they keep."""
         for unit in self._units(query, hash_key):
-            if query.cuts_groups:
+            if query.max_groups is None:
+                yield unit
+            else:
                 ranked = self._ranked(unit.value, list(unit.groups), hash_key)
                 yield _Unit(unit.value, {group: unit.groups[group] for group in ranked[: query.max_groups]})
-            else:
-                yield unit
 
     def _ranked(self, unit: Any, choices: list[Any], hash_key: int) -> list[Any]:
         """Return what a unit may keep, first choice first."""
         return sorted(choices, key=lambda choice: (self._hash(unit, choice, hash_key), order_of(choice)))
 
-    def _units(self, query: Query, hash_key: int) -> Iterator[_Unit]:
-        """Yield the units with all their rows that count: in listed groups, WHERE is TRUE, unit not NULL."""
+    def _units(self, query: BoundedQuery, hash_key: int) -> Iterator[_Unit]:
+        """Yield the units with all their rows that are left after all steps, by group."""
         places = _places(query)
-        scalars = [explicit(scalar, self._scope(query)) for scalar in _groups(query)]
+        scalars = [explicit(scalar, self._scope(query)) for _, scalar in query.groupings]
         units: dict[Any, _Unit] = {}
         for unit, row in self._counting(query, hash_key):
             key = tuple(key_of(evaluate(scalar, row)) for scalar in scalars)
@@ -211,54 +214,54 @@ class MemoryEngine:
                 mine.groups[group].append(row)
         yield from units.values()
 
-    def _counting(self, query: Query, hash_key: int) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-        """Yield the joined rows that count, each with its unit."""
-        where = None if query.rows is None else explicit(query.rows, self._scope(query))
-        homes = self._homes(query, hash_key) if query.cuts_parts else {}
-        here = None if query.part is None else query.part.place
-        inside = None if query.part is None else explicit(query.part.condition(), self._schema)
-        rows = [
-            (unit, row)
-            for place, row in enumerate(self._rows)
-            if (unit := place if query.unit.column is None else row[query.unit.column]) is not None
-            and homes.get(key_of(unit, exact=True), here) == here
-            and (inside is None or holds(inside, row) is True)
+    def _counting(self, query: BoundedQuery, hash_key: int) -> list[tuple[Any, dict[str, Any]]]:
+        """Return the rows that are left after all steps, each with its unit."""
+        unit, scope_ = query.unit.column, self._scope(query)
+        rows = [(place if unit is None else row[unit], row) for place, row in enumerate(self._rows)]
+        for step in query.steps:
+            match step:
+                case Home():
+                    rows = self._at_home(rows, step, hash_key)
+                case Join():
+                    rows = joined(rows, step, self._beside, query.unit, scope_)
+                case Where(condition):
+                    where = None if condition is None else explicit(condition, scope_)
+                    rows = [(own, row) for own, row in rows if own is not None and (where is None or holds(where, row))]
+                case _:
+                    assert_never(step)
+        return rows
+
+    def _at_home(
+        self, rows: list[tuple[Any, dict[str, Any]]], home: Home, hash_key: int
+    ) -> list[tuple[Any, dict[str, Any]]]:
+        """Return the rows, in the part that is asked, of the units whose home it is."""
+        parts = [explicit(condition, self._schema) for condition in home.parts]
+        placed = [
+            (unit, row, next((place for place, part in enumerate(parts) if holds(part, row)), None))
+            for unit, row in rows
+            if unit is not None
         ]
-        for join in query.joins:
-            rows = joined(rows, join, self._beside, query, self._scope(query))
-        yield from ((unit, row) for unit, row in rows if where is None or holds(where, row) is True)
-
-    def _homes(self, query: Query, hash_key: int) -> dict[Any, int]:
-        """Return the part in which each unit is kept, of those in which it has rows: whatever is asked or joined."""
-        part = query.part
-        assert part is not None  # noqa: S101  # only asked where a unit may have rows in several parts
-        conditions = [explicit(part.condition(place), self._schema) for place in range(len(part.choices))]
         found: defaultdict[Any, set[int]] = defaultdict(set)
-        units: dict[Any, Any] = {}
-        for row in self._rows:
-            unit = row[query.unit.column or ""]
-            for place, condition in enumerate(conditions):
-                if unit is not None and holds(condition, row):
-                    units[key_of(unit, exact=True)] = unit
-                    found[key_of(unit, exact=True)].add(place)
-        return {key: self._ranked(units[key], list(places), hash_key ^ PARTS_SALT)[0] for key, places in found.items()}
+        for unit, _, place in placed:
+            if place is not None:
+                found[key_of(unit, exact=True)].add(place)
+        return [
+            (unit, row)
+            for unit, row, place in placed
+            if place == home.place
+            and self._ranked(unit, list(found[key_of(unit, exact=True)]), home.key(hash_key))[0] == place
+        ]
 
-    def _scope(self, query: Query) -> Schema:
+    def _scope(self, query: BoundedQuery) -> Schema:
         """Return the columns that the expressions of a question may name."""
         return scope(self, query.joins)
 
-    def _ready(self, scalar: Scalar | None, query: Query) -> Scalar | None:
+    def _ready(self, scalar: Scalar | None, query: BoundedQuery) -> Scalar | None:
         """Return a scalar as the evaluator takes it."""
         return None if scalar is None else explicit(scalar, self._scope(query))
 
 
-def _groups(query: Query) -> list[Scalar]:
-    """Return the scalars that rows are grouped by."""
-    known = dict(query.groupings)
-    return [known.get(name, Column(name)) for name in query.by]
-
-
-def _places(query: Query) -> dict[tuple[Any, ...], int] | None:
+def _places(query: BoundedQuery) -> dict[tuple[Any, ...], int] | None:
     """Return the place of every listed key; None where keys are to be found."""
     if query.keys is None:
         return None if query.by else {(): 0}

@@ -18,8 +18,8 @@ from farthing.query.schema import REAL_TYPES, Schema, Type
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from farthing.privacy.unit import PrivacyUnit
     from farthing.query.joins import Join
-    from farthing.query.query import Query
 
 
 NAN: Final = math.nan
@@ -85,7 +85,7 @@ def order_of(value: Any) -> Any:
 
 
 def joined(
-    rows: list[tuple[Any, dict[str, Any]]], join: Join, tables: Mapping[str, Beside], query: Query, scope: Schema
+    rows: list[tuple[Any, dict[str, Any]]], join: Join, tables: Mapping[str, Beside], unit: PrivacyUnit, scope: Schema
 ) -> list[tuple[Any, dict[str, Any]]]:
     """Return rows (each with its unit) beside the rows of one more table that they meet.
 
@@ -97,7 +97,7 @@ def joined(
     Rounds: nothing.
     """
     table = tables.get(join.table)
-    if table is None or (query.unit.is_row and not (join.public and table.public)):
+    if table is None or (unit.is_row and not (join.public and table.public)):
         raise UnsupportedQuery(
             "a table that cannot be joined",
             construct="JOIN",
@@ -109,19 +109,19 @@ def joined(
     named = [
         {f"{join.table}.{name}": row[name] for name in table.schema.names} for row in as_read(table.rows, table.schema)
     ]
-    if query.unit.is_row or join.fan_out is not None:
+    if unit.is_row or join.fan_out is not None:
         named = _fanned(named, join, scope)
-    unit_name = f"{join.table}.{query.unit.column}"
+    unit_name = f"{join.table}.{unit.column}"
     nothing = {f"{join.table}.{name}": None for name in table.schema.names}
     found = []
-    for unit, row in rows:
+    for own, row in rows:
         mine = [
             row | other
             for other in named
-            if join.public or key_of(other[unit_name], exact=True) == key_of(unit, exact=True)
+            if join.public or key_of(other[unit_name], exact=True) == key_of(own, exact=True)
         ]
         met = [both for both in mine if holds(on, both) is True]
-        found += [(unit, both) for both in met or ([row | nothing] if join.left else [])]
+        found += [(own, both) for both in met or ([row | nothing] if join.left else [])]
     return found
 
 

@@ -1,0 +1,175 @@
+"""Every SQL text that is sent to a private table is total: nothing in it can fail, whatever a row holds."""
+
+import ast
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hostile import predicates, scalars
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from sent import Sent
+
+import farthing
+from farthing.engines import open_table
+from farthing.engines.duck import measures
+from farthing.engines.duck.engine import DuckDBEngine
+from farthing.engines.duck.functions import Text
+from farthing.engines.duck.scalars import Scalars
+from farthing.privacy.unit import PrivacyUnit
+from farthing.query import Bounds, Keys, Query, Schema, Type
+from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
+from farthing.query.expressions import Column, Compare, Literal, Operator
+from farthing.query.joins import Join
+from farthing.query.part import Part
+
+DUCK = Path(farthing.__file__).parent / "engines" / "duck"
+FAR = [None, 0, 2**62, -(2**62)]
+COLUMNS = {
+    "tiny": pa.array([None, 0, 127, -128], pa.int8()),
+    "small": pa.array([None, 0, 1, 65535], pa.uint16()),
+    "whole": pa.array([None, 0, 2**63 - 1, -(2**63)], pa.int64()),
+    "huge": pa.array([None, 0, 1, 2**64 - 1], pa.uint64()),
+    "single": pa.array([None, 0, float("nan"), float("inf")], pa.float32()),
+    "real": pa.array([None, 5e-324, float("nan"), -1.7e308], pa.float64()),
+    "money": pa.array([None, Decimal("0.01"), Decimal(1), Decimal("-9999999999.99")], pa.decimal128(12, 2)),
+    "word": pa.array([None, "", "person\0' --", "1e400"], pa.string()),
+    "yes": pa.array([None, True, False, True], pa.bool_()),
+    "day": pa.array([None, 0, 2**31 - 2, -(2**31) + 2], pa.int32()).cast(pa.date32()),
+    "second": pa.array([None, 0, 2**40, -(2**40)], pa.timestamp("s")),
+    "micro": pa.array(FAR, pa.timestamp("us")),
+    "nano": pa.array(FAR, pa.timestamp("ns")),
+    "zoned": pa.array(FAR, pa.timestamp("us", "UTC")),
+    "kind": pa.array([None, "a", "b", "a"]).dictionary_encode(),
+    "many": pa.array([None, [1], [], [None]], pa.list_(pa.int64())),
+    "u": pa.array([None, 1, 1, 2], pa.int64()),
+}
+SIDE = pa.table({"k": ["", "a", None], "w": [1.5, float("nan"), 2.0]})
+OWNED = pa.table({"u": [1, 1, None], "z": [1, 2**63 - 1, 3]})
+ENGINE = open_table(pa.table(COLUMNS), name="data", public={"side": SIDE}, protected={"owned": OWNED})
+SCHEMA = Schema(tuple(column for column in ENGINE.schema.columns if column[1] is not Type.OTHER))
+NATIVE = {each.view: each.native for each in (ENGINE._catalog.own, *ENGINE._catalog.joined.values())}
+VALUES = {
+    kind: scalars(SCHEMA, kind, 3)
+    for kind in (Type.INTEGER, Type.FLOAT, Type.STRING, Type.BOOLEAN, Type.DATE, Type.TIMESTAMP)
+}
+NUMBERS = VALUES[Type.INTEGER] | VALUES[Type.FLOAT]
+ANY = st.one_of(*VALUES.values(), st.sampled_from([Column("many"), Column("kind"), Column("huge")]))
+ENDS = st.sampled_from([(0.0, 1.0), (-1e9, 1e-3), (-5.0, -4.5)])
+SIDES = st.sampled_from(
+    [(), (), (Join("side", Compare(Column("word"), Operator.EQ, Column("side.k")), left=True, fan_out=2),)]
+)
+PARTS = st.sampled_from([None, Part("kind", (Literal("a"), Literal("b")), 1)])
+KEYED = {"whole": [0, None], "word": ["", None], "yes": [True], "money": [1.0, 2.5]}
+METADATA = {"_describe": "names and types", "_hash_function": "constants", "_packed": "a file's footer",
+            "_locked": "settings, and views that read nothing"}  # fmt: skip
+
+
+@st.composite
+def aggregates(draw):
+    """Draw what is asked of a number, or of anything that is counted."""
+    value, ends = draw(NUMBERS), draw(ENDS)
+    kinds = [Count(), Count(draw(ANY)), CountUnits(), Sum(value, *ends), Mean(value, *ends), Variance(value, *ends)]
+    return draw(st.sampled_from([*kinds, Quantile(value, 0.5, *ends)]))
+
+
+@st.composite
+def questions(draw):
+    """Draw a question, the way in which an engine is asked it, and what else that takes."""
+    one, where, unit = draw(aggregates()), draw(st.none() | predicates(SCHEMA, 3)), draw(st.sampled_from([None, "u"]))
+    joins = draw(SIDES)
+    if unit is not None and draw(st.booleans()):
+        joins = (Join("owned", Compare(Column("whole"), Operator.EQ, Column("owned.z")), public=False),)
+    way = draw(st.sampled_from(["spread", "found", "asked"]))
+    by, keys, groupings = (), None, ()
+    if way != "asked" and draw(st.booleans()):
+        by, groupings = ("g",), (("g", draw(st.one_of(*VALUES.values()))),)
+    elif way == "found" or draw(st.booleans()):
+        by = (draw(st.sampled_from([*KEYED])),)
+        keys = None if way == "found" else Keys.of(by, {by[0]: KEYED[by[0]]}, SCHEMA)
+    outputs = () if by and keys is None else (Output("a", one),)
+    made = Query("data", by, keys, where, outputs, PrivacyUnit(unit), Bounds(1, 2), draw(PARTS), groupings, joins)
+    match way, one:
+        case "asked", Quantile():
+            return made, "histogram", (one,)
+        case "asked", _:
+            return made, "measure", ()
+        case "found", _:
+            return made, "found", ()
+        case _:
+            return made, "spread", (draw(st.none() | ANY),)
+
+
+def texts(ask):
+    """Return every text that an ask sends to the embedded engine."""
+    seen, run = [], DuckDBEngine._run
+
+    def listening(self, query, question, fetch):
+        """Note a text before it runs."""
+        seen.append(question.sql)
+        return run(self, query, question, fetch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DuckDBEngine, "_run", listening)
+        ask()
+    return seen
+
+
+def faults(question):
+    """Ask a question of the table and return what could fail in what was sent."""
+    query, way, more = question
+    sent = texts(lambda: getattr(ENGINE, way)(query, *more, 5))
+    assert sent
+    return [fault for sql in sent for fault in Sent(sql, NATIVE).faults()]
+
+
+@given(questions())
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+def test_nothing_that_is_sent_can_fail(question):
+    """Any question, asked in any way: each cast is TRY_CAST or listed as total, each function is listed; it runs."""
+    assert [] == faults(question)
+
+
+SPREAD = (Query("data", (), None, None, (), PrivacyUnit(), Bounds()), "spread", (Column("word"),))
+
+
+def test_a_bare_cast_of_a_text_is_found(monkeypatch):
+    """Planted: the spread casts its value whatever it is, as it did."""
+    monkeypatch.setattr(
+        Scalars, "number", lambda self, scalar: Text(f"CAST({self.scalar(scalar).sql} AS DOUBLE)", Type.FLOAT)
+    )
+    sql = measures.spreading(*SPREAD[:1], *SPREAD[2], ENGINE._catalog, 5).sql
+
+    assert "CAST(VARCHAR COLUMN AS DOUBLE)" in set(Sent(sql, NATIVE).faults())
+
+
+@pytest.mark.parametrize("text", [
+    'SELECT CAST(c0 AS BIGINT) FROM (SELECT r."real" AS c0 FROM farthing_table AS r)',
+    'SELECT CAST(r."word" AS DATE) FROM farthing_table AS r',
+    "SELECT CAST(CASE WHEN r.\"yes\" THEN 'x' ELSE '1' END AS DOUBLE) FROM farthing_table AS r",
+    "SELECT CAST(least(r.\"word\", '1') AS INTEGER) FROM farthing_table AS r",
+    'SELECT CAST(CAST(r."whole" AS HUGEINT) * 5 AS BIGINT) FROM farthing_table AS r',
+    'SELECT error(r."word") FROM farthing_table AS r',
+    "SELECT strptime(r.\"word\", '%d') FROM farthing_table AS r",
+    'SELECT r."word"::DOUBLE FROM farthing_table AS r',
+])  # fmt: skip
+def test_what_may_fail_is_found(text):
+    """Casts of texts, of large numbers and of reals, and functions that raise, are each seen."""
+    assert list(Sent(text, NATIVE).faults())
+
+
+def test_texts_are_sent_in_one_place():
+    """In the folder of the embedded engine SQL is executed by `_run`, and by what reads no row."""
+    found = {
+        function.name
+        for path in DUCK.glob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Attribute)
+        and call.attr in {"execute", "executemany", "query", "from_query"}
+        and not (isinstance(call.value, ast.Name) and call.value.id == "join")
+    }
+
+    assert {"_run", *METADATA} == found

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import DataError, FarthingError, InvalidOption
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -294,11 +295,19 @@ def _tooltip(alt: Any, name: str, paid: str) -> list[Any]:
 
 
 def save(chart: Any, path: str | Path) -> None:
-    """Write a chart to an .svg, .png or .html file; html carries its own script and needs no network."""
+    """Write a chart to an .svg, .png or .html file; html carries its own script and needs no network.
+
+    Texts in it are guarded: an escape character would end the process that draws, and a tag in a key would be a part of
+    the page.
+    """
     chosen = require_format(path)
     require_charts()
     kind = chosen.suffix.lower().removeprefix(".")
-    how: dict[str, dict[str, Any]] = {"html": {"inline": True}, "png": {"scale_factor": 2}}
+    how: dict[str, dict[str, Any]] = {
+        "html": {"inline": True, "json_kwds": {"cls": _InAPage}},
+        "png": {"scale_factor": 2},
+    }
+    chart = type(chart).from_dict(_guarded(chart.to_dict()))
     try:
         chart.save(str(chosen), format=kind, **how.get(kind, {}))
     except OSError:
@@ -308,6 +317,31 @@ def save(chart: Any, path: str | Path) -> None:
             next_step="name another file",
             rule="a chart is written to a new or writable file",
         ) from None
+
+
+_PROGRAMS: Final = frozenset({"labelExpr", "expr", "calculate", "test", "filter"})
+"""Parts of a chart's description that are programs; the labels in ours are guarded where they are made."""
+
+
+class _InAPage(json.JSONEncoder):
+    """JSON that cannot end the script that it stands in."""
+
+    def encode(self, o: Any) -> str:
+        """Return a value as JSON."""
+        return super().encode(o).replace("<", "\\u003c")
+
+
+def _guarded(part: Any) -> Any:
+    """Return a part of a chart's description with all its texts fit to be drawn."""
+    match part:
+        case dict():
+            return {name: value if name in _PROGRAMS else _guarded(value) for name, value in part.items()}
+        case list():
+            return [_guarded(value) for value in part]
+        case str():
+            return outward.drawn(part)
+        case _:
+            return part
 
 
 def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) -> Any:
@@ -333,7 +367,7 @@ def _largest(table: pa.Table, keys: tuple[str, ...], name: str) -> list[dict[str
     return [
         {
             "place": place,
-            "group": " / ".join("NULL" if row[key] is None else str(row[key]) for key in keys) or name,
+            "group": " / ".join("NULL" if row[key] is None else outward.drawn(str(row[key])) for key in keys) or name,
             "value": row[name],
             "lower": row[f"{name}_lower"],
             "upper": row[f"{name}_upper"],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.errors import InvalidTarget
 from farthing.privacy.words import said
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,21 +103,21 @@ class Chosen:
 
     def __repr__(self) -> str:
         rows = [[_cell(value) for value in row.values()] for row in self.rows()]
-        names = self.to_arrow().column_names
+        names = [outward.line(name) for name in self.to_arrow().column_names]
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
         lines = ["  ".join(map(str.rjust, line, widths)) for line in [names, *rows]]
-        return "\n".join([*lines, self.caption, self.price, self.about])
+        return "\n".join([*lines, *map(outward.line, (self.caption, self.price, self.about))])
 
     def _repr_html_(self) -> str:
         """Return the notebook's view: the rows, and the three lines below them."""
         from html import escape
 
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.to_arrow().column_names)
+        head = "".join(f"<th>{escape(outward.line(name))}</th>" for name in self.to_arrow().column_names)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
             for row in self.rows()
         )
-        text = "<br>".join(escape(line) for line in (self.caption, self.price, self.about))
+        text = "<br>".join(escape(outward.line(line)) for line in (self.caption, self.price, self.about))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
 
 
@@ -222,10 +223,10 @@ class Ranking:
 
     def __repr__(self) -> str:
         rows = [[_cell(value) for value in row.values()] for row in self.rows()]
-        names = self.to_arrow().column_names
+        names = [outward.line(name) for name in self.to_arrow().column_names]
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
         lines = ["  ".join(map(str.rjust, line, widths)) for line in [names, *rows]]
-        return "\n".join([*lines, self.caption, self.price, self.about])
+        return "\n".join([*lines, *map(outward.line, (self.caption, self.price, self.about))])
 
 
 def _cell(value: object) -> str:
@@ -238,4 +239,4 @@ def _cell(value: object) -> str:
         case float():
             return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
         case _:
-            return str(value)
+            return outward.line(str(value))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing.errors import FarthingError, InvalidTarget, UnsupportedQuery
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -377,8 +378,8 @@ class Answer:
     def __repr__(self) -> str:
         table = self.to_arrow()
         rows = table.slice(0, SHOWN_ROWS).to_pylist()
-        names = table.column_names
-        text = [[_cell(row[name]) for name in names] for row in rows]
+        text = [[_cell(cell) for cell in row.values()] for row in rows]
+        names = [outward.line(name) for name in table.column_names]
         widths = [
             max(len(name), *(len(line[i]) for line in text)) if text else len(name) for i, name in enumerate(names)
         ]
@@ -386,14 +387,14 @@ class Answer:
         lines += ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in text]
         if table.num_rows > SHOWN_ROWS:
             lines.append(f"... {table.num_rows - SHOWN_ROWS:,} more rows")
-        return "\n".join([*lines, self.caption, self.price, self.about])
+        return "\n".join([*lines, *map(outward.line, (self.caption, self.price, self.about))])
 
     def _repr_html_(self) -> str:
         """Return the notebook's view: the first rows and the three lines below them."""
         from html import escape
 
         table = self.to_arrow()
-        head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+        head = "".join(f"<th>{escape(outward.line(name))}</th>" for name in table.column_names)
         body = "".join(
             "<tr>"
             + "".join(f"<td style='text-align:right'>{escape(_cell(cell))}</td>" for cell in row.values())
@@ -403,7 +404,7 @@ class Answer:
         more = table.num_rows - SHOWN_ROWS
         notes = [f"... {more:,} more rows"] if more > 0 else []
         notes += [self.caption, self.price, self.about]
-        text = "<br>".join(escape(line) for line in notes)
+        text = "<br>".join(escape(outward.line(line)) for line in notes)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
 
 
@@ -417,7 +418,7 @@ def _cell(value: object) -> str:
         case None:
             return "NULL"
         case _:
-            return str(value)
+            return outward.line(str(value))
 
 
 def _span(parameter: str, column: Float64) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.errors import UnsupportedQuery
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,11 +151,14 @@ class Trace:
     def text(self, most: int | None = None) -> str:
         """Return the rows as a table, at most so many of them, and below what they are."""
         rows = self.rows()[:most]
-        lines = [self.to_arrow().column_names, *([_cell(cell) for cell in row.values()] for row in rows)]
+        lines = [
+            [*map(outward.line, self.to_arrow().column_names)],
+            *([_cell(cell) for cell in row.values()] for row in rows),
+        ]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         shown = ["  ".join(map(str.rjust, line, widths)).rstrip() for line in lines]
         more = [f"... {len(self) - len(rows):,} more rows"] if len(rows) < len(self) else []
-        return "\n".join([*shown, *more, self.caption])
+        return "\n".join([*shown, *more, outward.line(self.caption)])
 
     def __repr__(self) -> str:
         return self.text(SHOWN_ROWS)
@@ -327,4 +331,4 @@ def _cell(value: object) -> str:
         case None:
             return "NULL"
         case _:
-            return str(value)
+            return outward.line(str(value))

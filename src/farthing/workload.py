@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from farthing.errors import UnsupportedQuery
 from farthing.privacy.words import said, state
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -189,9 +190,10 @@ class Workload:
             )
             for row in self.rows()
         ]
-        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in [names, *rows]]
-        return "\n".join([*lines, self.caption, *self.notes, self.price])
+        texts = [names, *(tuple(map(outward.line, row)) for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in texts]
+        return "\n".join([*lines, *map(outward.line, (self.caption, *self.notes, self.price))])
 
     def _repr_html_(self) -> str:
         """Return the notebook's view: one row a question, and the lines below."""
@@ -203,7 +205,7 @@ class Workload:
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>" for row in rows
         )
-        text = "<br>".join(escape(line) for line in [self.caption, *self.notes, self.price])
+        text = "<br>".join(escape(outward.line(line)) for line in [self.caption, *self.notes, self.price])
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
 
 
@@ -222,4 +224,4 @@ def _cell(value: object) -> str:
         case float():
             return f"{value:.4g}"
         case _:
-            return str(value)
+            return outward.line(str(value))

@@ -137,7 +137,7 @@ def _tell_plan(made: Plan, *, as_json: bool) -> None:
         show.echo_json(made.to_dict())
     else:
         told, note, advice = str(made).rpartition("\nnote: ")
-        sys.stdout.write(f"{told}{note}{in_flags(advice) if note else advice}\n")
+        show.say(f"{told}{note}{in_flags(advice) if note else advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,7 @@ class Shown:
         else:
             show.show_answer(show.console(), answer, self.most, ordered=self.ordered)
         if self.output.trace and not self.output.as_json:
-            stream = sys.stderr if self.output.as_csv else sys.stdout
-            stream.write(f"\n{answer.trace().text()}\n")
+            show.say(f"\n{answer.trace().text()}", err=self.output.as_csv)
         if self.chart is not None:
             answer.chart(self.chart, column=self.output.column)
         if self.output.trace_chart is not None:
@@ -181,14 +180,9 @@ def traced(answer: Answer) -> list[dict[str, Any]]:
 
 def _csv(answer: Answer) -> None:
     """Print the rows as CSV on stdout, and the price on stderr."""
-    import pyarrow.csv as pc
-
-    sys.stdout.flush()
-    pc.write_csv(answer.to_arrow(), sys.stdout.buffer, pc.WriteOptions(quoting_style="needed"))
-    sys.stdout.buffer.flush()
-    sys.stderr.write(
-        f"paid {show.money(answer.paid, answer.delta)}; left {show.money(answer.remaining, answer.delta)}\n"
-    )
+    show.echo_csv(answer.to_arrow())
+    paid, left = (show.money(loss, answer.delta) for loss in (answer.paid, answer.remaining))
+    show.say(f"paid {paid}; left {left}", err=True)
 
 
 @contextmanager

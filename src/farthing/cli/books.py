@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from contextlib import contextmanager
 from fractions import Fraction
@@ -14,6 +13,7 @@ from farthing.cli import config as settings
 from farthing.cli import options, show
 from farthing.errors import DataError, InvalidOption
 from farthing.privacy.words import state
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +93,7 @@ def verify(
     if as_json:
         show.echo_json({"ledger": where, "good": True, "records": seal.records, "head": seal.head})
     else:
-        sys.stdout.write(f"the books of {where} agree: {seal.records:,} records, head {seal.head}\n")
+        show.say(f"the books of {where} agree: {seal.records:,} records, head {seal.head}")
 
 
 def _accept(place: Path | str, head: str) -> None:
@@ -278,8 +278,8 @@ def _export_json(books: Ledger, file: TextIO) -> None:
         "allotments": _allotments(books, priced),
         "acts": books.acts(),
     }
-    file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "entries": [')
-    lines = (json.dumps(_exported(entry, priced), ensure_ascii=False) for entry in books.entries())
+    file.write(outward.dumped(head)[:-1] + ', "entries": [')
+    lines = (outward.dumped(_exported(entry, priced)) for entry in books.entries())
     file.writelines(f"{',' if place else ''}\n{line}" for place, line in enumerate(lines))
     file.write("\n]}\n")
 
@@ -291,7 +291,8 @@ def _export_csv(books: Ledger, file: TextIO) -> None:
     lines.writeheader()
     for entry in books.entries():
         row = _exported(entry, priced)
-        lines.writerow(row | {name: next(iter(row[name].values())) for name in ("reserved", "paid")})
+        row |= {name: next(iter(row[name].values())) for name in ("reserved", "paid")}
+        lines.writerow({name: outward.cell(value) if isinstance(value, str) else value for name, value in row.items()})
 
 
 def _show(facts: dict[str, Any]) -> None:

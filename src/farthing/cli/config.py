@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import tomllib
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import DataError, FarthingError, InvalidOption
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -308,4 +308,4 @@ def _name(column: str) -> str:
 
 def _value(value: Any) -> str:
     """Return text as a TOML string, escaped as in JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    return outward.dumped(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from farthing.errors import FarthingError, TargetMissed
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,8 +62,8 @@ def explained(*, as_json: bool = False) -> Iterator[None]:
         yield
     except FarthingError as error:
         if as_json:
-            typer.echo(json.dumps(_facts(error)))
-        line = in_flags(" ".join(str(error).split()))
+            typer.echo(outward.dumped(_facts(error)))
+        line = outward.line(in_flags(" ".join(str(error).split())))
         sys.stdout.flush()
         typer.echo(f"farthing: {line}", err=True)
         raise typer.Exit(error.exit_code) from None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.words import state
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from farthing.privacy.loss import Booked
     from farthing.release import Answer
@@ -26,19 +28,55 @@ _PIPE_WIDTH: Final = 10_000
 
 
 def console(*, quiet: bool = False, width: int | None = None) -> Console:
-    """Return where tables go: stdout, in colour on a terminal, plain and unfolded in a pipe."""
+    """Return where tables go: stdout, in colour on a terminal, plain and unfolded in a pipe.
+
+    Text is printed as it is, `[red]` too, and what a terminal would act upon as an escape.
+    """
     from rich.console import Console
 
-    out = Console(highlight=False, markup=False, emoji=False, quiet=quiet)
+    class Guarded(Console):
+        """A console whose texts are guarded; its own colours are not text."""
+
+        def render_str(self, text: str, **how: Any) -> Text:
+            """Return a text for the terminal."""
+            return super().render_str(outward.lines(text), **how)
+
+    out = Guarded(highlight=False, markup=False, emoji=False, quiet=quiet)
     wide = (width or out.width) if out.is_terminal else (width or _PIPE_WIDTH)
     out.width = min(out.width, wide) if out.is_terminal else wide
     return out
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines of text on stdout or stderr, where no table is needed."""
+    (sys.stderr if err else sys.stdout).write(outward.lines(text) + "\n")
+
+
 def echo_json(value: Any) -> None:
     """Print plain values on stdout, and nothing else."""
-    text = json.dumps(value, default=str, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(outward.dumped(value, indent=2 if sys.stdout.isatty() else None) + "\n")
+
+
+def echo_csv(table: pa.Table) -> None:
+    """Print rows as CSV on stdout: texts that a spreadsheet would take for formulas begin with an apostrophe."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    on_screen = sys.stdout.isatty()
+
+    def guarded(text: str) -> str:
+        return outward.cell(outward.line(text) if on_screen else text)
+
+    for place, field in enumerate(table.schema):
+        if not (
+            pa.types.is_temporal(field.type) or pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type)
+        ):
+            texts = [None if value is None else guarded(str(value)) for value in table.column(place).to_pylist()]
+            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+    table = table.rename_columns([guarded(name) for name in table.column_names])
+    sys.stdout.flush()
+    pc.write_csv(table, sys.stdout.buffer, pc.WriteOptions(quoting_style="needed"))
+    sys.stdout.buffer.flush()
 
 
 def plain(answer: Answer) -> dict[str, Any]:
@@ -207,4 +245,15 @@ def _table(*, header: bool = True) -> Table:
     from rich import box
     from rich.table import Table
 
-    return Table(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")
+    class Guarded(Table):
+        """A table whose heads and cells each stay one line."""
+
+        def add_column(self, header: Any = "", *more: Any, **how: Any) -> None:
+            """Add a column."""
+            super().add_column(outward.line(header), *more, **how)
+
+        def add_row(self, *cells: Any, **how: Any) -> None:
+            """Add a row of texts."""
+            super().add_row(*map(outward.line, cells), **how)
+
+    return Guarded(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")

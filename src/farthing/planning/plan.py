@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.privacy.words import said, state
+from farthing.query import outward
 
 if TYPE_CHECKING:
     from farthing.accuracy.target import Target
@@ -217,7 +218,8 @@ class Plan:
             f"{row['size']:>10,}  {_shown(row['half_width']):>10}  {row['paid']:>12.4g}  {row['epsilon']:>10.4g}"
             for row in self.prices
         ]
-        return "\n".join([*lines, self.about, *([f"note: {self.advice}"] if self.advice else [])])
+        lines += [self.about, *([f"note: {self.advice}"] if self.advice else [])]
+        return "\n".join(map(outward.line, lines))
 
 
 def _finite(x: float) -> float | None:

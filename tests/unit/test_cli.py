@@ -39,6 +39,7 @@ COMMANDS = {
     "export",
     "verify",
     "allot",
+    "resume",
     "groups",
     "version",
 }

@@ -1,4 +1,4 @@
-"""`farthing status`, `history`, `export`, `verify` and `allot`: the books, without opening the table."""
+"""`farthing status`, `history`, `export`, `verify`, `allot` and `resume`: the books."""
 
 from __future__ import annotations
 
@@ -81,6 +81,15 @@ def verify(ledger: str | None, config: str | None, *, head: str | None, as_json:
         show.echo_json({"ledger": where, "good": True, "records": seal.records, "head": seal.head})
     else:
         sys.stdout.write(f"the books of {where} agree: {seal.records:,} records, head {seal.head}\n")
+
+
+def resume(config: str | None) -> None:
+    """Go on after failures, once the table could be opened."""
+    from farthing.cli.opening import opened
+
+    with opened(settings.read(config)) as session:
+        session.resume()
+    sys.stdout.write("the next asks go on: see `farthing history` for those that failed\n")
 
 
 def allot(name: str, share: str, ledger: str | None, config: str | None, *, as_json: bool) -> None:

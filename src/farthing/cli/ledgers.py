@@ -1,4 +1,4 @@
-"""The commands about the books: status, history, export, verify, allot. Each imports what it needs when it runs."""
+"""The commands about the books, and resume. Each imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Last = Annotated[str | None, typer.Option(metavar="N", help="Show the last N ent
 
 def register(app: typer.Typer) -> None:
     """Add the commands about the books."""
-    commands: tuple[Callable[..., None], ...] = (status, history, export, verify, allot)
+    commands: tuple[Callable[..., None], ...] = (status, history, export, verify, allot, resume)
     for command in commands:
         app.command()(command)
 
@@ -127,3 +127,19 @@ def allot(
         from farthing.cli.books import allot
 
         allot(name, share, ledger, config, as_json=as_json)
+
+
+def resume(*, config: Settings = None) -> None:
+    """Let asks go on after two in a row have failed. It costs nothing.
+
+    A failed ask stays charged. So that a damaged table does not use up the
+    budget, nothing is charged after two failures in a row until you say so.
+    See first that the table can be read.
+
+    Examples:
+      farthing resume
+    """
+    with explained(as_json=False):
+        from farthing.cli.books import resume
+
+        resume(config)

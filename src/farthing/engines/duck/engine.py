@@ -88,10 +88,13 @@ class DuckDBEngine:
         """Which of these are public; the others carry the unit column."""
         return self._public
 
-    def check(self) -> None:
-        """Find out cheaply that the tables are still there; DataError otherwise."""
-        for source in self._sources.values():
+    def check(self, *, after_failure: bool = False) -> None:
+        """Find out cheaply that the tables are still there, and after a failure as they were; DataError otherwise."""
+        for view, source in self._sources.items():
             source.check()
+            known = self._relation(view)
+            if after_failure and self._describe(view, public=known.public).native != known.native:
+                raise _unreadable(source)
 
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""
@@ -168,10 +171,11 @@ class DuckDBEngine:
         try:
             self._hand_over(cursor, query, question)
             return fetch(cursor.execute(question.sql))
-        except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError):
-            raise engine_failed() from None
+        except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
+            stopped = isinstance(error.__cause__, KeyboardInterrupt)  # Ctrl-C, in DuckDB's words
         finally:
             cursor.close()
+        raise KeyboardInterrupt if stopped else engine_failed()
 
     def _hand_over(self, cursor: Any, query: Query | None, question: Question) -> None:
         """Give a cursor the rows (unless it scans files) and the keys."""

@@ -135,6 +135,15 @@ def left_open() -> tuple[str, ...]:
     return ("an ask that was interrupted is still open",) * bool(session.status()["open"])
 
 
+def drained() -> tuple[str, ...]:
+    """Ask again and again what fails: the third is charged nothing."""
+    session = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+    for _ in range(4):
+        with suppress(ZeroDivisionError, farthing.DataError):
+            session.count(absolute=50, progress=lambda _: 1 // 0)
+    return ("failing asks were charged without end",) * (len(session.history()) != 2)
+
+
 def priceless() -> tuple[str, ...]:
     """Ask for a report at a price that is less than a farthing: it is refused, and the engine is not asked."""
     table = pa.table({"u": range(500)})
@@ -169,6 +178,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "failing": partial(oracle, audit.failing),
     "twice": twice,
     "left open": left_open,
+    "drained": drained,
     "priceless": priceless,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),

@@ -369,6 +369,13 @@ BOOKS = (
         "left open",
     ),
     _one(
+        "a damaged table charged again and again",
+        "session/transaction.py",
+        "    if failed >= MOST_FAILURES:\n",
+        "    if False:\n",
+        "drained",
+    ),
+    _one(
         "two askers at once, both charged",
         "session/transaction.py",
         "alone=alone)",
@@ -439,8 +446,8 @@ DOORS = (
         "the engine's words in an error",
         "engines/duck/engine.py",
         (
-            ("OSError, RuntimeError, MemoryError):\n", "OSError, RuntimeError, MemoryError) as error:\n"),
-            ("raise engine_failed() from None\n", "raise DataError(str(error), rule='', next_step='') from None\n"),
+            ("stopped = isinstance(", "said, stopped = str(error), isinstance("),
+            ("else engine_failed()\n", "else DataError(said, rule='', next_step='')\n"),
         ),
         ("failing",),
     ),

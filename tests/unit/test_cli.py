@@ -39,6 +39,7 @@ COMMANDS = {
     "verify",
     "allot",
     "same-data",
+    "resume",
     "groups",
     "version",
 }

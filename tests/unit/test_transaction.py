@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import farthing
 from farthing import Bounds, Budget, Gdp, Session
-from farthing.errors import Contested, InvalidTarget
+from farthing.engines.duck.measures import Question
+from farthing.errors import Contested, DataError, InvalidTarget
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.session import transaction
@@ -261,7 +263,7 @@ def no_waiting(seconds: float) -> None:
     raise AssertionError(f"waited {seconds}")
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
 def test_an_interrupt_at_any_line_leaves_nothing_open(
     kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,3 +315,100 @@ def test_what_no_thread_works_on_is_closed_by_the_next(monkeypatch: pytest.Monke
 
         assert not session.status()["open"]
         assert ["settled", "failed"] == [entry.state for entry in session.history()]
+
+
+def test_an_interrupt_of_the_engine_stays_one() -> None:
+    """DuckDB says that a query was interrupted; farthing says that it was Ctrl-C, and books it like any failure."""
+
+    def stopped(_: Any) -> Any:
+        raise RuntimeError("Query interrupted") from KeyboardInterrupt()
+
+    with opened() as session, pytest.raises(KeyboardInterrupt) as caught:
+        session._engine._run(None, Question("SELECT 1", {}), stopped)
+    assert caught.value.__context__ is None
+
+
+def a_file(folder: Path) -> Path:
+    """Write the table into a file."""
+    path = folder / "rows.parquet"
+    pq.write_table(TABLE, path)
+    return path
+
+
+def ruined(path: Path) -> None:
+    """Overwrite the rows of a file; its footer stays."""
+    raw = path.read_bytes()
+    end = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    path.write_bytes(raw[:4] + b"\x01" * (end - 4) + raw[end:])
+
+
+def of_file(path: Path) -> Session:
+    """Open a file, with a ledger beside it: a session of its own, as a command has."""
+    bounds = Bounds(max_groups=1, max_rows=3)
+    return Session(str(path), unit="who", bounds=bounds, budget=BUDGET, ledger=path.with_name("a.ledger"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_table_is_charged_for_twice_at_most(kind: str, tmp_path: Path) -> None:
+    """Failing asks in sessions of their own, as of a loop of commands, use up two prices and no more."""
+    path, spent = a_file(tmp_path), []
+    ruined(path)
+    for _ in range(5):
+        with of_file(path) as session:
+            with pytest.raises(DataError):
+                KINDS[kind](session)
+            spent.append(session.spent.amount)
+
+    assert 0 < spent[0] < spent[1]
+    assert spent[1:] == [spent[1]] * 4
+
+
+def test_the_owner_says_go_on(tmp_path: Path) -> None:
+    """What is refused after two failures goes on once the table is whole and the owner says so, at no price."""
+    path = a_file(tmp_path)
+    ruined(path)
+    with of_file(path) as session:
+        for _ in range(2):
+            with pytest.raises(DataError, match="the engine could not finish"):
+                session.count(absolute=60)
+        with pytest.raises(DataError, match="the last 2 asks of this table failed"):
+            session.count(absolute=60)
+    a_file(tmp_path)
+    with of_file(path) as session:
+        with pytest.raises(DataError, match="the last 2 asks of this table failed"):
+            session.count(absolute=60)
+        spent = session.spent
+        session.resume()
+
+        assert spent == session.spent
+        assert session.count(absolute=60).met
+        assert ["settled", "settled", "failed", "failed"] == [entry.state for entry in session.history()]
+        session.verify()
+
+
+def test_another_table_of_the_ledger_is_not_held_up(tmp_path: Path) -> None:
+    """Failures of one table are not those of another that is kept in the same books."""
+    path = a_file(tmp_path)
+    ruined(path)
+    with of_file(path) as session:
+        for _ in range(2):
+            with pytest.raises(DataError):
+                session.count(absolute=60)
+    with Session(TABLE, name="whole", unit="who", bounds=Bounds(max_groups=1, max_rows=3), budget=BUDGET,
+                 ledger=tmp_path / "a.ledger") as whole:  # fmt: skip
+        assert whole.count(absolute=60).met
+
+
+def test_other_columns_after_a_failure_are_refused(tmp_path: Path) -> None:
+    """After one failure the columns are looked at: a file that was replaced by another is charged no more."""
+    path = a_file(tmp_path)
+    with of_file(path) as session:
+        ruined(path)
+        with pytest.raises(DataError):
+            session.count(absolute=60)
+        spent = session.spent
+        pq.write_table(TABLE.rename_columns(["who", "place", "amount"]), path)
+        with pytest.raises(DataError, match="cannot be read"):
+            session.count(absolute=60)
+
+        assert spent == session.spent

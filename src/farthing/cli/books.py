@@ -1,4 +1,4 @@
-"""`farthing status`, `history`, `export`, `verify` and `allot`: the books, without opening the table."""
+"""`farthing status`, `history`, `export`, `verify`, `allot` and `resume`: the books."""
 
 from __future__ import annotations
 
@@ -109,6 +109,15 @@ def _accept(place: Path | str, head: str) -> None:
             next_step="check it with --head and a head that you noted",
         )
     accept(place, head)
+
+
+def resume(config: str | None) -> None:
+    """Go on after failures, once the table could be opened."""
+    from farthing.cli.opening import opened
+
+    with opened(settings.read(config)) as session:
+        session.resume()
+    sys.stdout.write("the next asks go on: see `farthing history` for those that failed\n")
 
 
 def allot(name: str, share: str, ledger: str | None, config: str | None, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""The commands about the books: status, history, export, verify, allot, same-data; each imports when it runs."""
+"""The commands about the books: status, history, export, verify, allot, same-data, resume; each imports when it runs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Last = Annotated[str | None, typer.Option(metavar="N", help="Show the last N ent
 
 def register(app: typer.Typer) -> None:
     """Add the commands about the books."""
-    commands: tuple[Callable[..., None], ...] = (status, history, export, verify, allot)
-    for command in (*commands, same_data):
+    commands: tuple[Callable[..., None], ...] = (status, history, export, verify, allot, same_data, resume)
+    for command in commands:
         app.command()(command)
 
 
@@ -153,3 +153,19 @@ def same_data(*, config: Settings = None) -> None:
         from farthing.cli.books import same_data
 
         same_data(config)
+
+
+def resume(*, config: Settings = None) -> None:
+    """Let asks go on after two in a row have failed. It costs nothing.
+
+    A failed ask stays charged. So that a damaged table does not use up the
+    budget, nothing is charged after two failures in a row until you say so.
+    See first that the table can be read.
+
+    Examples:
+      farthing resume
+    """
+    with explained(as_json=False):
+        from farthing.cli.books import resume
+
+        resume(config)

@@ -114,11 +114,14 @@ class Engine(Protocol):
     def public(self) -> frozenset[str]:
         """Which of these are public; the others carry the unit column."""
 
-    def check(self) -> None:
+    def check(self, *, after_failure: bool = False) -> None:
         """Find out cheaply, before anything is charged, that the table is still there.
 
+        Args:
+            after_failure: look closer, at public metadata only: whether the columns are those of the opening.
+
         Raises:
-            DataError: it is not.
+            DataError: it is not, or they are not.
         """
 
     def identity(self) -> str:

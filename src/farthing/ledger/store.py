@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from farthing.ledger.shaping import Header
 
 _PAGE = 1000
+_RECENT = 16
+"""So many closed reservations are looked at for failures in a row."""
 
 
 class Ledger:
@@ -348,6 +350,13 @@ class Ledger:
         if row is None:
             return None
         return Receipt(row.id, self.identity, row.reserved, row.question, row.version, row.exclusive, repeated=True)
+
+    def failures(self, prefix: str) -> int:
+        """Return how many of the latest requests that begin so failed in a row, none of them settled since."""
+        with self._books.reading() as connection:
+            recent = connection.execute(tables.CLOSED.limit(_RECENT)).all()
+        states = [row.state for row in recent if (row.request or "").startswith(prefix)]
+        return next((place for place, state in enumerate(states) if state != "failed"), len(states))
 
     def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:
         """Lower a reservation to what was used, and store what was measured, in one transaction.

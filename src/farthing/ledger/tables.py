@@ -275,6 +275,14 @@ OPEN_OF: Final = OPEN.where(UNSETTLED.c.question == _question)
 """The open reservations of one question."""
 
 
+CLOSED: Final = (
+    sa.select(SETTLEMENTS.c.state, RESERVATIONS.c.request)
+    .join_from(SETTLEMENTS, RESERVATIONS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id)
+    .order_by(SETTLEMENTS.c.reservation.desc())
+)
+"""How reservations ended, the latest first."""
+
+
 def of_part(statement: sa.Select[tuple[object, ...]], partition: str, part: str) -> sa.Select[tuple[object, ...]]:
     """Return the entries of one part only; all of them when there is none."""
     if not partition:

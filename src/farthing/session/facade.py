@@ -20,6 +20,7 @@ from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.questions import Questions
 from farthing.session.reading import Reader
+from farthing.session.transaction import resume
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,6 +209,26 @@ class Session(Questions):
         ['alice']
         """
         self._ledger.allot(name, share)
+
+    def resume(self) -> None:
+        """Go on after asks that failed; the owner's act, which is booked and costs nothing.
+
+        A failure stays charged, since it is an output. So that a damaged table does not use up the budget, nothing is
+        charged after two failures in a row, in any process, until an ask of the same data is answered; this lets the
+        next ones through.
+
+        Raises:
+            DataError: the table is gone, or its columns are not those it was opened with.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.resume()
+        >>> s.spent
+        Gdp(mu=0)
+        """
+        self._engine.check(after_failure=True)
+        resume(self._context)
 
     def verify(self) -> None:
         """Recompute the books from their entries and check their hash chain; LedgerError where they disagree."""

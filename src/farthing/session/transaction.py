@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from farthing.errors import BudgetExceeded, Contested, InvalidTarget, LedgerError
+from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError
 from farthing.privacy.words import said
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ T = TypeVar("T")
 
 PATIENCE_S: Final = 30.0
 """How long an ask waits for another live process or thread that is answering the very same question."""
+
+MOST_FAILURES: Final = 2
+"""After so many failures in a row, each of which stays charged, nothing is charged until the owner says go on."""
 
 _PAUSE_S: Final = 0.02
 """How long it sleeps between two looks."""
@@ -108,12 +111,42 @@ def answered(context: Context, question: str, plan: Callable[[Stored | None], Pl
         bill = step.bill
         if bill is None:
             return step.told()
-        context.engine.check()
+        _check(context)
         alone = time.monotonic() < deadline and not _in_the_middle_of(context.ledger, question)
         work = _Work(context, question, bill, alone=alone)
         with suppress(Contested):
             return work.done(step, 0 if stored is None else stored.version)
         _wait(context.ledger, question, deadline)
+
+
+def resume(context: Context) -> None:
+    """Book that the owner goes on after failures: an entry that costs nothing, and ends their row."""
+    question = f"go on after failures {_tag(context.data_set)}"
+    receipt = context.ledger.reserve(
+        increase=0,
+        fresh=0,
+        question=question,
+        version=0,
+        label="the owner goes on after failures",
+        request=f"{_tag(context.data_set)}.{secrets.token_hex(16)}",
+    )
+    context.ledger.settle(receipt, 0, None)
+
+
+def _check(context: Context) -> None:
+    """Refuse to charge where the table is gone; after failures look closer, and in the end leave it to the owner.
+
+    What was charged and failed is in the books, so this holds in every process. The look reads public metadata only.
+    """
+    failed = context.ledger.failures(_tag(context.data_set))
+    context.engine.check(after_failure=failed > 0)
+    if failed >= MOST_FAILURES:
+        raise DataError(
+            f"the last {failed} asks of this table failed, and each was charged",
+            rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says go on",
+            got=f"{failed} failed, none answered since",
+            next_step="see that the table can be read, then session.resume(), or `farthing resume`",
+        )
 
 
 class _Work:

@@ -91,10 +91,13 @@ class DuckDBEngine:
         """Which of these are public; the others carry the unit column."""
         return self._public
 
-    def check(self) -> None:
-        """Find out cheaply that the tables are still there; DataError otherwise."""
-        for source in self._sources.values():
+    def check(self, *, after_failure: bool = False) -> None:
+        """Find out cheaply that the tables are still there, and after a failure as they were; DataError otherwise."""
+        for view, source in self._sources.items():
             source.check()
+            known = self._relation(view)
+            if after_failure and self._describe(view, public=known.public).native != known.native:
+                raise _unreadable(source)
 
     def identity(self) -> str:
         """Return what tells one state of the tables' files from another; see `Engine.identity`."""
@@ -178,12 +181,14 @@ class DuckDBEngine:
 
         anew = [view for view, read in question.columns.items() if self._scans_text(view, read)]
         for loaded in ([], anew) if anew else ([],):  # a second time without text that is not UTF-8
-            with (
-                suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError),
-                closing(self._connection.cursor()) as cursor,
-            ):
-                self._hand_over(cursor, query, question, loaded)
-                return fetch(cursor.execute(question.sql))
+            try:
+                with closing(self._connection.cursor()) as cursor:
+                    self._hand_over(cursor, query, question, loaded)
+                    return fetch(cursor.execute(question.sql))
+            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
+                stopped = isinstance(error.__cause__, KeyboardInterrupt)  # Ctrl-C, in DuckDB's words
+            if stopped:
+                raise KeyboardInterrupt
         raise engine_failed()  # outside of any handler: what the engine said is not even its context
 
     def _scans_text(self, view: str, read: Collection[str]) -> bool:

@@ -84,7 +84,7 @@ class IbisEngine:
         """Which of these are public; the others carry the unit column."""
         return frozenset(name for name, relation in self._catalog.joined.items() if relation.public)
 
-    def check(self) -> None:
+    def check(self, *, after_failure: bool = False) -> None:  # noqa: ARG002  # the backend is asked in any case
         """Find out cheaply that the table is still there; DataError otherwise."""
         self._run(self._catalog.own.table.limit(0))
 

@@ -97,7 +97,7 @@ class MemoryEngine:
         """Which of these are public; the others carry the unit column."""
         return frozenset(name for name, table in self._beside.items() if table.public)
 
-    def check(self) -> None:
+    def check(self, *, after_failure: bool = False) -> None:
         """Rows in memory stay."""
 
     def identity(self) -> str:

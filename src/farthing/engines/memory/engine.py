@@ -12,7 +12,7 @@ from farthing.engines.engine import BUCKETS, PARTS_SALT, Found, Histogram, Sprea
 from farthing.engines.evaluate import evaluate, holds
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
-from farthing.query.aggregates import Quantile
+from farthing.query.aggregates import Quantile, Total
 from farthing.query.expressions import Column, explicit, type_of
 from farthing.query.schema import Schema, Type
 
@@ -108,13 +108,16 @@ class MemoryEngine:
         import numpy as np
 
         measures = [(place, measure, self._ready(measure.value, query)) for place, measure in enumerate(query.measures)]
-        answer = np.zeros((len(measures), query.groups), np.int64)
+        answer = [[0] * query.groups for _ in measures]
         for unit in self._kept(query, hash_key):
             for group, rows in unit.groups.items():
                 for place, measure, scalar in measures:
                     values = rows if scalar is None else [evaluate(scalar, row) for row in rows]
-                    answer[place, group] += contribution(measure, values, query.max_rows)
-        return answer
+                    answer[place][group] += contribution(measure, values, query.max_rows)
+        for place, measure, _ in measures:
+            if isinstance(measure, Total):
+                answer[place] = [measure.rounded(total) for total in answer[place]]
+        return np.array(answer, np.int64).reshape(len(measures), query.groups)
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
         """Return the bounded rows by group and leaf; of more than max_rows of a unit a hash chooses which count."""

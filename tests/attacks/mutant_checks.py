@@ -168,6 +168,20 @@ def numbers() -> tuple[str, ...]:
     return tuple(found)
 
 
+def repeated() -> tuple[str, ...]:
+    """Add up many equal values: a group's total is within a step of them, however many they are."""
+    from farthing.engines import open_table
+    from farthing.privacy.unit import PrivacyUnit
+    from farthing.query import Bounds, Query
+    from farthing.query.aggregates import Output, Sum
+    from farthing.query.expressions import Column
+
+    query = Query("data", (), None, None, (Output("s", Sum(Column("x"), 0, 100)),), PrivacyUnit(), Bounds())
+    engine = open_table(pa.table({"x": [19.95] * 200_000}), name="data")
+    off = float(engine.measure(query, 1)[0, 0]) * query.measures[0].step - 19.95 * 200_000
+    return (f"off by {off:g}",) if abs(off) > query.measures[0].step else ()
+
+
 CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "forks": partial(oracle, audit.fork_safe),
     "grid": partial(oracle, audit.on_grid),
@@ -186,6 +200,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "keys": keys,
     "lockdown": lockdown,
     "numbers": numbers,
+    "repeated": repeated,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

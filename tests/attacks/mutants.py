@@ -115,6 +115,20 @@ NUMBERS = (
         "NO_UNIT: Final = 0",
         "numbers",
     ),
+    _one(
+        "rows on the coarse grid before they are added",
+        "query/ranges.py",
+        "FINE_BITS: Final = 16",
+        "FINE_BITS: Final = 1",
+        "repeated",
+    ),
+    _one(
+        "a total whose cells are not rounded to steps",
+        "engines/duck/measures.py",
+        "{_ABOVE + half}::HUGEINT) // {step} - {_ABOVE // step}::HUGEINT)::BIGINT",
+        "{_ABOVE}::HUGEINT) - {_ABOVE}::HUGEINT)::BIGINT",
+        "numbers",
+    ),
 )
 
 BOUNDS = (

@@ -22,6 +22,7 @@ from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile,
 from farthing.query.expressions import And, Call, Column, Compare, Function, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.part import Part
+from farthing.query.ranges import FINE_BITS
 
 SCHEMA = Schema.of({"u": Type.STRING, "g": Type.STRING, "x": Type.FLOAT, "n": Type.INTEGER, "d": Type.DATE})
 G = ("a", "b", "c")
@@ -98,20 +99,29 @@ def test_no_unit_adds_more_than_the_sensitivity(values, lower, width, power, max
         clamped = [min(max(value, lower), lower + width) - total.centre for value in numbers]
         truth = sum((Fraction(value) ** total.power for value in clamped), Fraction(0))
         share = min(Fraction(1), Fraction(max_rows, max(len(numbers), 1)))
-        assert abs(found) <= total.sensitivity(max_rows)
-        assert abs(found - truth * share / Fraction(total.step)) <= len(numbers) + 1
+        assert abs(found) <= total.finest(max_rows) <= total.sensitivity(max_rows) << FINE_BITS
+        assert abs(found - truth * share / Fraction(total.step) * 2**FINE_BITS) <= len(numbers) + 1
     assert contribution(Rows(X), values, max_rows) <= Rows(X).sensitivity(max_rows)
     assert contribution(Units(X), values, max_rows) <= 1
 
 
-def test_scaled_sums_round_towards_zero():
-    """Two thirds of 4 steps are 2, of -4 steps -2; with as many rows as may count nothing is scaled."""
+def test_scaled_sums_round_down():
+    """Two thirds of 4 fine steps are 2, of -4 steps -3; with as many rows as may count nothing is scaled."""
     total = Total(X, -1, 1)
-    values = [total.step, total.step, 2 * total.step]
+    fine = total.step / 2**FINE_BITS
+    values = [fine, fine, 2 * fine]
 
     assert 2 == contribution(total, values, 2)
-    assert -2 == contribution(total, [-value for value in values], 2)
+    assert -3 == contribution(total, [-value for value in values], 2)
     assert 4 == contribution(total, values, 3)
+
+
+@given(one=st.integers(-(2**90), 2**90), apart=st.integers(0, 2**40), steps=st.integers(0, 2**50))
+def test_rounding_a_total_keeps_whole_distances(one, apart, steps):
+    """Totals at most D steps apart, D whole, are at most D apart when rounded: the sensitivity is untouched."""
+    far = one + min(apart, steps << FINE_BITS)
+
+    assert abs(Total.rounded(far) - Total.rounded(one)) <= steps
 
 
 def test_a_keyed_hash_chooses_groups():

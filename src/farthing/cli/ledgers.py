@@ -1,4 +1,4 @@
-"""The commands about the books: status, history, export, verify, allot, same-data, resume; each imports when it runs."""
+"""The commands about the books: status, history, export, verify, allot, same-data and resume."""
 
 from __future__ import annotations
 

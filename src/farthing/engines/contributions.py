@@ -22,13 +22,13 @@ def number(value: Any) -> float | None:
 
 
 def contribution(measure: Measure, values: Sequence[Any], max_rows: int) -> int:
-    """Return the whole number that one unit adds to a measure of one group.
+    """Return the whole number that one unit adds to a measure of one group; of a total, in fine steps.
 
-    Guarantee: at most `measure.sensitivity(max_rows)` in magnitude.
-    Proof: [design, bound last] a row adds at most sensitivity(1); of n rows with sum S, |S| <= n * sensitivity(1), and
-        |S| * max_rows / n is at most max_rows * sensitivity(1).
+    Guarantee: at most `measure.sensitivity(max_rows)` in magnitude; of a total, at most `measure.finest(max_rows)`.
+    Proof: [design, bound last] a row adds at most finest(1); of n rows with sum S, |S| <= n * finest(1), and
+        |S| * max_rows / n is at most max_rows * finest(1), a whole number.
     Assumes: nothing of the values.
-    Rounds: each row's value to the grid, halves up; the scaled sum towards zero.
+    Rounds: each row's value to the fine grid, to the nearest; the scaled sum down.
 
     Args:
         measure: the measure.
@@ -46,10 +46,7 @@ def contribution(measure: Measure, values: Sequence[Any], max_rows: int) -> int:
         case Total():
             numbers = [found for value in values if (found := number(value)) is not None]
             total = sum(_steps(measure, value) for value in numbers)
-            if len(numbers) <= max_rows:
-                return total
-            cut = abs(total) * max_rows // len(numbers)
-            return -cut if total < 0 else cut
+            return total if len(numbers) <= max_rows else total * max_rows // len(numbers)
         case _:
             assert_never(measure)
 
@@ -80,7 +77,7 @@ def _there(values: Sequence[Any]) -> int:
 
 
 def _steps(total: Total, value: float) -> int:
-    """Return the whole number that a row's value gives to a total."""
+    """Return the whole number of fine steps that a row's value gives to a total."""
     inside = min(max(value, total.lower), total.upper) - total.centre
     powered = inside * inside if total.power == 2 else inside
-    return math.floor(math.ldexp(powered, -total.step_log2) + 0.5)
+    return round(math.ldexp(powered, -total.fine_log2))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from farthing.errors import InvalidBounds, UnsupportedQuery
 from farthing.query.bounding import refuse_too_narrow
 from farthing.query.expressions import And, Case, Literal
-from farthing.query.ranges import LARGEST_ADDED, SMALLEST_ADDED, STEP_BITS, check_range, middle
+from farthing.query.ranges import FINE_BITS, LARGEST_ADDED, SMALLEST_ADDED, STEP_BITS, check_range, middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,9 +86,11 @@ class Units:
 class Total:
     """The sum of (clamp(value, lower, upper) - centre)^power over rows where the value is a number, on a grid.
 
-    Each row gives the whole number floor(x / step + 1/2), x its clamped and centred power in float64 and step a power
-    of two. Of n rows of one unit in a group, with whole sum S, the unit adds S where n <= max_rows and else
-    S * max_rows / n, rounded towards zero. NULL and NaN rows do not count; infinities are clamped like any number.
+    Each row gives the whole number nearest to x / fine (of two the even one), x its clamped and centred power in
+    float64 and fine = 2^-16 step, step a power of two. Of n rows of one unit in a group, with whole sum S, the unit
+    adds S where n <= max_rows and else S * max_rows / n, rounded down. A group's T becomes floor(T / 2^16 + 1/2) steps,
+    once: so rounding is half a step however many rows are alike. NULL and NaN rows do not count; infinities are
+    clamped like any number.
 
     Attributes:
         value: a numeric scalar.
@@ -135,8 +137,26 @@ class Total:
         return largest * largest if self.power == 2 else largest
 
     def sensitivity(self, max_rows: int) -> int:
-        """Return the most that one unit adds to one group, in steps."""
-        return math.floor(math.ldexp(self._largest, -self.step_log2) + 0.5) * max_rows
+        """Return the most that one unit adds to one group, in steps: whole, so that rounding a total keeps it."""
+        return -(-self.finest(max_rows) >> FINE_BITS)
+
+    @property
+    def fine_log2(self) -> int:
+        """The exponent of the grid of a row's value."""
+        return self.step_log2 - FINE_BITS
+
+    def finest(self, max_rows: int) -> int:
+        """Return the most that one unit adds to one group, on the grid of a row's value."""
+        return round(math.ldexp(self._largest, -self.fine_log2)) * max_rows
+
+    @staticmethod
+    def rounded(total: int) -> int:
+        """Return a group's total of fine steps in steps, halves up.
+
+        >>> [Total.rounded(total) for total in (3 << 15, -(3 << 15), 7)]
+        [2, -1, 0]
+        """
+        return (total + (1 << (FINE_BITS - 1))) >> FINE_BITS
 
     def canonical(self) -> str:
         """Return the identity text."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
-from farthing.query.aggregates import needed
+from farthing.query.aggregates import Total, needed
 from farthing.query.normal import conjunction
+from farthing.query.ranges import ADDED
 
 if TYPE_CHECKING:
     from typing import Self
@@ -185,6 +186,7 @@ class Query:
                 self.unit.label,
                 self.max_rows,
                 *([named, beside] if named or beside else []),
+                *([ADDED] if any(isinstance(measure, Total) for measure in self.measures) else []),
             ]
         )
 

@@ -13,7 +13,13 @@ LARGEST_ADDED: Final = 1e50
 """The least and the most that a range may let one row add: noise, and its square, then stay far inside float64."""
 
 STEP_BITS: Final = 20
-"""Values are rounded to a grid of 2^-20 of the larger bound before they are added: sums are of whole numbers."""
+"""Sums leave an engine on a grid of 2^-20 of the most that one row adds: they are whole numbers of steps."""
+
+FINE_BITS: Final = 16
+"""Each row's value is put on a grid 2^16 times finer still before it is added, so that many equal ones add up well."""
+
+ADDED: Final = "rows at 2^-36, rounded once"
+"""How totals are added up: part of the identity of a question, whose truth it decides to within a step or so a row."""
 
 
 def check_range(lower: float, upper: float) -> None:

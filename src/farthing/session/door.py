@@ -68,9 +68,9 @@ class Door:
         """Which of these are public; the others carry the unit column."""
         return self._engine.public
 
-    def check(self) -> None:
-        """Find out cheaply that the table is still there; DataError otherwise."""
-        self._engine.check()
+    def check(self, *, after_failure: bool = False) -> None:
+        """Find out cheaply that the table is still there, and after a failure as it was; DataError otherwise."""
+        self._engine.check(after_failure=after_failure)
 
     def fingerprint(self, query: Query) -> str:
         """Return the identity of the hash that chooses groups and parts, "" when none has to be given up."""

@@ -112,12 +112,12 @@ def present(rows: Rows, value: Scalar) -> Text:
 
 
 def on_grid(rows: Rows, total: Total) -> Text:
-    """Return the whole number that a row gives to a total, as a double, NULL without a value.
+    """Return the whole number of fine steps that a row gives to a total, NULL without a value.
 
-    Guarantee: at most `total.sensitivity(1)` in magnitude, and so at most 2^20.
+    Guarantee: at most `total.finest(1)` in magnitude, and so at most 2^36.
     Proof: docs/proofs/engines.measures.md.
     Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
-    Rounds: each row's value to the grid, halves up, before anything is added.
+    Rounds: each row's value to the fine grid, to the nearest, of two to the even one, before anything is added.
     """
     x, ends = _number(rows, total.value), (double(total.lower), double(total.upper))
 
@@ -127,13 +127,13 @@ def on_grid(rows: Rows, total: Total) -> Text:
     def placed(v: Text) -> str:
         moved = f"({v.sql} - {double(total.centre)})" if total.centre else v.sql
         power = f"({moved} * {moved})" if total.power == 2 else moved
-        return f"floor({scaled(power, -total.step_log2)} + 0.5::DOUBLE)"
+        return f"TRY_CAST({scaled(power, -total.fine_log2)} AS BIGINT)"
 
     if x.sql in rows.packed and not rows.shares(total):  # one pass over the entries of a dictionary, not two
-        return _each(rows, x, lambda v: placed(Text(f"({inside(v)})", Type.FLOAT)))
+        return _each(rows, x, lambda v: placed(Text(f"({inside(v)})", Type.FLOAT)), Type.INTEGER)
     if x.sql in rows.packed:  # entries are few: clamped again for every total
-        return _each(rows, x, placed, first=inside)
-    return _each(rows, rows.bind(_each(rows, x, inside)), placed)
+        return _each(rows, x, placed, Type.INTEGER, first=inside)
+    return _each(rows, rows.bind(_each(rows, x, inside)), placed, Type.INTEGER)
 
 
 def _number(rows: Rows, value: Scalar) -> Text:

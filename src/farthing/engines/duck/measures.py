@@ -16,6 +16,7 @@ from farthing.engines.duck.rows import Catalog, Rows
 from farthing.engines.duck.terms import KEYS, keyed_hash
 from farthing.query.aggregates import Rows as Counted
 from farthing.query.aggregates import Total, Units
+from farthing.query.ranges import FINE_BITS
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
     from farthing.query.expressions import Scalar
 
 
-MOST_ROWS: Final = 2**33
-"""Rows whose numbers, each at most 2^20, have an exact sum in doubles."""
+_ABOVE: Final = 1 << 115
+"""More than any total in fine steps, and a multiple of one step: with it added, whole quotients are rounded down."""
+
+_SHORT: Final = 1 << 26
+"""Below so many rows a unit, a cell's number fits 64 bits."""
+
+MOST_ROWS: Final = 1 << 17
+"""Rows of a cell whose numbers, each at most 2^36, have an exact sum in doubles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +48,31 @@ class Question:
 def measuring(query: BoundedQuery, catalog: Catalog, hash_key: int, *, whole: bool = False) -> Question:
     """Return the SELECT of (i, m0, m1, ...): the group's place in the key list and its bounded measures.
 
-    Totals are sums of whole numbers in doubles, half as dear as in integers, and exact up to MOST_ROWS rows. With
-    totals a column `most` tells the rows of the longest sum.
+    Totals are sums of whole numbers in 128 bits, rounded to steps once a group. Those of the many cells are sums in
+    doubles, which is quicker, and exact up to MOST_ROWS rows: with them a column `most` tells the rows of the largest.
 
     Args:
         query: the question.
         catalog: the tables.
         hash_key: chooses the groups that a unit keeps.
-        whole: add in integers instead, for longer sums.
+        whole: add cells in integers, too, for larger ones.
     """
     rows = Rows(query, catalog, hash_key, whole=whole)
     keys = rows.groups()
-    valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     if query.unit.is_row:
         sums = [_of_rows(query, rows, measure) for measure in query.measures]
-        counts = [f"count({rows.show(_there(query, rows, value), 'v')})" for value in valued]
-        sums += [f"greatest({', '.join(counts)}) AS most"] if counts else []
         return Question(_listed(query, rows, keys, sums), rows.columns)
     cells = Cells(query, rows)
     cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
+    valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     counts = [_count(query, rows, cells, value) for value in valued]
     kept = cells.sql(keys, hash_key, listed=True)
     if query.max_groups is not None:
         kept = f"SELECT * FROM ({kept}) QUALIFY {_chosen(query, hash_key, 'row_number')}"
-    sums = [f"coalesce(sum({cut}), 0)::BIGINT AS m{place}" for place, cut in enumerate(cuts)]
+    sums = [
+        f"{_rounded(f'sum({cut})') if isinstance(measure, Total) else f'coalesce(sum({cut}), 0)::BIGINT'} AS m{place}"
+        for place, (measure, cut) in enumerate(zip(query.measures, cuts, strict=True))
+    ]
     sums += [f"max(greatest({', '.join(counts)})) AS most"] if counts else []
     return Question(f"SELECT {', '.join(['i', *sums])} FROM ({kept}) GROUP BY i", rows.columns)
 
@@ -157,7 +165,8 @@ def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> str:
     name = f"m{query.measures.index(measure)}"
     match measure:
         case Total():
-            return f"coalesce({_sum(rows, rows.show(on_grid(rows, measure), 'v'))}, 0) AS {name}"
+            value = rows.show(on_grid(rows, measure), "v")
+            return f"{_rounded(f'sum({value})')} AS {name}"
         case Units(value) if query.joins:  # one row may be several by now
             there = "" if value is None else f" FILTER (WHERE {rows.show(present(rows, value), 'v')} IS NOT NULL)"
             return f"count(DISTINCT {rows.number()}){there} AS {name}"
@@ -170,10 +179,10 @@ def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> str:
 def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> str:
     """Return what one cell adds to a measure, within its sensitivity.
 
-    Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
+    Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.
     Proof: docs/proofs/engines.measures.md.
-    Assumes: each row adds at most `measure.sensitivity(1)`.
-    Rounds: a total that is cut, towards zero.
+    Assumes: each row adds at most `measure.sensitivity(1)`, to a total at most `measure.finest(1)`.
+    Rounds: a total that is cut, down.
     """
     most = query.max_rows
     match measure:
@@ -185,15 +194,25 @@ def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> str
             return f"least({_count(query, rows, cells, value)}, {most})"
         case Total():
             n = _count(query, rows, cells, measure.value)
-            s = cells.column(_sum(rows, cells.value(on_grid(rows, measure))))
-            return f"CASE WHEN {n} <= {most} THEN {s} ELSE CAST({s}::HUGEINT * {most} // {n} AS BIGINT) END"
+            name = cells.value(on_grid(rows, measure))
+            s = cells.column(f"sum({name})" if rows.whole else f"sum({name}::DOUBLE)::BIGINT")
+            down = f"({s}::HUGEINT * {most} + {_ABOVE >> 44}::HUGEINT * {n}) // {n} - {_ABOVE >> 44}::HUGEINT"
+            cut = f"CASE WHEN {n} <= {most} THEN {s} ELSE {down} END"
+            return f"TRY_CAST({cut} AS BIGINT)" if most < _SHORT else cut
         case _:
             assert_never(measure)
 
 
-def _sum(rows: Rows, name: str) -> str:
-    """Return the exact sum of whole numbers that are doubles."""
-    return f"sum({name}::BIGINT)::BIGINT" if rows.whole else f"sum({name})::BIGINT"
+def _rounded(total: str) -> str:
+    """Return a total of fine steps in steps, halves up; 0 of none. The one rounding that many rows share.
+
+    Guarantee: totals at most D steps apart, D whole, are so when rounded.
+    Proof: docs/proofs/engines.measures.md, "One rounding a group".
+    Assumes: below 2^115 in magnitude.
+    Rounds: to the nearest step, once.
+    """
+    half, step = 1 << (FINE_BITS - 1), 1 << FINE_BITS
+    return f"((coalesce({total}, 0)::HUGEINT + {_ABOVE + half}::HUGEINT) // {step} - {_ABOVE // step}::HUGEINT)::BIGINT"
 
 
 def _count(query: BoundedQuery, rows: Rows, cells: Cells, value: Scalar | None) -> str:

@@ -60,7 +60,7 @@ class Rows:
 
     Columns are read once each, in their total form, under short names of ours; conditions and values are built on
     these. `columns` tells afterwards which columns of which view are needed, `packed` which texts DuckDB holds as
-    dictionaries. With `whole` totals are added in integers.
+    dictionaries. With `whole` totals of cells are added in integers.
     """
 
     def __init__(self, query: BoundedQuery, catalog: Catalog, hash_key: int = 0, *, whole: bool = False) -> None:

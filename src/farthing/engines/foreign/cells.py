@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engines.foreign.keys import with_places
 from farthing.engines.foreign.terms import Term, real, whole
+from farthing.query.ranges import FINE_BITS
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
@@ -62,29 +63,36 @@ def present(rows: Rows, value: Scalar) -> Any:
     return rows.scalars.number(value).expr if term.real else term.expr
 
 
-def on_grid(rows: Rows, total: Total) -> Any:
-    """Return the whole number that a row gives to a total, NULL without a value.
+def on_grid(rows: Rows, total: Total) -> tuple[Any, Any]:
+    """Return the whole number of fine steps that a row gives to a total, NULL without a value: in two parts.
 
-    Values so near the centre that they give 0 are taken for it: scaled down they could be too small for a double,
-    which some backends report as an error.
+    It is the first part times 2^FINE_BITS, plus the second one, of at most 2^(FINE_BITS-1) in magnitude. Both fit
+    32 bits, and their sums 64, on every backend. Values so near the centre that they give 0 are taken for it: scaled
+    down they could be too small for a double, which some backends report as an error.
 
-    Guarantee: at most `total.sensitivity(1)` in magnitude, so that it fits 32 bits.
+    Guarantee: at most `total.finest(1)` in magnitude.
     Proof: docs/proofs/engines.measures.md.
     Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
-    Rounds: each row's value to the grid, halves up, before anything is added.
+    Rounds: each row's value to the fine grid, to the nearest, of two to the even one, before anything is added.
     """
     import ibis
 
     x = rows.scalars.bind(rows.scalars.number(total.value)).expr
     inside = ibis.least(ibis.greatest(x, real(total.lower)), real(total.upper)) - real(total.centre)
     moved = rows.scalars.bind(Term(inside, Type.FLOAT)).expr
-    least = math.ldexp(1.0, (total.step_log2 - 1) // total.power - 10)
+    least = math.ldexp(1.0, (total.fine_log2 - 1) // total.power - 10)
     seen = ibis.ifelse(moved.abs() >= real(least), moved, real(0)) if least > 0 else moved
     if total.power == 2:
         seen = rows.scalars.bind(Term(seen, Type.FLOAT)).expr
         seen = seen * seen
-    steps = rows.backend.rounded("floor", scaled(seen, -total.step_log2) + real(0.5))
-    return ibis.cases((x.notnull(), steps.cast("int32")))
+    y = rows.scalars.bind(Term(scaled(seen, -total.fine_log2), Type.FLOAT)).expr
+    near = rows.scalars.bind(Term(rows.backend.rounded("floor", y + real(0.5)), Type.FLOAT)).expr
+    odd = near != rows.backend.rounded("floor", near * real(0.5)) * real(2)
+    steps = rows.scalars.bind(Term(ibis.ifelse((near - y == real(0.5)) & odd, near - real(1), near), Type.FLOAT)).expr
+    whole_steps = rows.backend.rounded("floor", steps * real(2.0**-FINE_BITS) + real(0.5))
+    high = rows.scalars.bind(Term(whole_steps, Type.FLOAT)).expr
+    rest = steps - high * real(2.0**FINE_BITS)
+    return ibis.cases((x.notnull(), high.cast("int32"))), ibis.cases((x.notnull(), rest.cast("int32")))
 
 
 def scaled(value: Any, exponent: int) -> Any:

@@ -16,6 +16,7 @@ from farthing.engines.foreign.rows import Catalog, Rows
 from farthing.engines.foreign.terms import null, real, whole
 from farthing.query.aggregates import Rows as Counted
 from farthing.query.aggregates import Total, Units
+from farthing.query.ranges import FINE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,8 +38,9 @@ def measuring(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key:
     cells = Cells(query, rows)
     cuts = {name: _cut(query, rows, cells, measure) for name, measure in names.items()}
     kept = _chosen(query, backend, cells.table(keys, listed=True), hash_key)
-    cut = kept.select("i", **{name: build(kept) for name, build in cuts.items()})
-    return cut.group_by("i").agg(**{name: _sum(cut[name]) for name in cuts})
+    parts = {f"{name}_{part}": one for name, build in cuts.items() for part, one in enumerate(build(kept))}
+    cut = kept.select("i", **parts)
+    return cut.group_by("i").agg(**{name: _rounded(backend, _parts(cut, name)) for name in cuts})
 
 
 def histogram(query: BoundedQuery, quantile: Quantile, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
@@ -156,8 +158,8 @@ def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> Callable[[Any
     """Return a measure where each row is a unit: nothing is cut."""
     match measure:
         case Total():
-            name = rows.show(on_grid(rows, measure), "v")
-            return lambda table: _sum(table[name])
+            names = [rows.show(part, "v") for part in on_grid(rows, measure)]
+            return lambda table: _rounded(rows.backend, [table[name] for name in names])
         case Units(value) if query.joins:  # one row may be several by now
             number = rows.number()
             there = None if value is None else rows.show(_there(query, rows, value), "v")
@@ -171,46 +173,81 @@ def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> Callable[[Any
             assert_never(measure)
 
 
-def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> Callable[[Any], Any]:
-    """Return what one cell adds to a measure, within its sensitivity.
+def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> Callable[[Any], Sequence[Any]]:
+    """Return what one cell adds to a measure, within its sensitivity; for a total in two parts, as `on_grid`.
 
-    Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude.
+    Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.
     Proof: docs/proofs/engines.measures.md.
-    Assumes: each row adds at most `measure.sensitivity(1)`.
-    Rounds: a total that is cut, towards zero.
+    Assumes: each row adds at most `measure.sensitivity(1)`, to a total at most `measure.finest(1)`.
+    Rounds: a total that is cut, down.
     """
     import ibis
 
     small = "int32" if measure.sensitivity(query.max_rows) < 2**31 else "int64"  # sums of int32 are quick everywhere
     match measure:
         case Units(None):
-            return lambda _: ibis.literal(1).cast("int32")
+            return lambda _: [ibis.literal(1).cast("int32")]
         case Units(value) | Counted(value):
             most = 1 if isinstance(measure, Units) else query.max_rows
             count = cells.found if value is None else cells.column("count", cells.value(_there(query, rows, value)))
-            return lambda table: ibis.least(table[count], whole(most)).cast(small)
+            return lambda table: [ibis.least(table[count], whole(most)).cast(small)]
         case Total():
-            grid = cells.value(on_grid(rows, measure))
-            n, s = cells.column("count", grid), cells.column("sum", grid)
-            return lambda table: _shrunk(rows.backend, table[s], table[n], query.max_rows).cast(small)
+            parts = [cells.value(part) for part in on_grid(rows, measure)]
+            n, high, low = cells.column("count", parts[0]), *(cells.column("sum", part) for part in parts)
+            return lambda table: _shrunk(rows.backend, (table[high], table[low]), table[n], query.max_rows)
         case _:
             assert_never(measure)
 
 
-def _shrunk(backend: Backend, total: Any, count: Any, most: int) -> Any:
-    """Return total * most / count towards zero where count is above most, else the total.
+def _shrunk(backend: Backend, total: tuple[Any, Any], count: Any, most: int) -> list[Any]:
+    """Return total * most / count rounded down where count is above most, else the total; in two parts.
 
-    With total = q * count + r, of one sign, it is q * most + (r * most) / count: nothing leaves 64 bits.
+    Each part is q * count + r, so that part * most / count is q * most + r * most / count. What the first leaves of its
+    r joins the second one's: nothing leaves 64 bits.
     """
     import ibis
 
+    high, low = (part.cast("int64") for part in total)
     divisor = ibis.greatest(count, whole(1))
-    q, r = backend.divided("div", total, divisor), backend.divided("mod", total, divisor)
-    return ibis.ifelse(count <= most, total, q * most + backend.divided("div", r * most, divisor))
+
+    def halves(part: Any) -> tuple[Any, Any]:
+        return backend.divided("div", part, divisor), backend.divided("mod", part, divisor)
+
+    (q, r), (p, s) = halves(high), halves(low)
+    more, left = halves(r * most)
+    rest = left * (1 << FINE_BITS) + s * most
+    down = backend.divided("div", rest, divisor)
+    down = ibis.ifelse(backend.divided("mod", rest, divisor) < whole(0), down - whole(1), down)
+    cut = (q * most + more, p * most + down)
+    return [ibis.ifelse(count <= most, whole_part, one) for whole_part, one in zip((high, low), cut, strict=True)]
+
+
+def _parts(table: Any, name: str) -> list[Any]:
+    """Return the columns of a measure's parts."""
+    return [table[column] for column in table.columns if column.rpartition("_")[0] == name]
+
+
+def _rounded(backend: Backend, parts: Sequence[Any]) -> Any:
+    """Return the sum of a measure: of a total in two parts, in steps, halves up: the one rounding that rows share.
+
+    Guarantee: totals at most D steps apart, D whole, are so when rounded.
+    Proof: docs/proofs/engines.measures.md, "One rounding a group".
+    Assumes: sums of parts that fit 64 bits.
+    Rounds: to the nearest step, once.
+    """
+    import ibis
+
+    if len(parts) == 1:
+        return _sum(parts[0])
+    # A sum of 64-bit integers is a decimal on some backends, of which ibis knows nothing: a cast to one makes it cast.
+    high, low = (ibis.coalesce(part.sum().cast("decimal(38, 0)").cast("int64"), whole(0)) for part in parts)
+    half = whole(1 << (FINE_BITS - 1))
+    down, rest = (backend.divided(word, low + half, whole(1 << FINE_BITS)) for word in ("div", "mod"))
+    return high + down - ibis.ifelse(rest < whole(0), whole(1), whole(0))
 
 
 def _there(query: BoundedQuery, rows: Rows, value: Scalar) -> Any:
     """Return an expression that is NULL where a value is not there: the same as a total's, to share one count."""
     totals = (measure for measure in query.measures if isinstance(measure, Total) and measure.value == value)
     total = next(totals, None)
-    return present(rows, value) if total is None else on_grid(rows, total)
+    return present(rows, value) if total is None else on_grid(rows, total)[0]

@@ -13,6 +13,7 @@ from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
+from farthing.query.aggregates import Total
 from farthing.query.expressions import explicit, type_of
 from farthing.query.joins import Join
 from farthing.query.schema import Schema, Type
@@ -114,13 +115,16 @@ class MemoryEngine:
 
         asked = bounded(query)
         measures = [(place, measure, self._ready(measure.value, asked)) for place, measure in enumerate(asked.measures)]
-        answer = np.zeros((len(measures), asked.groups), np.int64)
+        answer = [[0] * asked.groups for _ in measures]
         for unit in self._kept(asked, hash_key):
             for group, rows in unit.groups.items():
                 for place, measure, scalar in measures:
                     values = rows if scalar is None else [evaluate(scalar, row) for row in rows]
-                    answer[place, group] += contribution(measure, values, asked.max_rows)
-        return answer
+                    answer[place][group] += contribution(measure, values, asked.max_rows)
+        for place, measure, _ in measures:
+            if isinstance(measure, Total):
+                answer[place] = [measure.rounded(total) for total in answer[place]]
+        return np.array(answer, np.int64).reshape(len(measures), asked.groups)
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
         """Return the bounded rows by group and leaf; of more than max_rows of a unit a hash chooses which count."""

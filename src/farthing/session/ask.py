@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from farthing.accuracy.chances import holds, next_chance
 from farthing.errors import BudgetExceeded
 from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
@@ -21,6 +22,7 @@ from farthing.session.chained import Chained
 from farthing.session.direct import Direct, summed
 from farthing.session.jointly import Jointly
 from farthing.session.ranked import Ranked
+from farthing.session.records import claims_of, with_claims
 from farthing.session.relative import PREFIX, Relative
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ _ASKED: Final[ContextVar[frozenset[str]]] = ContextVar("farthing_asked", default
 class _Found:
     """A question, arranged, with what stands in the ledger about it.
 
-    `method` answers it; `sums` is the answer already, where it adds up cells of another question.
+    `method` answers it; `sums` is the answer already, where it adds up cells of another question. `claims` are the
+    chances of a miss of what the question has shown, `beta` that of what it shows next.
     """
 
     question: str
@@ -52,6 +55,8 @@ class _Found:
     version: int
     method: Method
     plan: Plan
+    claims: tuple[float, ...] = ()
+    beta: float = 0.0
     sums: Report | None = None
 
 
@@ -83,7 +88,10 @@ def ask_one(context: Context, query: Query, request: Request, parts: int = 1) ->
 
 def _told(found: _Found) -> Outcome:
     """Return the answer that was released before."""
-    return found.method.told(found.plan) if found.sums is None else summed(found.plan, found.sums)
+    told = found.method.told(found.plan) if found.sums is None else summed(found.plan, found.sums)
+    *before, last = found.claims or (0.0,)
+    own = found.version > 0 and found.sums is None
+    return replace(told, claims=(*before, max(last, found.beta)) if own else (*found.claims, found.beta))
 
 
 def _measured(context: Context, found: _Found, request: Request) -> Outcome:
@@ -93,14 +101,18 @@ def _measured(context: Context, found: _Found, request: Request) -> Outcome:
     try:
         outcome = found.method.measured(context, found.plan, receipt, request)
         context.ledger.settle(
-            receipt, outcome.price.farthings, lambda current: found.method.merged(current, outcome, receipt)
+            receipt,
+            outcome.price.farthings,
+            lambda current: with_claims(
+                found.method.merged(current, outcome, receipt), (*(claims_of(current) or found.claims), found.beta)
+            ),
         )
     except BaseException:
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise
     finally:
         _ASKED.reset(asked)
-    return outcome
+    return replace(outcome, claims=(*found.claims, found.beta))
 
 
 def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bool) -> Method:
@@ -126,11 +138,39 @@ def _find(context: Context, query: Query, request: Request, parts: int) -> _Foun
     stored = context.ledger.load(question)
     blob = None if stored is None else stored.blob
     method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
-    frame = frame_of(context, query, request, parts)
-    own = _Found(question, query, 0 if stored is None else stored.version, method, method.plan(frame))
-    if own.plan.free or not isinstance(method, Direct | Chained) or frame.target is None:
+    claims = _claims(context, question, blob, frame := frame_of(context, query, request, parts))
+    frame, made = _chosen(method, frame, claims, together=request.together)
+    own = _Found(question, query, 0 if stored is None else stored.version, method, made, claims, frame.beta)
+    if own.plan.free or not isinstance(method, Direct | Chained) or frame.target is None or request.together:
         return own
     return next(_free(context, data, own, frame, type(method)), own)
+
+
+def _claims(context: Context, question: str, blob: bytes | None, frame: Frame) -> tuple[float, ...]:
+    """Return the chances of a miss of the claims that a question made; a record that does not tell is of a ledger whose
+    entries do: every one of them counts as a claim at the present chance.
+    """
+    claims = claims_of(blob)
+    if claims is not None:
+        return claims
+    return (frame.beta,) * max(1, sum(entry.question == question for entry in context.ledger.entries()))
+
+
+def _chosen(method: Method, frame: Frame, claims: tuple[float, ...], *, together: bool) -> tuple[Frame, Plan]:
+    """Return the frame at the chance of a miss that the next claim has, and its plan.
+
+    Where all claims have to hold together, the one that stands is told again if it serves; else the next one takes its
+    part of what is left of the chance.
+    """
+    if not together:
+        return frame, method.plan(frame)
+    if claims and holds(claims, frame.beta):
+        standing = replace(frame, beta=claims[-1])
+        made = method.plan(standing)
+        if made.free:
+            return standing, made
+    frame = replace(frame, beta=next_chance(claims, frame.beta))
+    return frame, method.plan(frame)
 
 
 def frame_of(context: Context, query: Query, request: Request, parts: int) -> Frame:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _FORMAT = b"farthing-record-1"
 _KEYS = b"farthing-keys"
+_CLAIMS = b"farthing-claims"
 _FOUND = b"farthing-found-1"
 
 
@@ -98,6 +99,29 @@ def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
     except (ValueError, KeyError, pa.ArrowInvalid) as error:
         raise unreadable(error) from None
     return {name: table.column(name).to_numpy() for name in table.column_names}, facts
+
+
+def claims_of(blob: bytes | None) -> tuple[float, ...] | None:
+    """Return the chances of a miss of the claims that a question made, in order; None where they were not kept yet."""
+    import pyarrow as pa
+
+    if blob is None:
+        return ()
+    try:
+        facts = json.loads((pa.ipc.open_stream(blob).schema.metadata or {}).get(_CLAIMS, b"null"))
+        return None if facts is None else tuple(float(chance) for chance in facts)
+    except (ValueError, TypeError, pa.ArrowInvalid) as error:
+        raise unreadable(error) from None
+
+
+def with_claims(blob: bytes, claims: tuple[float, ...]) -> bytes:
+    """Return a blob, of any kind of question, with the claims that the question made."""
+    import pyarrow as pa
+
+    table = pa.ipc.open_stream(blob).read_all()
+    return _written(
+        table.replace_schema_metadata((table.schema.metadata or {}) | {_CLAIMS: json.dumps(claims).encode()})
+    )
 
 
 def unreadable(error: Exception) -> LedgerError:

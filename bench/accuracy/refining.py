@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from farthing import Bounds, Budget, Session
+from farthing import Bounds, Budget, Gdp, Pure, Session
 
-GDP, PURE = Budget(mu=500), Budget(epsilon=5_000)
+GDP, PURE = Budget(mu=4), Budget(epsilon=200)
 CLAMPS = {"lower": 0, "upper": 100}
 SEVERAL = "SELECT g, COUNT(*) AS n, SUM(CLAMP(v, 0, 100)) AS t, AVG(CLAMP(v, 0, 100)) AS m, STDDEV(CLAMP(v, 0, 100)) AS s FROM data GROUP BY g"  # noqa: E501
 STEPS = (1, 2, 4)
@@ -61,7 +61,8 @@ def paid(session, ask, asks, groups):
     """Return what groups paid in all asks, on average: in coins that add up."""
     total = np.zeros(groups)
     for how in asks:
-        answer = ask(session, by="g", keys={"g": list(range(groups))}, cap="all", **how)
+        cap = Pure(50) if session.spent.parameter == "epsilon" else Gdp(2)
+        answer = ask(session, by="g", keys={"g": list(range(groups))}, cap=cap, **how)
         total += answer.paid_by_group ** (2 if answer.paid.parameter == "mu" else 1)
     return float(total.mean())
 

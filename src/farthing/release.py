@@ -96,7 +96,7 @@ class Answer:
         paid_by_group: float64[groups], each group's own loss in this ask: mu, rho or epsilon. It does not add up.
         target: what was asked for of the first aggregate, or None where a loss or a rank was given instead.
         goal: what was asked for of all, in words.
-        confidence: the chance that an interval holds its truth.
+        confidence: the chance that an interval of this answer holds its truth, by itself.
         paid: the loss of this ask, in the ledger's currency; zero when asking again.
         remaining: what the ledger had left right after this ask.
         delta: the delta at which epsilons of this ledger are stated.
@@ -129,6 +129,24 @@ class Answer:
     _trace: Callable[[], Trace]
     _shown: tuple[str, ...] = ()
     _data_set: str = ""
+    _together: float | None = None
+
+    @property
+    def confidence_together(self) -> float:
+        """The chance that this answer's interval and those of all answers to the question before it hold their truth.
+
+        Whoever decides by the last answer whether to ask more sharply has this, not `confidence`: the chances of a miss
+        add up. Asking again for nothing adds none. With together=True it never falls below the confidence asked.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": [1, 2, 3]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> first = s.count(absolute=100)
+        >>> sharper = first.refine(absolute=50)
+        >>> first.confidence_together, round(sharper.confidence_together, 12), sharper.confidence
+        (0.95, 0.9, 0.95)
+        """
+        return self.confidence if self._together is None else min(round(self._together, 12), 1.0)
 
     @property
     def name(self) -> str:
@@ -248,8 +266,9 @@ class Answer:
 
         Args:
             *unnamed: refused: what is changed has a name.
-            **changes: any of relative, absolute, confidence, simultaneous, loss, max_epsilon, cap, on_miss, progress;
-                what is left out stays as it was asked. With mechanism= a sharper answer is a release of its own.
+            **changes: any of relative, absolute, confidence, simultaneous, together, loss, max_epsilon, cap, on_miss,
+                progress; what is left out stays as it was asked. With mechanism= a sharper answer is a release of
+                its own.
 
         Raises:
             InvalidTarget: something without a name, or an option out of range; nothing is charged.
@@ -364,7 +383,10 @@ class Answer:
         named = self.goal.endswith("(named)")
         goal = "at the loss you named" if named else self.goal
         by = "" if named else f", met by {int(reached.sum()):,} of {len(reached):,}"
-        return f"{', '.join(self.names)} {goal}, {self.confidence:.4g} confidence{by}"
+        sure = f"{self.confidence:.4g} confidence"
+        if self.confidence_together < self.confidence:
+            sure += f" ({self.confidence_together:.4g} together with earlier answers)"
+        return f"{', '.join(self.names)} {goal}, {sure}{by}"
 
     @property
     def price(self) -> str:

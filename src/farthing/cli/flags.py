@@ -50,6 +50,14 @@ Simultaneous = Annotated[
         "--simultaneous", help="Hold the confidence for all groups at once, not for each.", rich_help_panel=ACCURACY
     ),
 ]
+Together = Annotated[
+    bool,
+    typer.Option(
+        "--together",
+        help="Hold the confidence for all answers of this question together, however often it is sharpened.",
+        rich_help_panel=ACCURACY,
+    ),
+]
 Share = Annotated[
     str | None,
     typer.Option(

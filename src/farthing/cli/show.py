@@ -89,6 +89,7 @@ def plain(answer: Answer) -> dict[str, Any]:
         "target": None if target is None else asdict(target),
         "goal": answer.goal,
         "confidence": answer.confidence,
+        "confidence_together": answer.confidence_together,
         "about": answer.about,
         "doubling": None if answer.doubling is None else state(answer.doubling, answer.delta),
     }

@@ -29,6 +29,7 @@ class Wanted:
     rank: flags.Rank = None
     confidence: flags.Confidence = None
     simultaneous: flags.Simultaneous = False
+    together: flags.Together = False
     share: flags.Share = None
     nonnegative: flags.Nonnegative = False
     on_miss: flags.OnMiss = None
@@ -84,7 +85,11 @@ class Wanted:
             "mechanism": self.mechanism,
         }
         given: Any = {name: value for name, value in found.items() if value is not None}
-        how: How = given | {"simultaneous": self.simultaneous, "nonnegative": self.nonnegative}
+        how: How = given | {
+            "simultaneous": self.simultaneous,
+            "together": self.together,
+            "nonnegative": self.nonnegative,
+        }
         return how
 
     def _refuse_nothing(self, asked: Asked, ranked: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from farthing.accuracy.chances import together
 from farthing.errors import TargetMissed
 from farthing.release import Answer, Cells
 from farthing.session import optimality
@@ -71,6 +72,7 @@ def answer(
         _optimality=outcome.optimality or partial(optimality.refuse, query),
         _data_set=context.data_set,
         _trace=traced,
+        _together=together(outcome.claims, request.many(query)) if outcome.claims else None,
     )
     if request.on_miss == "raise" and not reached.all():
         raise TargetMissed(

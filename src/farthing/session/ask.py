@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from farthing.accuracy.chances import holds, next_chance
 from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
@@ -13,6 +14,7 @@ from farthing.session.chained import Chained
 from farthing.session.direct import Direct, summed
 from farthing.session.jointly import Jointly
 from farthing.session.ranked import Ranked
+from farthing.session.records import claims_of, with_claims
 from farthing.session.relative import PREFIX, Relative
 from farthing.session.transaction import Bill, answered, stands
 
@@ -57,12 +59,17 @@ class _Asked:
 class _Found:
     """A question with what stands in the ledger about it, as a transaction books it.
 
-    `method` answers it; `sums` is the answer already, where it adds up cells of another question.
+    `method` answers it; `sums` is the answer already, where it adds up cells of another question. `kept` says whether
+    the ledger has a record of it. `claims` are the chances of a miss of what the question has shown, `beta` that of
+    what it shows next.
     """
 
     asked: _Asked
     method: Method
     plan: Plan
+    kept: bool = False
+    claims: tuple[float, ...] = ()
+    beta: float = 0.0
     sums: Report | None = None
 
     @property
@@ -82,16 +89,20 @@ class _Found:
 
     def told(self) -> tuple[Plan, Outcome]:
         """Return the answer that was released before."""
-        return self.plan, self.method.told(self.plan) if self.sums is None else summed(self.plan, self.sums)
+        told = self.method.told(self.plan) if self.sums is None else summed(self.plan, self.sums)
+        *before, last = self.claims or (0.0,)
+        own = self.kept and self.sums is None
+        return self.plan, replace(told, claims=(*before, max(last, self.beta)) if own else (*self.claims, self.beta))
 
     def measured(self, receipt: Receipt) -> tuple[tuple[Plan, Outcome], Booked]:
         """Measure, under a receipt."""
         outcome = self.method.measured(self.asked.context, self.plan, receipt, self.asked.request)
-        return (self.plan, outcome), outcome.price
+        return (self.plan, replace(outcome, claims=(*self.claims, self.beta))), outcome.price
 
     def merged(self, current: bytes | None, answer: tuple[Plan, Outcome], receipt: Receipt) -> bytes:
         """Return what the ledger is to keep."""
-        return self.method.merged(current, answer[1], receipt)
+        kept = self.method.merged(current, answer[1], receipt)
+        return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))
 
 
 def plan_one(context: Context, query: Query, request: Request, parts: int = 1) -> Plan:
@@ -138,11 +149,39 @@ def _find(asked: _Asked, stored: Stored | None) -> _Found:
     context, query, request = asked.context, asked.query, asked.request
     blob = None if stored is None else stored.blob
     method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
-    frame = frame_of(context, query, request, asked.parts)
-    own = _Found(asked, method, method.plan(frame))
-    if own.plan.free or not isinstance(method, Direct | Chained) or frame.target is None:
+    claims = _claims(context, asked.question, blob, frame := frame_of(context, query, request, asked.parts))
+    frame, made = _chosen(method, frame, claims, together=request.together)
+    own = _Found(asked, method, made, stored is not None, claims, frame.beta)
+    if own.plan.free or not isinstance(method, Direct | Chained) or frame.target is None or request.together:
         return own
     return next(_free(own, frame, type(method)), own)
+
+
+def _claims(context: Context, question: str, blob: bytes | None, frame: Frame) -> tuple[float, ...]:
+    """Return the chances of a miss of the claims that a question made; a record that does not tell is of a ledger whose
+    entries do: every one of them counts as a claim at the present chance.
+    """
+    claims = claims_of(blob)
+    if claims is not None:
+        return claims
+    return (frame.beta,) * max(1, sum(entry.question == question for entry in context.ledger.entries()))
+
+
+def _chosen(method: Method, frame: Frame, claims: tuple[float, ...], *, together: bool) -> tuple[Frame, Plan]:
+    """Return the frame at the chance of a miss that the next claim has, and its plan.
+
+    Where all claims have to hold together, the one that stands is told again if it serves; else the next one takes its
+    part of what is left of the chance.
+    """
+    if not together:
+        return frame, method.plan(frame)
+    if claims and holds(claims, frame.beta):
+        standing = replace(frame, beta=claims[-1])
+        made = method.plan(standing)
+        if made.free:
+            return standing, made
+    frame = replace(frame, beta=next_chance(claims, frame.beta))
+    return frame, method.plan(frame)
 
 
 def frame_of(context: Context, query: Query, request: Request, parts: int) -> Frame:

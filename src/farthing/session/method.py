@@ -38,6 +38,7 @@ class Outcome:
         strict: float64[groups], where a policy promised each group its own loss: its value at the released size.
         optimality: tells the least loss that any unbiased mechanism could have paid, where that is known.
         looks: what was released on the way, where it is kept.
+        claims: the chance of a miss, for one number, of each claim that the question made, this one included.
     """
 
     columns: tuple[Cells, ...]
@@ -48,6 +49,7 @@ class Outcome:
     strict: NDArray[np.float64] | None = None
     optimality: Callable[[], Limit] | None = None
     looks: tuple[Look, ...] = ()
+    claims: tuple[float, ...] = ()
 
 
 class Method(Protocol):

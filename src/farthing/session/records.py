@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _FORMAT = b"farthing-record-1"
 _KEYS = b"farthing-keys"
+_CLAIMS = b"farthing-claims"
 _FOUND = b"farthing-found-1"
 
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, MemoryError)
@@ -99,6 +100,26 @@ def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
     except _DAMAGED as error:
         problem = error
     raise unreadable(problem)
+
+
+def claims_of(blob: bytes | None) -> tuple[float, ...] | None:
+    """Return the chances of a miss of the claims that a question made, in order; None where they were not kept yet."""
+    if blob is None:
+        return ()
+    try:
+        facts = json.loads((_read(blob).schema.metadata or {}).get(_CLAIMS, b"null"))
+        return None if facts is None else tuple(float(chance) for chance in facts)
+    except _DAMAGED as error:
+        problem = error
+    raise unreadable(problem)
+
+
+def with_claims(blob: bytes, claims: tuple[float, ...]) -> bytes:
+    """Return a blob, of any kind of question, with the claims that the question made."""
+    table = _read(blob)
+    return _written(
+        table.replace_schema_metadata((table.schema.metadata or {}) | {_CLAIMS: json.dumps(claims).encode()})
+    )
 
 
 def unreadable(error: Exception) -> LedgerError:

@@ -23,7 +23,7 @@ Width: TypeAlias = float | Mapping[str, float]
 
 ON_MISS: Final = ("return", "drop", "raise")
 _INNER: Final = ("shares", "numbers")
-_NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "nonnegative", "on_miss", "share"})
+_NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "together", "nonnegative", "on_miss", "share"})
 WIDTHS: Final = ("relative", "absolute", "rank")
 
 
@@ -36,6 +36,7 @@ class Request:
         loss: the loss named instead, or None.
         confidence: the chance that each interval holds its truth.
         simultaneous: whether all must hold at once.
+        together: whether all answers of the question must hold together, those before and those to come.
         share: the part of the groups that have to be within the target; the others are stopped with them. 1 for all.
         nonnegative: whether answers below zero are shown as zero; only where the truth is not negative.
         max_epsilon: the most epsilon this question may cost, or None.
@@ -54,6 +55,7 @@ class Request:
     loss: Booked | None = None
     confidence: float = 0.95
     simultaneous: bool = False
+    together: bool = False
     share: float = 1.0
     nonnegative: bool = False
     max_epsilon: float | None = None
@@ -216,6 +218,10 @@ class Request:
         """Return the failure probability allowed to each of the many numbers of an answer; refuse one too small."""
         return Target(absolute=1.0, confidence=self.confidence, simultaneous=self.simultaneous).beta(many)
 
+    def many(self, query: Query) -> int:
+        """Return of how many numbers the confidence is said at once: 1 where it is for each by itself."""
+        return query.groups * max(len(query.outputs), self.numbers) if self.simultaneous else 1
+
     def without_progress(self) -> Request:
         """Return the request without its callback, so that an answer keeps nothing alive."""
         return replace(self, progress=None)
@@ -285,6 +291,13 @@ def _check_terms(asked: Request) -> None:
         )
     if cap is not None and max_epsilon is not None:
         raise InvalidTarget("cap and max_epsilon were both given", rule="one limit an ask", next_step="drop one")
+    if not isinstance(asked.together, bool):
+        raise InvalidTarget(
+            "together is neither true nor false",
+            rule="together=True holds all answers of a question, as often as it is sharpened, at the confidence",
+            got=repr(asked.together),
+            next_step="together=True, or leave it out",
+        )
     if on_miss not in ON_MISS:
         raise InvalidTarget(
             "unknown on_miss", rule=" or ".join(ON_MISS), got=repr(on_miss), next_step="choose one of them"

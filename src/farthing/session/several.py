@@ -82,5 +82,6 @@ def _beside(
         columns=tuple(columns[output.name] for output in query.outputs),
         paid=np.sqrt((paid**2).sum(axis=0)) * (1 + 2.0**-50) if price.parameter == "mu" else paid.sum(axis=0),
         price=price,
+        claims=max((outcome.claims for outcome in outcomes), key=sum),
     )
     return together(query, request.goal(query), plans), one

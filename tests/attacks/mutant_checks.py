@@ -8,6 +8,7 @@ runs checks in turn on the farthing that is imported, prints one JSON object a c
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import farthing
 from farthing import audit
@@ -182,6 +184,107 @@ def repeated() -> tuple[str, ...]:
     return (f"off by {off:g}",) if abs(off) > query.measures[0].step else ()
 
 
+def faults() -> tuple[str, ...]:
+    """Do to data and ledgers what a session has to notice; return what it did not."""
+    tries = (another_file, file_in_between, versions_apart, changed_totals, changed_measurement, older_copy, no_commit)
+    passed = []
+    for each in tries:
+        with tempfile.TemporaryDirectory() as folder:
+            passed += [each.__name__] * each(Path(folder))
+    return tuple(passed)
+
+
+BUDGET = farthing.Budget(mu=4)
+
+
+def asked(folder: Path, part: str = "a", **how: object) -> farthing.Session:
+    """Return a session on a file, one question asked of one part."""
+    path = folder / "rides.parquet"
+    if part:
+        pq.write_table(pa.table({"part": ["a", "b", part]}), path)
+    session = farthing.Session(path, budget=BUDGET, ledger=folder / "a.ledger", **how)
+    session.partition(by="part", keys=["a", "b"])[part or "a"].count(absolute=30)
+    return session
+
+
+def refused(work: Callable[[], object]) -> bool:
+    """Tell whether work is refused."""
+    try:
+        work()
+    except farthing.FarthingError:
+        return True
+    return False
+
+
+def another_file(folder: Path) -> bool:
+    """Open another file under the same version."""
+    asked(folder).close()
+    return not refused(lambda: asked(folder, "b"))
+
+
+def file_in_between(folder: Path) -> bool:
+    """Change the file of an open session."""
+    with asked(folder) as session:
+        pq.write_table(pa.table({"part": ["a", "b", "b"]}), folder / "rides.parquet")
+        return not refused(lambda: session.count(absolute=30))
+
+
+def versions_apart(folder: Path) -> bool:
+    """Ask another part of another version, from memory: charges add up."""
+    spent = []
+    for version, part in (("1", "a"), ("2", "b")):
+        table = pa.table({"part": ["a", "b", part]})
+        with farthing.Session(table, budget=BUDGET, ledger=folder / "a.ledger", version=version) as session:
+            session.partition(by="part", keys=["a", "b"])[part].count(absolute=30)
+            spent.append(session.spent.farthings)
+    return spent[1] < 2 * spent[0]
+
+
+def changed(folder: Path, statement: str, *values: object) -> None:
+    """Change a ledger by hand."""
+    with sqlite3.connect(folder / "a.ledger") as hand:
+        hand.execute(statement, values)
+    hand.close()
+
+
+def changed_totals(folder: Path) -> bool:
+    """Change the running total while the ledger is open."""
+    with asked(folder) as session:
+        changed(folder, "UPDATE totals SET spent = 0")
+        return not refused(lambda: session.spent)
+
+
+def changed_measurement(folder: Path) -> bool:
+    """Change one bit of a stored measurement."""
+    with asked(folder) as session:
+        ((blob,),) = sqlite3.connect(folder / "a.ledger").execute("SELECT blob FROM measurements").fetchall()
+        changed(folder, "UPDATE measurements SET blob = ?", bytes([*blob[:-1], blob[-1] ^ 1]))
+        question = session.history()[0].question
+        return not refused(lambda: session._ledger.load(question))
+
+
+def older_copy(folder: Path) -> bool:
+    """Put an older copy back."""
+    asked(folder).close()
+    older = (folder / "a.ledger").read_bytes()
+    asked(folder, "", version="2").close()
+    (folder / "a.ledger").write_bytes(older)
+    return not refused(lambda: asked(folder, "", version="3"))
+
+
+def no_commit(folder: Path) -> bool:
+    """Let a commit fail, and open the honest ledger again."""
+    asked(folder).close()
+    with farthing.Session(folder / "rides.parquet", budget=BUDGET, ledger=folder / "a.ledger") as session:
+        books = session._ledger._books
+        with books.outside() as connection:
+            inner = connection.connection.dbapi_connection
+        inner.set_authorizer(lambda *what: sqlite3.SQLITE_DENY if "COMMIT" in what else sqlite3.SQLITE_OK)
+        if not refused(lambda: session.count(absolute=29)):
+            return True
+    return refused(lambda: farthing.Session(folder / "rides.parquet", budget=BUDGET, ledger=folder / "a.ledger"))
+
+
 CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "forks": partial(oracle, audit.fork_safe),
     "grid": partial(oracle, audit.on_grid),
@@ -189,6 +292,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "books": partial(oracle, audit.books),
     "accounts": partial(oracle, audit.accounts),
     "bounded": partial(oracle, audit.bounded),
+    "faults": faults,
     "failing": partial(oracle, audit.failing),
     "twice": twice,
     "left open": left_open,

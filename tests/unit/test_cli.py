@@ -352,3 +352,40 @@ def test_ask_and_status_work_from_elsewhere_with_config(ready, monkeypatch):
     config = str(ready / "farthing.toml")
     assert run("ask", ZONES, "--absolute", "200", "--config", config).exit_code == 0
     assert json.loads(run("status", "--config", str(ready), "--json").stdout)["spent"]["mu"] > 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_files_that_were_written_anew_need_a_version_or_the_owners_word():
+    """The error tells both ways out: version in farthing.toml, or farthing same-data."""
+    assert 0 == run("init", "rides.parquet", "--mu", "1").exit_code
+    question = ("ask", "SELECT COUNT(*) AS n FROM rides", "--absolute", "100", "--json")
+    assert 0 == run(*question).exit_code
+    os.utime("rides.parquet", ns=(1, 1))
+    refused = run(*question)
+    assert 4 == refused.exit_code
+    assert "farthing same-data" in refused.stderr
+    assert "farthing.toml: version" in refused.stderr
+    assert 0 == run("same-data").exit_code
+    before = spent()
+    assert 0 == run(*question).exit_code
+    assert before == spent()
+    os.utime("rides.parquet", ns=(2, 2))
+    text = Path("farthing.toml").read_text(encoding="utf-8")
+    Path("farthing.toml").write_text(text.replace('version = "1"', 'version = "2"'), encoding="utf-8")
+    assert 0 == run(*question).exit_code
+    assert before < spent()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_ledger_that_went_back_is_accepted_by_name():
+    """`farthing verify --accept-head` goes on with an older copy."""
+    assert 0 == run("init", "rides.parquet", "--mu", "1").exit_code
+    older = Path("rides.ledger").read_bytes()
+    assert 0 == run("ask", "SELECT COUNT(*) AS n FROM rides", "--absolute", "100").exit_code
+    Path("rides.ledger").write_bytes(older)
+    refused = run("verify")
+    assert 4 == refused.exit_code
+    head = refused.stderr.split("--accept-head ")[1][:12]
+    assert 4 == run("verify", "--accept-head", "0" * 12).exit_code
+    assert 0 == run("verify", "--accept-head", head).exit_code
+    assert 0 == run("verify").exit_code

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
+import time
 import weakref
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeVar
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 Purpose = Literal["read", "write", "build"]
 
 T = TypeVar("T")
+
+_GATHER_S: Final = 0.002
+"""How long at most a thread waits for others to write with it, where several did so last time."""
 
 
 class Store(Protocol):
@@ -118,6 +122,9 @@ class Books:
         self.identity = ""
         self._lock = threading.RLock()
         self._jobs: list[_Job] = []
+        self._leaving = threading.Condition()
+        self._led = False  # whether a thread writes for all just now
+        self._crowd, self._took_s = 1, 0.0  # how many wrote in the last transaction, and how long that took
         self._owner: int | None = None  # the thread that is inside a transaction
         self._connection: sa.Connection | None = None
         self._pid = os.getpid()
@@ -139,15 +146,8 @@ class Books:
         self._require_writable()
         self._refuse_nested()
         job = _Job(work)
-        self._jobs.append(job)
-        try:
-            with self._turn():  # who gets it writes for all who wait; the others find their work done
-                if job.outcome is None:
-                    self._write_all(job)
-        finally:
-            with suppress(ValueError):
-                self._jobs.remove(job)
-        assert job.outcome is not None  # noqa: S101  for the type checker: it was on the list
+        self._await(job)
+        assert job.outcome is not None  # noqa: S101  for the type checker: it was awaited
         value: T = job.outcome.result()
         return value
 
@@ -181,26 +181,68 @@ class Books:
     def _turn(self) -> Iterator[None]:
         """Wait until no other thread of this process uses the connection; no longer than for another process."""
         if not self._lock.acquire(timeout=min(self.store.timeout_s, threading.TIMEOUT_MAX)):
-            raise LedgerError(
-                "the ledger is busy: another thread of this process waits for its answer",
-                rule="its connection must be free within the time limit",
-                got=self.store.place or "in memory",
-                next_step="see that disk or server answer, then ask again; what was under way may stay charged",
-            )
+            raise self._busy()
         try:
             yield
         finally:
             self._lock.release()
 
+    def _busy(self) -> LedgerError:
+        """Return the error of a thread that waited too long for the others."""
+        return LedgerError(
+            "the ledger is busy: another thread of this process waits for its answer",
+            rule="its connection must be free within the time limit",
+            got=self.store.place or "in memory",
+            next_step="see that disk or server answer, then ask again; what was under way may stay charged",
+        )
+
+    def _await(self, job: _Job) -> None:
+        """Wait until a job is done: by the thread that writes for all who wait, or as that thread."""
+        until = time.monotonic() + self.store.timeout_s
+        with self._leaving:
+            self._jobs.append(job)
+        try:
+            while job.outcome is None:
+                with self._leaving:
+                    if self._led and job.outcome is None and not self._leaving.wait(_left(until)):
+                        raise self._busy()
+                    if self._led or job.outcome is not None:
+                        continue
+                    self._led = True
+                self._lead(job)
+        finally:
+            with self._leaving, suppress(ValueError):
+                self._jobs.remove(job)
+
+    def _lead(self, job: _Job) -> None:
+        """Write for all who wait, then let another thread do so."""
+        try:
+            with self._turn():
+                self._gather()
+                began = time.monotonic()
+                self._write_all(job)
+                self._took_s = time.monotonic() - began
+        finally:
+            with self._leaving:
+                self._led = False
+                self._leaving.notify_all()
+
     def _write_all(self, own: _Job) -> None:
         """Write what all threads want that wait now; where that fails, each writes its own."""
         jobs = [job for job in self._jobs if job.outcome is None and not job.alone]
+        self._crowd = len(jobs)
         if own in jobs and len(jobs) > 1 and self._together(jobs):
             return
         outcome = _Outcome()
         with outcome, self._transaction("write") as connection:
             outcome.value = own.work(connection)
         own.outcome = outcome
+
+    def _gather(self) -> None:
+        """Wait a moment for the threads that came last time, too: no more than a part of what the disk takes."""
+        until = time.monotonic() + min(_GATHER_S, self._took_s / 4)
+        while sum(job.outcome is None for job in self._jobs) < self._crowd and time.monotonic() < until:
+            time.sleep(_GATHER_S / 20)
 
     def _together(self, jobs: list[_Job]) -> bool:
         """Write several jobs in one transaction; return whether it came to its commit. If not, nothing was written."""
@@ -334,7 +376,13 @@ class Books:
 
     def wake_in_child(self) -> None:
         """Forget a lock that another thread of the parent may hold, and what its threads wanted to write."""
-        self._lock, self._jobs, self._owner = threading.RLock(), [], None
+        self._lock, self._leaving = threading.RLock(), threading.Condition()
+        self._jobs, self._led, self._owner = [], False, None
+
+
+def _left(until: float) -> float:
+    """Return how many seconds are left, as far as a thread may wait at all."""
+    return min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
 
 
 def _within(connection: sa.Connection, job: _Job) -> _Outcome:

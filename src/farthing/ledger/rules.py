@@ -48,6 +48,13 @@ class Asked(NamedTuple):
 def asked(*, increase: int, fresh: int, question: str, version: int) -> Asked:
     """Return what is asked for, in whole farthings; refuse prices that contradict each other."""
     facts = Asked(whole("increase", increase), whole("fresh", fresh), question, whole("version", version))
+    if facts.version > MOST:
+        raise LedgerError(
+            "there is no such version of a measurement",
+            rule="versions are numbered below 2^63",
+            got=repr(version)[:80],
+            next_step="load the question again",
+        )
     if facts.fresh < facts.increase:
         raise LedgerError(
             "the prices contradict each other",
@@ -199,9 +206,9 @@ def whole(name: str, value: int) -> int:
         number = operator.index(value)
     except TypeError:
         number = -1
-    if not 0 <= number <= MOST:
+    if number < 0:
         raise LedgerError(
-            f"{name} must be a whole number of at least 0, below 2^63",
+            f"{name} must be a whole number of at least 0",
             got=repr(value)[:80],
             rule="farthings are whole",
             next_step="round a cost up, a budget down",

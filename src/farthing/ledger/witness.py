@@ -124,7 +124,7 @@ class Witness:
                     os.lseek(handle, noted.records % 2 * _SLOT, os.SEEK_SET)
                     os.write(handle, noted.slot())
                 if sync:
-                    os.fsync(handle)
+                    _sync(handle)
         except OSError as error:
             raise _failed(self.path, error) from None
 
@@ -212,6 +212,10 @@ def _failed(path: Path, error: OSError) -> LedgerError:
         got=f"{path} ({error.strerror or type(error).__name__})",
         next_step="make the file and its folder writable, on a disk with room; what was reserved stays charged",
     )
+
+
+_sync = getattr(os, "fdatasync", os.fsync)
+"""Waits for the disk; times of the file do not matter."""
 
 
 def sync_folder(folder: Path) -> None:

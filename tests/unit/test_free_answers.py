@@ -178,7 +178,7 @@ def test_some_of_the_stored_keys_are_free(how):
     assert [whole.value[3], whole.value[9]] == some.value.tolist()
     assert not some.paid
     assert "released before" in some.about
-    assert some.refine(absolute=20).paid
+    assert some.refine(relative=0.01, absolute=20).paid
     assert session.count(by="dest", keys={"dest": ["ATL", "LAX"]}, **how).paid
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.jumps import Floats, Ints, JumpMap
 from farthing.accuracy.laws import LAWS
+from farthing.accuracy.report import NEARLY, half_widths
 from farthing.accuracy.schedule import Futility, Schedule
 from farthing.accuracy.stopping import step_ratio
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _CLEARLY: Final = 1 + 1e-9
-_NEARLY: Final = 1 + 1e-12  # equal targets may differ in the last bits of their floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,8 @@ class Kept:
         """Tell whether it keeps a promise that is asked for now, or was stopped by as large a cap on the way to it."""
         if self.share < share:
             return False
-        narrow = self.floor <= absolute * _NEARLY or (self.absolute <= absolute * _NEARLY and limit <= self.grains)
-        return self.relative <= relative and self.beta <= beta * _NEARLY and narrow
+        narrow = self.floor <= absolute * NEARLY or (self.absolute <= absolute * NEARLY and limit <= self.grains)
+        return self.relative <= relative and self.beta <= beta * NEARLY and narrow
 
     def schedule(self, per_grain: float) -> Schedule:
         """Return the last look of the rule, enough to read what was released under it."""
@@ -93,7 +96,90 @@ class Kept:
             looks=np.array([self.grains], np.int64),
             jumps=JumpMap(boundary, step_ratio(self.relative), law=LAWS[self.law]),
             futility=Futility(self.futility, ()) if self.futility else None,
-            capped=self.floor > self.absolute * _NEARLY,
+            capped=self.floor > self.absolute * NEARLY,
             signed=self.signed,
             law=LAWS[self.law],
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Own:
+    """Claims that groups keep from an earlier rule of their question, since they met a later target as they stood.
+
+    Attributes:
+        half: float64[groups], half-widths of their intervals; NaN for groups that the question's latest rule stopped.
+        beta: float64[groups], the failure probabilities of these intervals; NaN likewise.
+    """
+
+    half: Floats
+    beta: Floats
+
+    @classmethod
+    def none(cls, groups: int) -> Own:
+        """Return no claims of their own."""
+        return cls(np.full(groups, np.nan), np.full(groups, np.nan))
+
+    def take(self, groups: Ints) -> Own:
+        """Return those of some groups, in the order of their indices."""
+        return Own(self.half[groups], self.beta[groups])
+
+    @property
+    def any(self) -> bool:
+        """Whether a group has a claim of its own."""
+        return not bool(np.isnan(self.half).all())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """The released intervals of a question's groups, each by the claim that its group keeps.
+
+    Attributes:
+        kept: the latest rule, which holds for all groups without a claim of their own.
+        own: the others' claims.
+        values: float64[groups], the means.
+        information: int64[groups], grains.
+    """
+
+    kept: Kept
+    own: Own
+    values: Floats
+    information: Ints
+
+    def claims(self, kept: Kept, beta: float, per_grain: float) -> Own:
+        """Return half-width and failure probability of every group's interval; infinite widths above `beta`.
+
+        Args:
+            kept: the latest rule, at that failure probability where it is known there.
+            beta: the failure probability that is asked.
+            per_grain: information that one grain buys.
+        """
+        schedule = kept.schedule(per_grain)
+        futile = ~schedule.stopped(self.information, self.values)
+        half = half_widths(self.values, self.information, schedule, futile)
+        mine = ~np.isnan(self.own.half)
+        half = np.where(mine, self.own.half, half)
+        chance = np.where(mine, self.own.beta, kept.beta)
+        return Own(np.where(chance <= beta * NEARLY, half, np.inf), chance)
+
+    def serving(self, claims: Own, relative: float, absolute: float, *, room: float = 1.0) -> NDArray[np.bool_]:
+        """Return bool[groups], which of the claims answer a target as they stand.
+
+        A group that waits at its floor is chosen by what it showed there. So it must show what would stop the new rule,
+        too: `room` times the interval that it has.
+
+        Args:
+            claims: the intervals, as `claims` gives them.
+            relative: r of the target.
+            absolute: a of it.
+            room: c of the new rule over c of the latest one, where that is more than 1.
+
+        Guarantee: where the others go on by a rule calibrated for the target, the interval that is told of a group in
+            the end misses its truth with probability beta at most.
+        Proof: docs/proofs/accuracy.schedule.md, "A target of another kind"; simulated, not proved in full.
+        Assumes: targets that were named without looking at the answers between them.
+        Rounds: nothing.
+        """
+        size = np.abs(self.values)
+        waits = np.isnan(self.own.half) & (self.kept.relative * size < claims.half)
+        wide = claims.half * np.where(waits, max(room, 1.0), 1.0)
+        return np.asarray((claims.half <= absolute * NEARLY) | (wide <= relative * size * NEARLY))

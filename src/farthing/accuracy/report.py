@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.jumps import Floats, Ints
     from farthing.accuracy.schedule import Schedule
+
+
+NEARLY: Final = 1 + 1e-12
+"""Equal targets may differ in the last bits of their floats."""
 
 
 class Report(NamedTuple):
@@ -51,15 +55,56 @@ def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArr
     ([19800.0, 18000.0, 22000.0], True)
     """
     size = np.abs(value)
-    # Without a binding cap the floor is the absolute target but for its last bits: print the target itself.
-    floor = schedule.floor if schedule.capped else max(schedule.floor, schedule.absolute)
-    half = np.maximum(schedule.relative * size, floor)
+    half = half_widths(value, information, schedule, futile)
     met = (half <= np.maximum(schedule.relative * size, schedule.absolute)) & ~futile
-    shown = np.copysign(_centre(size, schedule.relative, floor), value)
+    shown = np.copysign(_centre(size, schedule.relative, _floor(schedule)), value)
     if schedule.futility is not None:
-        wide = schedule.futility.width / schedule.precision(np.maximum(information, 1))
-        half, shown = np.where(futile, wide, half), np.where(futile, value, shown)
+        shown = np.where(futile, value, shown)
     return Report(shown, value - half, value + half, met)
+
+
+def half_widths(value: Floats, information: Ints, schedule: Schedule, futile: NDArray[np.bool_]) -> Floats:
+    """Return the half-width of each interval that `reported` tells, float64[groups]."""
+    half = np.maximum(schedule.relative * np.abs(value), _floor(schedule))
+    if schedule.futility is None:
+        return half
+    wide = schedule.futility.width / schedule.precision(np.maximum(information, 1))
+    return np.where(futile, wide, half)
+
+
+def reread(value: Floats, half: Floats, relative: float, absolute: float) -> Report:
+    """Return what to print of intervals that stand, for a target that they were not made for.
+
+    Args:
+        value: float64[groups], the means in the middle of the intervals.
+        half: float64[groups], their half-widths.
+        relative: r of the target that is asked now.
+        absolute: a of it.
+
+    Guarantee: the intervals are what they were; where one is as narrow as the target asks, the value is within
+        max(r |x|, a) of every truth x in it.
+    Proof: docs/proofs/accuracy.schedule.md, "Intervals that stand".
+    Assumes: nothing; what is read was released.
+    Rounds: nothing.
+
+    >>> report = reread(np.array([1000.0, 20.0]), np.array([50.0, 50.0]), 0.05, 0.0)
+    >>> report.value.tolist(), report.met.tolist()
+    ([997.5, 20.0], [True, False])
+    """
+    size = np.abs(value)
+    met = half <= np.maximum(relative * size, absolute) * NEARLY
+    near = size - half
+    highest = near + np.maximum(relative * np.abs(near), absolute)
+    shown = np.where(met, np.minimum(size, np.maximum(highest, near)), size)
+    return Report(np.copysign(shown, value), value - half, value + half, met)
+
+
+def _floor(schedule: Schedule) -> float:
+    """Return the least half-width that is printed.
+
+    Without a binding cap the floor is the absolute target but for its last bits: the target itself is printed.
+    """
+    return schedule.floor if schedule.capped else max(schedule.floor, schedule.absolute)
 
 
 def _centre(size: Floats, relative: float, floor: float) -> Floats:

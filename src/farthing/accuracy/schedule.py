@@ -160,7 +160,8 @@ class Schedule:
         ratio = step_ratio(relative)
         wanted = _grains_for(law.two_sided(beta), absolute, per_grain, law)
         span = _span(min(wanted, cap_grains), ratio, law) if relative > 0 else 0
-        least = after.critical * relative / after.relative if after is not None and after.relative > 0 else 0.0
+        tighter = after is not None and 0 < relative <= after.relative
+        least = after.critical * relative / after.relative if after is not None and tighter else 0.0
         own = _critical(relative, beta, span, ratio, (), signed=signed, law=law)
         critical = max(own, least)
         last = _grains_for(critical, absolute, per_grain, law)

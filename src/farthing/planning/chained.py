@@ -20,7 +20,7 @@ from farthing.privacy.loss import Booked, Pure
 from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
-    from farthing.accuracy.kept import Kept
+    from farthing.accuracy.kept import Kept, Own
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.planning.refinement import Standing
@@ -30,6 +30,9 @@ LARGEST_SCALE: Final = 1 << 52
 """The largest scale of noise, in steps, that a plan asks for: a draw beyond 2^61 then has a chance below 2^-700."""
 
 _MOST_STEPS: Final = 1 << 31  # a sensitivity in more of them is told in coarser ones
+_ROOM: Final = 1.2
+"""No chain's c is above that of a single look by more than this times r."""
+
 _TRACE: Final = 2.0**-30  # a width that is exactly zero would be no promise to sharpen or to divide by
 
 
@@ -105,6 +108,7 @@ class Chained:
         grid: the steps of the noise.
         beta: the failure probability a group that the schedule is calibrated for.
         top: the largest farthings of the groups already, as many as one unit can touch.
+        claims: the intervals that the groups had before, where these serve; else None.
     """
 
     asked: str
@@ -112,6 +116,7 @@ class Chained:
     grid: Grid
     beta: float
     top: tuple[int, ...]
+    claims: Own | None = None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -159,7 +164,13 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
     widest = grid.half_width(grid.least, frame.beta)
     absolute = grid.half_width(limit, frame.beta) if target is None else min(target.absolute, widest)
     kept = None if standing is None else _at(standing.kept, grid, frame.beta)
-    free = kept is not None and kept.covers(relative, absolute, frame.beta, limit)
+    covered = kept is not None and kept.covers(relative, absolute, frame.beta, limit)
+    claims = None
+    if standing is not None and kept is not None and not covered:
+        claims = standing.held.claims(kept, frame.beta, grid.per_farthing)
+        if not standing.held.serving(claims, relative, absolute, room=1 + _ROOM * relative).all():
+            claims = None
+    free = covered or claims is not None
     if kept is not None and free:
         schedule, beta = kept.schedule(grid.per_farthing), kept.beta
     else:
@@ -172,10 +183,10 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
         target_price=None if needed is None else Pure.of_farthings(_needed(schedule, asked, needed) * grid.max_groups),
         worst_price=Pure.of_farthings(0 if free else sum(max(most - has, 0) for has in top)),
         fresh_price=Pure.of_farthings(0 if free else most * grid.max_groups),
-        half_width=schedule.floor,
-        reachable=target is None or schedule.floor <= asked * (1 + 1e-9),
+        half_width=schedule.floor if claims is None else float(claims.half.max()),
+        reachable=target is None or claims is not None or schedule.floor <= asked * (1 + 1e-9),
         free=free,
-        pricing=Chained(str(frame.query.aggregate), schedule, grid, beta, top),
+        pricing=Chained(str(frame.query.aggregate), schedule, grid, beta, top, claims),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SIZES: Final = (0, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 """The hypothetical truths that a plan prices."""
 
-_MANY: Final = 10**300
+_MANY: Final = Fraction(10**300)
 """Prices above the cap by more than this are told as this."""
 
 
@@ -146,8 +146,7 @@ class Plan:
             return ""
         price = ""
         if self.target_price is not None:
-            ratio: Fraction = self.target_price.amount / self.cap.amount
-            times = float(min(ratio, Fraction(_MANY)))
+            times = float(min(Fraction(self.target_price.amount / self.cap.amount), _MANY))
             price = f"the target would take {said(self.target_price, self.delta)}, {_number(times)} times the cap in "
             price += f"{'mu^2' if self.worst_price.parameter == 'mu' else self.worst_price.parameter}; "
         raising = "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'

@@ -12,10 +12,12 @@ import numpy as np
 from farthing.accuracy.schedule import Rule, Schedule
 from farthing.accuracy.stopping import two_sided
 from farthing.errors import InvalidTarget
-from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, worst_cost
 
 if TYPE_CHECKING:
-    from farthing.accuracy.kept import Kept
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.kept import Held, Kept, Own
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.privacy.loss import Booked
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 BEYOND_ALL: Final = 1 << 900
 """So many grains or farthings stand for all numbers above: more than any budget, and still a float."""
+
+AFTER_ONE_LOOK: Final = 0.96
+"""Part of beta at which a relative rule is calibrated that starts from one look at a fixed time, which is none of its
+own; measured by bench/accuracy/held.py."""
 
 _SPARE: Final = 2
 """Farthings that "all" leaves: what was rounded up then must not be missing when the same is asked more sharply."""
@@ -34,12 +40,27 @@ class Standing:
     """What a plan needs to know of the measurements that a question has already.
 
     Attributes:
-        kept: the promise they keep.
+        held: the intervals of the groups, and the promise they keep.
         top: the largest informations of the groups, as many as one unit can touch, in grains.
     """
 
-    kept: Kept
+    held: Held
     top: tuple[int, ...]
+
+    @property
+    def kept(self) -> Kept:
+        """The latest rule."""
+        return self.held.kept
+
+    def dearest(self, settled: NDArray[np.bool_] | None, most: int) -> int:
+        """Return the sum of the largest informations, of as many groups as one unit can touch, at the end of all looks.
+
+        Groups that are `settled` stay where they are; None for none.
+        """
+        raised = np.maximum(self.held.information, most)
+        return worst_cost(
+            raised if settled is None else np.where(settled, self.held.information, raised), len(self.top)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +74,8 @@ class Refinement:
         beta: the failure probability a group that the schedule is calibrated for.
         top: the largest informations that groups have already, as many as one unit can touch, in grains.
         share: the part of the groups that are refined until they are within the target; the rest stops with them.
+        claims: the intervals that the groups had before, where some of them may serve.
+        settled: bool[groups], the groups that are answered by these; None for none.
     """
 
     asked: str
@@ -61,6 +84,8 @@ class Refinement:
     beta: float
     top: tuple[int, ...] = ()
     share: float = 1.0
+    claims: Own | None = None
+    settled: NDArray[np.bool_] | None = None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -109,13 +134,22 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(frame.beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept.at(frame.beta, coin.per_grain)
-    free = kept is not None and kept.covers(relative, absolute, frame.beta, limit, frame.share)
-    if kept is not None and free:
+    stands = None if standing is None else _latest(frame, standing.held, coin, (relative, absolute), limit)
+    if kept is not None and stands is not None and stands.free:
         schedule, beta = kept.schedule(coin.per_grain), kept.beta
     else:
-        schedule, beta = _sharper(frame, coin, relative, absolute, limit=limit, kept=kept)
+        schedule, beta = _sharper(frame, coin, relative, absolute, limit=limit, kept=kept), frame.beta
+        if standing is not None and kept is not None and stands is not None:
+            room = schedule.critical / kept.critical
+            stands = _each(frame, standing.held, stands.claims, (relative, absolute), room)
+            if stands.free:
+                schedule, beta = kept.schedule(coin.per_grain), kept.beta
+    free = stands is not None and stands.free
+    settled = None if stands is None else stands.settled
     most = int(schedule.looks[-1])
-    increase = 0 if free else sum(max(most - has, 0) for has in top)
+    increase = 0 if free else most * coin.max_groups
+    if standing is not None and not free:
+        increase = standing.dearest(settled, most) - sum(top)
     fresh = 0 if free else most * coin.max_groups
     asked = math.inf if target is None else target.absolute
     needed = _needed(coin, schedule.critical, asked) if asked > 0 else None
@@ -124,11 +158,57 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
         target_price=None if needed is None else coin.loss(coin.max_groups * needed),
         worst_price=coin.loss(increase),
         fresh_price=coin.loss(fresh),
-        half_width=schedule.floor,
-        reachable=target is None or schedule.floor <= asked * (1 + 1e-9),
+        half_width=stands.widest if stands is not None and free else schedule.floor,
+        reachable=target is None or schedule.floor <= asked * (1 + 1e-9) or (stands is not None and stands.all_met),
         free=free,
-        pricing=Refinement(str(frame.query.aggregate), schedule, coin, beta, top, frame.share),
+        pricing=Refinement(
+            str(frame.query.aggregate),
+            schedule,
+            coin,
+            beta,
+            top,
+            frame.share,
+            None if stands is None else stands.claims,
+            settled,
+        ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """What released intervals do for a target.
+
+    Attributes:
+        claims: the intervals.
+        settled: bool[groups], the groups that are answered by them; None where the latest rule answers all.
+        free: whether nothing has to be measured.
+        all_met: whether every interval is as narrow as was asked.
+        widest: the largest half-width.
+    """
+
+    claims: Own
+    settled: NDArray[np.bool_] | None
+    free: bool
+    all_met: bool
+    widest: float
+
+
+def _latest(frame: Frame, held: Held, coin: Coin, target: tuple[float, float], limit: int) -> _Stands:
+    """Return what is known already, where the latest rule serves as it is, and the claims that stand."""
+    kept = held.kept.at(frame.beta, coin.per_grain)
+    claims = held.claims(kept, frame.beta, coin.per_grain)
+    met = held.serving(claims, *target)
+    earlier = ~np.isnan(held.own.half)
+    serves = kept.covers(*target, frame.beta, limit, frame.share) and bool(met[earlier].all())
+    return _Stands(claims, earlier if earlier.any() else None, serves, bool(met.all()), kept.floor)
+
+
+def _each(frame: Frame, held: Held, claims: Own, target: tuple[float, float], room: float) -> _Stands:
+    """Return which groups' intervals serve a target that the latest rule as a whole does not."""
+    met = held.serving(claims, *target, room=room)
+    free = float(met.mean()) >= frame.share
+    one_rule = not free and frame.share < 1  # a share of the groups is counted by one rule
+    return _Stands(claims, None if one_rule or not met.any() else met, free, bool(met.all()), float(claims.half.max()))
 
 
 def _needed(coin: Coin, critical: float, absolute: float) -> int:
@@ -143,34 +223,23 @@ def _signed(query: Query) -> bool:
     return getattr(query.aggregate, "lower", 0.0) < 0
 
 
-def _sharper(
-    frame: Frame, coin: Coin, relative: float, absolute: float, *, limit: int, kept: Kept | None
-) -> tuple[Schedule, float]:
-    """Return the looks of new measurements, and the failure probability a group they are calibrated for.
+def _sharper(frame: Frame, coin: Coin, relative: float, absolute: float, *, limit: int, kept: Kept | None) -> Schedule:
+    """Return the looks of new measurements: those of the target that is asked now, from what is held.
 
-    After an earlier rule it is componentwise the tightest of what was asked before and now: the new rule then goes on
-    wherever the old one did.
+    Where an earlier rule was looser in the relative target, the new one is made to go on wherever that one did.
     """
-    signed, beta = _signed(frame.query), frame.beta
     again = kept is not None and kept.share < 1
-    meets = 0 if frame.share >= 1 else 2 if again else 1
-    if kept is None:
-        looks = Schedule.plan(
-            relative, absolute, beta, per_grain=coin.per_grain, cap_grains=limit, signed=signed, meets=meets
-        )
-        return looks, beta
-    beta = min(beta, kept.beta)
-    schedule = Schedule.plan(
-        min(relative, kept.relative),
-        min(absolute, kept.floor),
-        beta,
+    waits = kept is not None and kept.relative == 0 < relative
+    return Schedule.plan(
+        relative,
+        absolute,
+        frame.beta * (AFTER_ONE_LOOK if waits else 1.0),
         per_grain=coin.per_grain,
-        cap_grains=max(limit, kept.grains),
-        after=Rule(kept.relative, kept.critical, kept.grains),
-        signed=signed,
-        meets=meets,
+        cap_grains=limit if kept is None else max(limit, kept.grains),
+        after=None if kept is None else Rule(kept.relative, kept.critical, 0),
+        signed=_signed(frame.query),
+        meets=0 if frame.share >= 1 else 2 if again else 1,
     )
-    return schedule, beta
 
 
 def _level(coin: Coin, cap: Booked, *, named: bool) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.accuracy.kept import Kept
-from farthing.accuracy.report import reported
+from farthing.accuracy.report import reported, reread
 from farthing.mechanisms.gaussian import Measured, worst_cost
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.chained import Chained as Pricing
@@ -19,7 +19,7 @@ from farthing.privacy.loss import Pure
 from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session import optimality
-from farthing.session.direct import met
+from farthing.session.direct import held_in, met
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import Record
@@ -68,7 +68,7 @@ class Chained:
         if record is None:
             return plan_chain(frame)
         top = np.sort(record.measured.information)[-self.query.max_groups :]
-        standing = Standing(record.kept, tuple(int(n) for n in top))
+        standing = Standing(held_in(record, record.kept), tuple(int(n) for n in top))
         return plan_chain(frame, standing, Grid.at(self.query, record.measured.unit_log2))
 
     def told(self, plan: Plan) -> Outcome:
@@ -126,6 +126,11 @@ class Chained:
         schedule = pricing.schedule
         futile = ~schedule.stopped(shown.information, shown.values)
         report = reported(shown.values, shown.information, schedule, futile)
+        if pricing.claims is not None:
+            relative, absolute = schedule.relative, schedule.absolute
+            if plan.target is not None:
+                relative, absolute = plan.target.relative, plan.target.absolute
+            report = reread(shown.values, pricing.claims.half, relative, absolute)
         return Outcome(
             (Cells(report.value, report.lower, report.upper, met(plan, shown.values, report)),),
             _epsilons(paid),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.accuracy.baselines import doubling_cost
-from farthing.accuracy.kept import Kept
-from farthing.accuracy.report import Report, reported
+from farthing.accuracy.kept import Held, Kept, Own
+from farthing.accuracy.report import Report, reported, reread
 from farthing.accuracy.schedule import FIRST_GRAINS
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured, worst_cost
 from farthing.planning.refinement import Refinement, Standing, coin_of, plan_refinement
@@ -59,7 +59,7 @@ class Direct:
         if record is not None:
             top = np.sort(record.measured.information)[-self.query.max_groups :]
             kept = reached(record.kept, record.measured, coin_of(frame).per_grain)
-            standing = Standing(kept, tuple(int(n) for n in top))
+            standing = Standing(held_in(record, kept), tuple(int(n) for n in top))
         return plan_refinement(frame, standing)
 
     def told(self, plan: Plan) -> Outcome:
@@ -90,7 +90,7 @@ class Direct:
         if pricing.share < 1:
             after = refine_share(watched, pricing.schedule, pricing.share, before, told)
         else:
-            after = refine(watched, pricing.schedule, before, told)
+            after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
         outcome = self._outcome(plan, before, after, price(after.information), self._record(plan, after))
         return replace(outcome, looks=tuple(watched.looks))
 
@@ -104,7 +104,7 @@ class Direct:
         pricing = plan.pricing
         assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
         kept = Kept.of(pricing.schedule, pricing.beta, share=pricing.share)
-        return Record.of(self.query, after, kept).to_bytes()
+        return Record.of(self.query, after, kept, _kept_of(pricing)).to_bytes()
 
     def _outcome(self, plan: Plan, before: Measured, after: Measured, price: Booked, blob: bytes | None) -> Outcome:
         """Return what released measurements tell."""
@@ -141,12 +141,35 @@ def met(plan: Plan, values: Any, report: Report) -> Any:
     return half <= np.maximum(plan.target.relative * np.abs(values), plan.target.absolute) * (1 + 1e-9)
 
 
+def held_in(record: Record, kept: Kept) -> Held:
+    """Return the intervals that a record holds, by a promise that its groups keep."""
+    measured = record.measured
+    own = Own.none(len(measured.mean)) if record.own is None else record.own
+    return Held(kept, own, measured.values, measured.information)
+
+
+def _kept_of(pricing: Refinement) -> Own | None:
+    """Return the claims that groups keep from before; None for none."""
+    claims, settled = pricing.claims, pricing.settled
+    if claims is None or settled is None:
+        return None
+    return Own(np.where(settled, claims.half, np.nan), np.where(settled, claims.beta, np.nan))
+
+
 def _report(plan: Plan, measured: Measured) -> Report:
-    """Return values and intervals of released measurements."""
-    assert isinstance(plan.pricing, Refinement)  # noqa: S101  # the kind of plan of this method
-    schedule = plan.pricing.schedule
+    """Return values and intervals of released measurements: by the latest rule, or as they stood before."""
+    pricing = plan.pricing
+    assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
+    schedule = pricing.schedule
     futile = ~schedule.stopped(measured.information, measured.values)
-    return reported(measured.values, measured.information, schedule, futile)
+    latest = reported(measured.values, measured.information, schedule, futile)
+    if pricing.claims is None or pricing.settled is None:
+        return latest
+    relative, absolute = schedule.relative, schedule.absolute
+    if plan.target is not None:
+        relative, absolute = plan.target.relative, plan.target.absolute
+    stood = reread(measured.values, pricing.claims.half, relative, absolute)
+    return Report(*(np.where(pricing.settled, old, new) for old, new in zip(stood, latest, strict=True)))
 
 
 def parameter_of(grains: Any, price: Booked) -> Any:

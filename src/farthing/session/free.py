@@ -63,7 +63,13 @@ class Found:
     @property
     def chosen(self) -> Record:
         """The record of the chosen cells alone, where each group is one cell."""
-        return Record(self.record.measured.take(self.cells[:, 0]), self.record.kept, self.record.keys)
+        chosen, own = self.cells[:, 0], self.record.own
+        return Record(
+            self.record.measured.take(chosen),
+            self.record.kept,
+            self.record.keys,
+            own=None if own is None else own.take(chosen),
+        )
 
 
 def identity(data: str, family: str, canonical: str) -> str:
@@ -165,6 +171,8 @@ def summed(found: Found, frame: Frame, pricing: Pricing) -> Report | None:
     if target is None or getattr(query.aggregate, "lower", 0.0) < 0:
         return None
     cells, kept = found.cells, found.record.kept
+    if found.record.own is not None:  # cells that stopped by several rules: no bound on their sum is known
+        return None
     many = cells.shape[1]
     values = found.record.measured.values[cells]
     half: NDArray[np.float64]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.accuracy.kept import Kept
+from farthing.accuracy.kept import Kept, Own
 from farthing.errors import LedgerError
 from farthing.mechanisms.gaussian import Measured
 
@@ -43,30 +43,33 @@ class Record:
         kept: the promise it keeps: the tightest rule so far.
         keys: the fingerprint of the key list, a check that the rows mean what we think.
         listed: the keys themselves, as `keys_to_bytes` writes them; empty where other questions cannot use the cells.
+        own: the claims of groups that keep an earlier one; None for no such groups.
     """
 
     measured: Measured
     kept: Kept
     keys: str
     listed: bytes = b""
+    own: Own | None = None
 
     @classmethod
-    def of(cls, query: Query, measured: Measured, kept: Kept) -> Self:
+    def of(cls, query: Query, measured: Measured, kept: Kept, own: Own | None = None) -> Self:
         """Return the record of a question, arranged."""
         keys = query.keys
         listed = b"" if keys is None or query.cuts_groups else keys_to_bytes(keys.table)
-        return cls(measured, kept, "" if keys is None else keys.fingerprint, listed)
+        own = own if own is not None and own.any else None
+        return cls(measured, kept, "" if keys is None else keys.fingerprint, listed, own)
 
     def to_bytes(self) -> bytes:
         """Return the blob that the ledger stores."""
         import pyarrow as pa
 
         facts = {"kept": asdict(self.kept), "unit_log2": self.measured.unit_log2, "keys": self.keys}
-        schema = pa.schema(
-            [("mean", pa.int64()), ("information", pa.int64())],
-            metadata={_FORMAT: json.dumps(facts).encode()} | ({_KEYS: self.listed} if self.listed else {}),
-        )
-        return _written(pa.table([self.measured.mean, self.measured.information], schema=schema))
+        columns: dict[str, Any] = {"mean": self.measured.mean, "information": self.measured.information}
+        if self.own is not None:
+            columns |= {"own_half": self.own.half, "own_beta": self.own.beta}
+        metadata = {_FORMAT: json.dumps(facts).encode()} | ({_KEYS: self.listed} if self.listed else {})
+        return _written(pa.table(columns).replace_schema_metadata(metadata))
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Self:
@@ -77,7 +80,10 @@ class Record:
             facts = json.loads(metadata[_FORMAT])
             mean, information = (table.column(name).to_numpy() for name in ("mean", "information"))
             measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
-            return cls(measured, Kept(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""))
+            own = None
+            if "own_half" in table.column_names:
+                own = Own(*(table.column(name).to_numpy().astype(np.float64) for name in ("own_half", "own_beta")))
+            return cls(measured, Kept(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""), own)
         except _DAMAGED as error:
             problem = error
         raise unreadable(problem)

@@ -12,6 +12,8 @@ from farthing.mechanisms.gaussian import Measured
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from farthing.accuracy.jumps import Ints
     from farthing.accuracy.schedule import Schedule
     from farthing.privacy.loss import Booked
@@ -55,15 +57,20 @@ def refine(
     schedule: Schedule,
     state: Measured,
     progress: Callable[[Progress], None] | None = None,
+    *,
+    settled: NDArray[np.bool_] | None = None,
 ) -> Measured:
     """Measure each group until the schedule says stop; return the public state after the last look.
+
+    Groups that are `settled` by what was released before are left as they are.
 
     Every decision (which groups go on, how far each jumps) is made from released values alone, so the whole run is one
     adaptive sequence of measurements and costs the information it ends with.
     """
     state = state.in_unit(min(state.unit_log2, mechanism.unit_for(int(schedule.looks[-1]))))
     mean, information = state.mean.copy(), state.information.copy()
-    active = np.flatnonzero(~schedule.stopped(information, state.values))
+    done = schedule.stopped(information, state.values)
+    active = np.flatnonzero(~done if settled is None else ~(done | settled))
     part, values = state.take(active), state.values[active]
     behind = schedule.behind(part.information)
     reached = schedule.behind(schedule.looks)

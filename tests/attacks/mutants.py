@@ -332,6 +332,7 @@ PRICES = (
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n",
         "        from dataclasses import replace\n"
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n"
+        "        counts = context.engine.measure(self.query, receipt)[0]\n"
         "        made = replace(made, paid=one.noise.policy.mu(counts), strict=one.noise.policy.mu(counts))\n",
         "accounts",
     ),
@@ -341,7 +342,7 @@ CHARGED_LATER = """    from farthing.ledger.entry import Receipt
     made = found.plan
     receipt = Receipt(0, "", made.worst_price.farthings, found.question, found.version, exclusive=True)
     asked ="""
-MEASURED = "        outcome = found.method.measured(context, found.plan, receipt, request)\n"
+MEASURED = "        outcome = shielded(found.method.measured, context, found.plan, receipt, request)\n"
 RESERVED = "        receipt = _reserve(context, found)\n"
 
 BOOKS = (
@@ -434,11 +435,29 @@ DOORS = (
     Mutant(
         "the engine's words in an error",
         "engines/duck/engine.py",
-        (
-            ("OSError, RuntimeError, MemoryError):\n", "OSError, RuntimeError, MemoryError) as error:\n"),
-            ("raise engine_failed() from None\n", "raise DataError(str(error), rule='', next_step='') from None\n"),
-        ),
+        (("            suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError),\n", ""),),
         ("failing",),
+    ),
+    _one(
+        "rows read for nothing",
+        "session/door.py",
+        "        if not self._ledger.stands(receipt):\n",
+        "        if self._ledger.stands(receipt) is None:\n",
+        "door",
+    ),
+    _one(
+        "exact numbers in the frames of an error",
+        "session/shield.py",
+        "    raise _bare(problem)\n",
+        "    raise problem\n",
+        "frames",
+    ),
+    _one(
+        "exact numbers above a callback",
+        "mechanisms/gaussian.py",
+        'object.__setattr__(self, "truth", sealed(self.truth))',
+        'object.__setattr__(self, "truth", self.truth)',
+        "frames",
     ),
     _one(
         "arithmetic that can overflow",

@@ -164,10 +164,10 @@ def test_the_limit_beside_a_chain(table):
     assert answer.doubling is None
 
 
-def test_answers_too_large_for_the_steps_are_refused():
-    """A limit on sizes, not on rows: no wrapped integers."""
-    from farthing.errors import DataError
+def test_answers_too_large_for_the_steps_are_held():
+    """A limit on sizes: no wrapped integers, and no row decides an error."""
     from farthing.planning.chained import Grid
+    from farthing.sealed import opened
     from farthing.session.chained import _chain
 
     class Asked:
@@ -175,8 +175,9 @@ def test_answers_too_large_for_the_steps_are_refused():
 
         measures = (type("Measure", (), {"step_log2": 0}),)
 
-    with pytest.raises(DataError, match="too large"):
-        _chain(np.array([1 << 55]), Asked, Grid(1, 1 << 10, -10))
+    held = opened(_chain(np.array([1 << 55, 3, -(1 << 55)]), Asked, Grid(1, 1 << 10, -10)).truth)
+
+    assert held.tolist() == [(1 << 60) - (1 << 10), 3 << 10, (1 << 10) - (1 << 60)]
 
 
 def test_the_command_line_refines(tmp_path, table, monkeypatch):

@@ -23,6 +23,7 @@ from farthing.session.direct import Direct, summed
 from farthing.session.jointly import Jointly
 from farthing.session.ranked import Ranked
 from farthing.session.relative import PREFIX, Relative
+from farthing.session.shield import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,7 @@ def _measured(context: Context, found: _Found, request: Request) -> Outcome:
     receipt = _reserve(context, found)
     asked = _ASKED.set(_ASKED.get() | {found.question})
     try:
-        outcome = found.method.measured(context, found.plan, receipt, request)
+        outcome = shielded(found.method.measured, context, found.plan, receipt, request)
         context.ledger.settle(
             receipt, outcome.price.farthings, lambda current: found.method.merged(current, outcome, receipt)
         )

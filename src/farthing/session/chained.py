@@ -10,7 +10,6 @@ import numpy as np
 
 from farthing.accuracy.kept import Kept
 from farthing.accuracy.report import reported
-from farthing.errors import DataError
 from farthing.mechanisms.gaussian import Measured, worst_cost
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.chained import Chained as Pricing
@@ -91,8 +90,7 @@ class Chained:
         pricing = plan.pricing
         assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
         grid, groups = pricing.grid, self.query.groups
-        truth = context.engine.measure(self.query, receipt)[0]
-        looks = _Looks(_chain(truth, self.query, grid))
+        looks = _Looks(_chain(context.engine.measure(self.query, receipt)[0], self.query, grid))
         before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
         if self.record is not None and receipt.exclusive:
             before = self.record.measured
@@ -167,10 +165,6 @@ def _epsilons(farthings: Int64) -> NDArray[np.float64]:
 def _chain(truth: Int64, query: Query, grid: Grid) -> LaplaceChain:
     """Return the chain of a truth, told in the grid's steps."""
     finer = query.measures[0].step_log2 - grid.step_log2
-    if len(truth) and max(abs(int(truth.max())), abs(int(truth.min()))) >= 1 << (_BITS - finer):
-        raise DataError(
-            "the answers are too large for this budget",
-            rule="answers times epsilon < about 2^50",
-            next_step="open the ledger with a smaller epsilon, or clamp values more narrowly",
-        )
+    most = (1 << (_BITS - finer)) - 1
+    truth = np.clip(truth, -most, most)  # moves no further than the truth does: an error would tell of rows
     return LaplaceChain(truth << finer, grid.sensitivity, grid.max_groups, step_log2=grid.step_log2)

@@ -28,6 +28,7 @@ from farthing.query.words import about
 from farthing.rounding import DELTA_COIN
 from farthing.session import free
 from farthing.session.records import read_keys, write_keys
+from farthing.session.shield import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -301,7 +302,7 @@ def _booked(
         delta=bill.delta,
     )
     try:
-        keys, paid = chosen(receipt)
+        keys, paid = shielded(chosen, receipt)
         blob = write_keys(keys)
         context.ledger.settle(receipt, paid.farthings, lambda current: current or blob)
     except BaseException:

@@ -27,11 +27,13 @@ from farthing.session import free, optimality, several
 from farthing.session.ask import frame_of
 from farthing.session.reading import kinds_of
 from farthing.session.records import read_keys, write_keys
+from farthing.session.shield import shielded
 from farthing.trace import trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from farthing.ledger.entry import Receipt
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked
     from farthing.query import Query
@@ -207,6 +209,13 @@ def _price(context: Context, rule: GaussianKeys | OptimalKeys) -> Booked:
     return currency.of_farthings(coins_up(amount / 2 if currency is Zcdp else amount))
 
 
+def _told(context: Context, query: Query, search: Search, receipt: Receipt) -> pa.Table:
+    """Return the keys that the rule tells, of the groups that exist."""
+    there = context.engine.found(query, receipt)
+    told = np.flatnonzero(search.rule.found(there.units))
+    return there.keys.take(told).sort_by([(name, "ascending") for name in query.by])
+
+
 def _found(context: Context, query: Query, search: Search) -> pa.Table:
     """Charge the search, find the groups, and keep them."""
     receipt = context.ledger.reserve(
@@ -219,9 +228,7 @@ def _found(context: Context, query: Query, search: Search) -> pa.Table:
         delta=search.rule.delta_coins,
     )
     try:
-        there = context.engine.found(query, receipt)
-        told = np.flatnonzero(search.rule.found(there.units))
-        table = there.keys.take(told).sort_by([(name, "ascending") for name in query.by])
+        table = shielded(_told, context, query, search, receipt)
         blob = write_keys(table)
         context.ledger.settle(receipt, search.price.farthings, lambda current: current or blob)
     except BaseException:

@@ -21,6 +21,7 @@ from farthing.query.words import about
 from farthing.session import free
 from farthing.session.answering import bounded
 from farthing.session.ask import frame_of
+from farthing.session.shield import shielded
 from farthing.session.standing import blob_of, standing_of
 
 if TYPE_CHECKING:
@@ -185,15 +186,7 @@ def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Stand
     receipt = _reserve(context, job, increase, fresh)
     try:
         query = job.query
-        truth = context.engine.measure(query, receipt)[0]
-        step_log2 = query.measures[0].step_log2
-        mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
-
-        def measure(grains: Ints, groups: Ints) -> Floats:
-            """Return fresh noisy values of some groups."""
-            return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
-
-        after = job.contest.run(before, query.groups, measure)
+        after = shielded(_measured, context, job, before, receipt)
         held = np.zeros(query.groups, np.int64) if before is None else before.paid
         if receipt.exclusive:
             grains = worst_cost(after.paid, query.max_groups) - worst_cost(held, query.max_groups)
@@ -207,6 +200,21 @@ def _booked(context: Context, job: _Job, before: Standing | None) -> tuple[Stand
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise
     return after, context.loss(price.farthings)
+
+
+def _measured(context: Context, job: _Job, before: Standing | None, receipt: Receipt) -> Standing:
+    """Ask the engine, and look until the order is plain."""
+    query = job.query
+    step_log2 = query.measures[0].step_log2
+    mechanism = GaussianMeasurements(
+        context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
+    )
+
+    def measure(grains: Ints, groups: Ints) -> Floats:
+        """Return fresh noisy values of some groups."""
+        return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
+
+    return job.contest.run(before, query.groups, measure)
 
 
 def _reserve(context: Context, job: _Job, increase: Booked, fresh: Booked) -> Receipt:

@@ -21,9 +21,11 @@ from farthing.query.aggregates import Count, CountUnits
 from farthing.session import free
 from farthing.session.ask import frame_of
 from farthing.session.records import read_blob, write_blob
+from farthing.session.shield import shielded
 
 if TYPE_CHECKING:
     from farthing.accuracy.contributions import Chosen, Report
+    from farthing.ledger.entry import Receipt
     from farthing.query import Query
     from farthing.query.expressions import Scalar
     from farthing.session.context import Context
@@ -215,8 +217,7 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
             next_step="pass a smaller loss=",
         )
     try:
-        truth = context.engine.spread(query, value, receipt)
-        noisy = {name: _noisy(getattr(truth, name), grains) for name in _PLACES}
+        noisy = shielded(_shown, context, query, value, grains, receipt)
         spread = NoisySpread(**noisy, sigma=float((grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40))
         blob = write_blob(_padded(noisy), {_FORMAT: json.dumps({"sigma": spread.sigma}).encode()})
         context.ledger.settle(receipt, price.farthings, lambda _: blob)
@@ -224,6 +225,12 @@ def _measured(context: Context, query: Query, value: Scalar | None, question: st
         context.ledger.fail(receipt)  # no refund: noise may have been drawn, and the failure itself is an output
         raise
     return spread
+
+
+def _shown(context: Context, query: Query, value: Scalar | None, grains: int, receipt: Receipt) -> dict[str, Any]:
+    """Return the four histograms with noise on every place."""
+    truth = context.engine.spread(query, value, receipt)
+    return {name: _noisy(getattr(truth, name), grains) for name in _PLACES}
 
 
 def _noisy(truth: Any, grains: int) -> Any:

@@ -26,6 +26,7 @@ from farthing.session.ask import frame_of
 from farthing.session.direct import parameter_of
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, write_blob
+from farthing.session.shield import shielded
 from farthing.trace import MOST_GROUPS, Look
 from farthing.workload import Workload
 
@@ -254,7 +255,7 @@ def _booked(context: Context, job: _Job) -> tuple[State, Booked, list[list[Look]
             next_step='cap="all" spends at most what is left',
         )
     try:
-        state, looks = _measured(context, job, receipt)
+        state, looks = shielded(_measured, context, job, receipt)
         price, blob = job.coin.loss(job.batch.cost(state.spent)), _blob_of(state)
         context.ledger.settle(receipt, price.farthings, lambda current: blob if current is None else current)
     except BaseException:

@@ -354,6 +354,7 @@ PRICES = (
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n",
         "        from dataclasses import replace\n"
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n"
+        "        counts = context.engine.measure(self.query, receipt)[0]\n"
         "        made = replace(made, paid=one.noise.policy.mu(counts), strict=one.noise.policy.mu(counts))\n",
         "accounts",
     ),
@@ -365,6 +366,12 @@ CHARGED_LATER = """        from farthing.ledger.entry import Receipt
 """
 RESERVED = "        receipt = self._reserved(version)\n"
 MEASURED = "        answer, price = step.measured(receipt)\n"
+CHARGED_LATER = """    from farthing.ledger.entry import Receipt
+    made = found.plan
+    receipt = Receipt(0, "", made.worst_price.farthings, found.question, found.version, exclusive=True)
+    asked ="""
+MEASURED = "        outcome = shielded(found.method.measured, context, found.plan, receipt, request)\n"
+RESERVED = "        receipt = _reserve(context, found)\n"
 
 BOOKS = (
     _one(
@@ -514,7 +521,29 @@ DOORS = (
             ("stopped = isinstance(", "said, stopped = str(error), isinstance("),
             ("else engine_failed()\n", "else DataError(said, rule='', next_step='')\n"),
         ),
+        (("            suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError),\n", ""),),
         ("failing",),
+    ),
+    _one(
+        "rows read for nothing",
+        "session/door.py",
+        "        if not self._ledger.stands(receipt):\n",
+        "        if self._ledger.stands(receipt) is None:\n",
+        "door",
+    ),
+    _one(
+        "exact numbers in the frames of an error",
+        "session/shield.py",
+        "    raise _bare(problem)\n",
+        "    raise problem\n",
+        "frames",
+    ),
+    _one(
+        "exact numbers above a callback",
+        "mechanisms/gaussian.py",
+        'object.__setattr__(self, "truth", sealed(self.truth))',
+        'object.__setattr__(self, "truth", self.truth)',
+        "frames",
     ),
     _one(
         "arithmetic that can overflow",

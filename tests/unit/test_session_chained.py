@@ -167,6 +167,7 @@ def test_the_limit_beside_a_chain(table):
 def test_answers_too_large_for_the_steps_are_held():
     """A limit on sizes: no wrapped integers, and no row decides an error. Coarser steps are rounded to."""
     from farthing.planning.chained import Grid
+    from farthing.sealed import opened
     from farthing.session.chained import _chain
 
     class Asked:
@@ -174,10 +175,11 @@ def test_answers_too_large_for_the_steps_are_held():
 
         measures = (type("Measure", (), {"step_log2": 0}),)
 
-    assert _chain(np.array([1 << 55, 3, -(1 << 55)]), Asked, Grid(1, 1 << 10, -10)).truth.tolist() == [
-        1 << 60, 3 << 10, -(1 << 60)
-    ]  # fmt: skip
-    assert _chain(np.array([15, 16, -24, 1 << 40]), Asked, Grid(1, 1 << 31, 5)).truth.tolist() == [0, 1, -1, 1 << 35]
+    fine = opened(_chain(np.array([1 << 55, 3, -(1 << 55)]), Asked, Grid(1, 1 << 10, -10)).truth)
+    coarse = opened(_chain(np.array([15, 16, -24, 1 << 40]), Asked, Grid(1, 1 << 31, 5)).truth)
+
+    assert [1 << 60, 3 << 10, -(1 << 60)] == fine.tolist()
+    assert [0, 1, -1, 1 << 35] == coarse.tolist()
 
 
 def test_the_command_line_refines(tmp_path, table, monkeypatch):

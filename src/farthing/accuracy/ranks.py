@@ -9,6 +9,7 @@ import numpy as np
 
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.sealed import Sealed, opened, sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,9 +32,6 @@ class Ranks:
     Attributes:
         groups: how many groups there are, with and without rows.
         leaves_log2: leaves are numbered 0 ... 2^leaves_log2 - 1.
-        cells: int64[cells], group * 2^leaves_log2 + leaf of those with rows, rising.
-        sums: int64[cells + 1], rows in all cells before; the last is all rows.
-        starts: int64[groups + 1], where the cells of each group begin.
 
     >>> ranks = Ranks.of(np.array([0, 0, 1]), np.array([1, 3, 0]), np.array([5, 2, 4]), groups=3, leaves_log2=2)
     >>> ranks.rows.tolist(), ranks.below(np.array([0, 1, 3, 0]), np.array([0, 0, 0, 1])).tolist()
@@ -42,9 +40,7 @@ class Ranks:
 
     groups: int
     leaves_log2: int
-    cells: Int64
-    sums: Int64
-    starts: Int64
+    _raw: Sealed
 
     @classmethod
     def of(cls, group: Int64, leaf: Int64, count: Int64, *, groups: int, leaves_log2: int) -> Ranks:
@@ -54,7 +50,22 @@ class Ranks:
         cells = cells[order]
         sums = np.concatenate([[0], np.cumsum(count[order])]).astype(np.int64)
         starts = np.searchsorted(cells, np.arange(groups + 1) << leaves_log2)
-        return cls(groups, leaves_log2, cells, sums, starts)
+        return cls(groups, leaves_log2, sealed((cells, sums, starts)))
+
+    @property
+    def cells(self) -> Int64:
+        """int64[cells], group * 2^leaves_log2 + leaf of those with rows, rising."""
+        return np.asarray(opened(self._raw)[0])
+
+    @property
+    def sums(self) -> Int64:
+        """int64[cells + 1], rows in all cells before; the last is all rows."""
+        return np.asarray(opened(self._raw)[1])
+
+    @property
+    def starts(self) -> Int64:
+        """int64[groups + 1], where the cells of each group begin."""
+        return np.asarray(opened(self._raw)[2])
 
     @property
     def rows(self) -> Int64:

@@ -9,7 +9,7 @@ be sharpened next week for the difference.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from farthing.noise.gaussian import rounded_gaussian
 from farthing.privacy.loss import Gdp, Zcdp
+from farthing.sealed import Sealed, opened, sealed
 
 if TYPE_CHECKING:
     from farthing.noise.bits import BitSource
@@ -112,11 +113,14 @@ class GaussianMeasurements:
     [1125899906842624, 1125899906842624]
     """
 
-    truth: Int64
+    truth: Int64 | Sealed = field(repr=False)
     sensitivity: int = 1
     max_groups: int = 1
     bits: BitSource | None = None
     step_log2: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "truth", sealed(self.truth))
 
     def measure(self, state: Measured, grains: Int64, groups: Int64 | None = None) -> Measured:
         """Return the state of some groups after one more measurement of each.
@@ -127,7 +131,7 @@ class GaussianMeasurements:
             groups: int64 indices of the groups to measure, each at most once; None for all of them.
         """
         state = state.times(-self.step_log2)
-        released, exponent = self._release(self.truth if groups is None else self.truth[groups], grains)
+        released, exponent = self._release(groups, grains)
         now = state.in_unit(min(state.unit_log2, int(exponent.min(initial=NO_UNIT)) - GUARD_BITS))
         fresh = _shifted(released, exponent - now.unit_log2)
         information = now.information + grains
@@ -138,8 +142,9 @@ class GaussianMeasurements:
         """Return the exponent of a unit, in answer units, fine enough for every measurement of at most `grains`."""
         return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS + self.step_log2
 
-    def _release(self, truth: Int64, grains: Int64) -> tuple[Int64, Int64]:
+    def _release(self, groups: Int64 | None, grains: Int64) -> tuple[Int64, Int64]:
         """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
+        truth: Int64 = opened(self.truth) if groups is None else opened(self.truth)[groups]
         sigma = sigma_of(grains, self.sensitivity)
         exponent = _grid(sigma)
         up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from farthing.noise.laplace import two_sided_geometric
 from farthing.rounding import FARTHING, down
+from farthing.sealed import Sealed, opened, sealed
 
 if TYPE_CHECKING:
     from farthing.noise.bits import BitSource
@@ -36,14 +37,18 @@ class GeometricRelease:
     (1,)
     """
 
-    truth: Int64
+    truth: Int64 | Sealed = field(repr=False)
     sensitivity: int = 1
     max_groups: int = 1
     bits: BitSource | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "truth", sealed(self.truth))
+
     def release(self, farthings: int) -> Int64:
         """Return the noisy answers, int64[groups], at a price of `farthings` of epsilon a group."""
-        return self.truth + two_sided_geometric(rate_of(farthings, self.sensitivity), len(self.truth), self.bits)
+        truth: Int64 = opened(self.truth)
+        return truth + two_sided_geometric(rate_of(farthings, self.sensitivity), len(truth), self.bits)
 
 
 def rate_of(farthings: int, sensitivity: int) -> float:

@@ -7,7 +7,7 @@ kept between looks, the public `Shown` is all there is, and an answer can be sha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from farthing.mechanisms.scores import restated
 from farthing.noise.gradual import LARGEST, coarser_geometric, finer_geometric
 from farthing.privacy.loss import Pure
 from farthing.rounding import FARTHING
+from farthing.sealed import Sealed, opened, sealed
 
 if TYPE_CHECKING:
     from farthing.noise.bits import BitSource
@@ -85,11 +86,19 @@ class LaplaceChain:
     ([500, 20], Pure(epsilon=64))
     """
 
-    truth: Int64
+    truth: Int64 | Sealed = field(repr=False)
     sensitivity: int = 1
     max_groups: int = 1
     bits: BitSource | None = None
     step_log2: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "truth", sealed(self.truth))
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(opened(self.truth))
 
     def measure(self, state: Shown, farthings: Int64, groups: Int64 | None = None) -> Shown:
         """Return what is shown of some groups after one more look at each.
@@ -104,7 +113,7 @@ class LaplaceChain:
             InvalidBudget: a level that does not rise, or is too fine.
             NoiseError: a state of other steps, or answers of 2^61 steps or more.
         """
-        truth = self.truth if groups is None else self.truth[groups]
+        truth: Int64 = opened(self.truth) if groups is None else opened(self.truth)[groups]
         self._check(state, farthings, truth)
         before = rates_of(state.farthings, self.sensitivity)
         noise = finer_geometric(state.value - truth, before, rates_of(farthings, self.sensitivity), self.bits)
@@ -118,12 +127,13 @@ class LaplaceChain:
         Args:
             levels: int64[looks], rising levels, in farthings.
         """
-        groups = len(self.truth)
+        truth: Int64 = opened(self.truth)
+        groups = len(truth)
         looks = [self.measure(Shown.nothing(groups), np.full(groups, levels[-1]))]
-        noise, rates = looks[0].value - self.truth, rates_of(levels, self.sensitivity)
+        noise, rates = looks[0].value - truth, rates_of(levels, self.sensitivity)
         for place in range(len(levels) - 2, -1, -1):
             noise = coarser_geometric(noise, float(rates[place + 1]), float(rates[place]), self.bits)
-            looks.append(Shown(self.truth + noise, np.full(groups, levels[place]), self.step_log2))
+            looks.append(Shown(truth + noise, np.full(groups, levels[place]), self.step_log2))
         return tuple(reversed(looks))
 
     def loss(self, state: Shown) -> Pure:

@@ -150,7 +150,7 @@ class LaplaceRefinement:
             raise _out_of_range(level, "2^-40 <= epsilon <= 1024")
         if farthings > self._state.farthings.max(initial=0):
             chain = self._chain()
-            self._state = chain.measure(self._state, np.full(len(chain.truth), farthings))
+            self._state = chain.measure(self._state, np.full(chain.groups, farthings))
             self.loss, self.looks = Pure(paid), self.looks + 1
         return self.values
 

@@ -77,8 +77,8 @@ class Ridge:
         regularisation: lambda.
     """
 
-    points: Float64
-    responses: Float64
+    points: Float64 = field(repr=False)
+    responses: Float64 = field(repr=False)
     rows: int
     regularisation: float
     _hessian: Float64 = field(init=False, repr=False)
@@ -156,7 +156,7 @@ class Logistic:
         regularisation: lambda.
     """
 
-    points: Float64
+    points: Float64 = field(repr=False)
     rows: int
     regularisation: float
     _best: Float64 = field(init=False, repr=False)

@@ -7,7 +7,7 @@ minimiser itself, which moves little with one row because the problem is strongl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -62,7 +62,7 @@ class Statistics:
     Rounds: each product to the nearest step, which the sensitivity counts; sums are exact.
     """
 
-    truth: Int64
+    truth: Int64 = field(repr=False)
     columns: int
     rows: int
     regularisation: float
@@ -126,7 +126,7 @@ class Output:
     Rounds: to the nearest step; rounding and the solver's error are counted.
     """
 
-    truth: Int64
+    truth: Int64 = field(repr=False)
     moves: float
     step_log2: int
 

@@ -91,8 +91,7 @@ class Chained:
         pricing = plan.pricing
         assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
         grid, groups = pricing.grid, self.query.groups
-        truth = context.engine.measure(self.query, receipt)[0]
-        looks = _Looks(_chain(truth, self.query, grid))
+        looks = _Looks(_chain(context.engine.measure(self.query, receipt)[0], self.query, grid))
         before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
         if self.record is not None and receipt.exclusive:
             before = self.record.measured

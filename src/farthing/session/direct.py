@@ -70,11 +70,12 @@ class Direct:
     def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
         """Ask the engine, draw noise, and price what was drawn as the receipt says."""
         query, pricing = self.query, plan.pricing
-        truth = context.engine.measure(query, receipt)[0]
         step_log2 = query.measures[0].step_log2
         before = Measured.nothing(query.groups) if self.record is None else self.record.measured
         assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
-        mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
+        mechanism = GaussianMeasurements(
+            context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
+        )
 
         def price(information: Ints) -> Booked:
             """Return the price of a run that came to these informations."""

@@ -20,6 +20,7 @@ from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, unreadable, write_blob
 from farthing.session.refine import Progress
+from farthing.session.shield import hand_over
 from farthing.trace import MOST_GROUPS, MOST_LOOKS, Look
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Jointly:
             paid = parameter_of(state.paid - before.paid, plan.worst_price)
             looks.extend(_looks(query, state, state.stages - before.stages, paid))
             if request.progress is not None:
-                request.progress(Progress(state.stages, query.groups, done, math.inf))
+                hand_over(request.progress, Progress(state.stages, query.groups, done, math.inf))
 
         after = pricing.joint.run(before, lanes.measure, told)
         if receipt.exclusive:

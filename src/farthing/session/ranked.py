@@ -22,6 +22,7 @@ from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, write_blob
 from farthing.session.refine import Progress
+from farthing.session.shield import hand_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantiles import QuantileState
+    from farthing.engines.engine import Histogram
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
@@ -72,10 +74,7 @@ class Ranked:
         """Ask the engine, draw noise, and price what was drawn."""
         pricing, aggregate = plan.pricing, self.query.aggregate
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
-        found = context.engine.histogram(self.query, aggregate, receipt)
-        ranks = Ranks.of(
-            found.groups, found.leaves, found.counts, groups=self.query.groups, leaves_log2=aggregate.leaves_log2
-        )
+        ranks = _ranks(context.engine.histogram(self.query, aggregate, receipt), self.query, aggregate)
         if isinstance(pricing, Choice):
             cells, price, paid = chosen(pricing, ranks)
             price = context.loss(min(receipt.reserved, price.farthings))
@@ -143,6 +142,11 @@ def _sought(plan: Plan) -> Sought:
     return plan.pricing.sought
 
 
+def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
+    """Return a histogram as ranks, which show nothing."""
+    return Ranks.of(found.groups, found.leaves, found.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
+
+
 def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileState:
     """Find a quantile of every group by bisection.
 
@@ -157,7 +161,7 @@ def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileStat
         noisy.measure,
         noisy.measure_count,
         groups=ranks.groups,
-        progress=None if tell is None else lambda *facts: tell(Progress(*facts)),
+        progress=None if tell is None else lambda *facts: hand_over(tell, Progress(*facts)),
     )
 
 

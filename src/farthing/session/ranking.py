@@ -193,9 +193,10 @@ class _Job:
     def measured(self, receipt: Receipt) -> tuple[_Ranked, Booked]:
         """Run the contest, and price what it used."""
         context, query, before = self.context, self.query, self.stored
-        truth = context.engine.measure(query, receipt)[0]
         step_log2 = query.measures[0].step_log2
-        mechanism = GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
+        mechanism = GaussianMeasurements(
+            context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
+        )
 
         def measure(grains: Ints, groups: Ints) -> Floats:
             """Return fresh noisy values of some groups."""

@@ -19,6 +19,7 @@ from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import read_blob, write_blob
 from farthing.session.refine import Progress
+from farthing.session.shield import hand_over
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -138,14 +139,13 @@ class Relative:
 
     def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
         """Ask the engine and draw noise, once; the price is the one that was reserved, whatever is drawn."""
-        counts = context.engine.measure(self.query, receipt)[0]
         pricing = _pricing(plan)
-        one = Released.draw(pricing.noise, counts)
+        one = Released.draw(pricing.noise, context.engine.measure(self.query, receipt)[0])
         made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))
         if request.progress is not None:
             cells = made.columns[0]
             widest = float((cells.upper - cells.lower).max(initial=0.0)) / 2
-            request.progress(Progress(1, len(counts), len(counts), widest))
+            hand_over(request.progress, Progress(1, self.query.groups, self.query.groups, widest))
         return made
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:

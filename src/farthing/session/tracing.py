@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.session.shield import hand_over
 from farthing.trace import MOST_GROUPS, MOST_LOOKS, Look
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Watched:
         def tell(seen: Progress) -> None:
             """Tell what was paid so far, in whole farthings."""
             paid = self.price(self.information)
-            progress(replace(seen, paid=type(paid).of_farthings(paid.farthings)))
+            hand_over(progress, replace(seen, paid=type(paid).of_farthings(paid.farthings)))
 
         return tell
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError
 from farthing.privacy.words import said
+from farthing.session.shield import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +180,7 @@ class _Work:
     def _measured(self, step: Planned[T], version: int) -> T:
         """Reserve, measure, settle."""
         receipt = self._reserved(version)
-        answer, price = step.measured(receipt)
+        answer, price = shielded(step.measured, receipt)
         self._context.ledger.settle(receipt, price.farthings, lambda current: step.merged(current, answer, receipt))
         self.closed = True
         return answer

@@ -1,0 +1,41 @@
+"""One ask of every kind about a table of large groups, for tests of what a measurement leaves behind."""
+
+import numpy as np
+import pyarrow as pa
+
+from farthing import Bounds, Budget, Gdp, Session
+
+SIZES = (73_913, 4_021, 917, 311, 20_717, 1_303)
+NAMES = [f"zone{place}" for place in range(len(SIZES))]
+TABLE = pa.table({
+    "u": np.arange(sum(SIZES)),
+    "g": np.repeat(np.array(NAMES), SIZES),
+    "x": np.arange(sum(SIZES)) % 1009 / 1009,
+})  # fmt: skip
+BY = {"by": "g", "keys": {"g": NAMES}}
+ASKS = {
+    "count": lambda s, **how: s.count(**BY, relative=0.05, absolute=30, **how),
+    "count of a share": lambda s, **how: s.count(**BY, relative=0.05, absolute=30, share=0.5, **how),
+    "sum": lambda s, **how: s.sum("x", lower=0, upper=1, **BY, absolute=30, **how),
+    "mean": lambda s, **how: s.mean("x", lower=0, upper=1, **BY, absolute=0.1, **how),
+    "variance": lambda s, **how: s.variance("x", lower=0, upper=1, **BY, absolute=0.2, **how),
+    "quantile": lambda s, **how: s.quantile("x", 0.5, lower=0, upper=1, **BY, rank=0.1, **how),
+    "several": lambda s, **how: s.sql("SELECT g, COUNT(*) AS n, AVG(x) AS m FROM data GROUP BY g", keys=BY["keys"],
+                                      bounds=Bounds(1, 1, 0, 1), absolute={"n": 50, "m": 0.1}, **how),
+    "mechanism": lambda s, **how: s.count(**BY, relative=0.2, absolute=30, mechanism="asinh", cap="all", **how),
+}  # fmt: skip
+SILENT = {
+    "workload": lambda s: s.workload([BY, BY | {"where": "x > 0.5"}], absolute=50),
+    "ranking": lambda s: s.ranking("g", k=2, keys=BY["keys"], cap="all"),
+    "top_k": lambda s: s.top_k("g", k=2, keys=BY["keys"], epsilon=0.1),
+    "unlisted top_k": lambda s: s.top_k("g", k=2, keys="private", epsilon=0.1),
+    "search": lambda s: s.count("g", keys="private", found_above=50, absolute=50, cap="all"),
+    "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
+}
+PURE = ("count", "sum", "quantile")
+
+
+def opened_session(*, pure=False):
+    """Open the table with a large budget, of either kind."""
+    budget = Budget(epsilon=40) if pure else Budget(mu=10, delta=1e-3, keys_delta=1e-4)
+    return Session(TABLE, unit="u", budget=budget, bounds=Bounds(1, 1, 0, 1), name="data")

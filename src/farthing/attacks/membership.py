@@ -16,9 +16,9 @@ import numpy as np
 
 from farthing.attacks.accepting import accepted
 from farthing.attacks.coins import Coins
-from farthing.attacks.result import BROKEN, HOLDS, UNDECIDED, AttackResult, Guesses, exact_interval, judged
-from farthing.attacks.target import UNSTATED, Asked, Question, quoted
-from farthing.attacks.verdict import CONFIDENCE, largest_refuted
+from farthing.attacks.result import AttackResult, Guesses, exact_interval, judged
+from farthing.attacks.target import Asked, Question, quoted
+from farthing.attacks.verdict import CONFIDENCE
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from farthing.attacks.target import People, Target, Verdict
+    from farthing.attacks.target import People, Target
 
 Knowing = Literal["population", "reference", "record"]
 
@@ -69,8 +69,10 @@ def membership(
             needs no draws and finds little.
 
     Returns:
-        The verdict rests on how many members were found and on the false-positive rate, see `found_p_value`; `details`
-        has both rates and, for exact answers, the expected one. `accuracy` is over all candidates.
+        The verdict rests on guesses for everybody: the half of the candidates with the higher scores is in, the others
+        are not, and the further from the middle the surer. Against a target that keeps its claim each is right with
+        odds of at most e^epsilon, whatever the attributes are: correlated, copied, or of other shares than `population`
+        says. `details` has the rates of the classical test, which do rest on the population.
 
     >>> from farthing.attacks import secrets, targets
     >>> people = secrets(100, seed=1, attributes=800)
@@ -89,17 +91,33 @@ def membership(
     ])  # fmt: skip
     known = ~np.isnan(answers)
 
-    def guessed(counts: NDArray[np.float64], size: float) -> tuple[Guesses, Scored]:
+    def scored(counts: NDArray[np.float64], size: float) -> tuple[Guesses, NDArray[np.bool_], Scored]:
         published = np.clip(counts[known] / size, 0.0, 1.0)
         test = _TESTS[knowing](published, shares[known], Tried(rate, draws, Coins(seed, "membership", knowing)))
         scores = test.score(rows[known].T) if known.any() else np.full(people.n, np.nan)
-        return Guesses(scores > test.threshold, np.abs(scores - test.threshold)), test
+        guesses = _split(_among(rows[known], published) if known.any() and knowing == "population" else scores)
+        return guesses, scores > test.threshold, test
 
-    def exact() -> tuple[Guesses, Scored]:
-        return guessed(np.count_nonzero(rows & people.bits, axis=1).astype(np.float64), max(int(people.bits.sum()), 1))
+    def exact() -> Guesses:
+        counts = np.count_nonzero(rows & people.bits, axis=1).astype(np.float64)
+        return scored(counts, max(int(people.bits.sum()), 1))[0]
 
-    guesses, test = guessed(answers, everybody if everybody >= 1 else people.n * people.prior)
-    return _judged(asked, guesses, test, rate, exact, started=started, seed=seed)
+    guesses, called, test = scored(answers, everybody if everybody >= 1 else people.n * people.prior)
+    members, found = int(people.bits.sum()), int((called & people.bits).sum())
+    return judged(
+        "membership",
+        asked,
+        guesses,
+        started=started,
+        seed=seed,
+        least=2,  # the size of the group, and one share
+        exact=exact,
+        members=members,
+        true_positives=found / max(members, 1),
+        false_positives=test.false,
+        false_positives_at_most=test.false_upper,
+        expected=tracing_power(max(asked.answered - 1, 0), max(members, 1), rate),
+    )
 
 
 def tracing_power(attributes: int, members: int, rate: float = 0.01, sigma: float = 0.0) -> float:
@@ -125,7 +143,8 @@ def found_p_value(found: int, candidates: int, rate: float, epsilon: float, *, d
     Guarantee: an upper bound of that chance, for every such target, at every rate at least the true one.
     Proof: docs/proofs/attacks.membership.md.
     Assumes: candidates drawn independently from the population, and put into the group by fair coins; who is called a
-        member depends on the answers and the candidate's own attributes only.
+        member depends on the answers and the candidate's own attributes only. Attributes of other shares than the
+        attacker assumes, or copied from one candidate to the next, break this; `membership` does not rest on it.
     Rounds: nothing; floating-point error is far below any level in use.
 
     Args:
@@ -234,65 +253,16 @@ _TESTS: Final[dict[str, Callable[[NDArray[np.float64], NDArray[np.float64], Trie
 }
 
 
-def _judged(
-    asked: Asked,
-    guesses: Guesses,
-    test: Scored,
-    rate: float,
-    exact: Callable[[], tuple[Guesses, Scored]],
-    *,
-    started: float,
-    seed: int | None,
-) -> AttackResult:
-    """Return the result, with the verdict that rests on the two rates; `exact` is what exact answers would give."""
-    people, claim = asked.target.people, asked.target.claim or UNSTATED
-    members, called = int(people.bits.sum()), guesses.bits & ~np.isnan(guesses.surety)
-    found, level = int((called & people.bits).sum()), (1 - CONFIDENCE) * (1 - _RATE_SHARE)
-    one = claim.of_a_bit
-
-    def p_value(count: int, epsilon: float, of: Scored = test) -> float:
-        return found_p_value(count, people.n, of.false_upper, epsilon, delta=one.delta)
-
-    def able() -> bool:
-        best, tried = exact()
-        return p_value(int((best.bits & people.bits).sum()), one.epsilon, tried) <= level
-
-    lower, chance = largest_refuted(lambda epsilon: p_value(found, epsilon), level), p_value(found, one.epsilon)
-    verdict, needs = _verdict(asked, broken=chance <= level, able=able)
-    result = judged(
-        "membership",
-        asked,
-        guesses,
-        started=started,
-        seed=seed,
-        members=members,
-        true_positives=found / max(members, 1),
-        false_positives=test.false,
-        false_positives_at_most=test.false_upper,
-        expected=tracing_power(max(asked.answered - 1, 0), max(members, 1), rate),
-    )
-    return replace(
-        result,
-        attempted=int(called.sum()),
-        right=found,
-        epsilon_lower=lower,
-        p_value=min(1.0, chance / (1 - _RATE_SHARE)),
-        verdict=verdict,
-        needs=needs,
-    )
+def _among(rows: NDArray[np.bool_], published: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return everybody's score against the shares among the candidates themselves, whatever the population is."""
+    shares = (rows.sum(axis=1) + 0.5) / (rows.shape[1] + 1)
+    return np.asarray((rows.T - shares) @ ((published - shares) / (shares * (1 - shares))))
 
 
-def _verdict(asked: Asked, *, broken: bool, able: Callable[[], bool]) -> tuple[Verdict, str]:
-    """Return the verdict, and what is lacking where there is none."""
-    if broken:
-        return BROKEN, ""
-    if asked.answered < 2:  # the size of the group, and one share
-        return UNDECIDED, f"at least 2 answers; {asked.answered:,} of {asked.sent:,} questions got one"
-    if asked.alike:
-        return UNDECIDED, f"answers that differ; all {asked.answered:,} were {asked.first:g}"
-    if able():
-        return HOLDS, ""
-    return UNDECIDED, "more attributes or candidates; not even exact answers to these would refute the claim"
+def _split(scores: NDArray[np.float64]) -> Guesses:
+    """Return guesses for everybody: the half with the higher scores is in; far from the middle is sure."""
+    middle = math.nan if np.isnan(scores).any() else float(np.median(scores))
+    return Guesses(scores > middle, np.abs(scores - middle))
 
 
 def _question(target: Target, where: str, chosen: NDArray[np.bool_]) -> Question:

@@ -64,14 +64,8 @@ def accuracy_chart(results: Sequence[AttackResult]) -> Any:
             ),
         )
         .resolve_scale(color="independent")
-        .properties(width=_WIDTH, title=_note(results))
+        .properties(width=_WIDTH)
     )
-
-
-def _note(results: Sequence[AttackResult]) -> str:
-    """Return what has to be said of rows whose verdict does not rest on the bar."""
-    found = any("true_positives" in result.details for result in results)
-    return "membership is judged by the members it finds, not by the black mark" if found else ""
 
 
 def queries_chart(curves: Mapping[str, Mapping[int, float]], *, title: str = "") -> Any:

@@ -15,7 +15,7 @@ from farthing.attacks.published import cohen_nissim, dick_joseph_schutzman
 from farthing.attacks.result import BROKEN, HOLDS, UNDECIDED, AttackResult
 from farthing.attacks.single import precision, single_target
 from farthing.attacks.target import UNSTATED, Claim, Target
-from farthing.attacks.verdict import CONFIDENCE, needed
+from farthing.attacks.verdict import CONFIDENCE, needed, told
 from farthing.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Report:
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "change": self.claim.change},
             "stated": self.stated,
             "verdict": self.verdict,
-            "p_value": self.p_value,
+            "p_value": told(self.p_value),
             "epsilon_lower": self.epsilon_lower,
             "confidence": self.confidence,
             "needs": self.needs,

@@ -116,6 +116,15 @@ def largest_refuted(chance: Callable[[float], float], level: float) -> float:
     return low
 
 
+def told(chance: float) -> float:
+    """Return a p-value as it is told: none is told to be less than the level that verdicts are made for.
+
+    >>> told(0.25), told(5e-76)
+    (0.25, 0.001)
+    """
+    return max(chance, round(1 - CONFIDENCE, 12))
+
+
 def innocent(attempted: int, claim: Claim, *, confidence: float = CONFIDENCE, prior: float = 0.5) -> int:
     """Return the most right guesses that do not refute a claim; `attempted` if none would.
 

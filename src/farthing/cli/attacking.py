@@ -130,6 +130,13 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
         yield lambda what: bar.update(task, description=what, completed=next(done))
 
 
+def _chance(p_value: float) -> str:
+    """Return a p-value in words: none is told to be less than the level that verdicts are made for."""
+    from farthing.attacks.verdict import told
+
+    return f"p = {p_value:.2g}" if told(p_value) == p_value else f"p < {told(p_value):g}"
+
+
 def _cells(result: AttackResult) -> tuple[str, ...]:
     """Return what a table shows of one attack."""
     low, high = result.interval
@@ -171,7 +178,7 @@ def _show(report: Report, hint: str) -> None:
         out.print(f"hint     {hint}")
     if report.needs:
         out.print(f"needs    {report.needs}")
-    out.print(f"verdict  {report.verdict.upper()}, p = {report.p_value:.2g} if the claim were kept")
+    out.print(f"verdict  {report.verdict.upper()}, {_chance(report.p_value)} if the claim were kept")
 
 
 def _show_demo(

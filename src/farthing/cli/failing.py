@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from farthing.errors import FarthingError, TargetMissed
-from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +60,8 @@ def explained(*, as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except FarthingError as error:
+        from farthing.query import outward
+
         if as_json:
             typer.echo(outward.dumped(_facts(error)))
         line = outward.line(in_flags(" ".join(str(error).split())))

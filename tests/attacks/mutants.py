@@ -156,7 +156,7 @@ BOUNDS = (
     _one(
         "max_groups forgotten by the engine",
         "engines/duck/measures.py",
-        '    if query.cuts_groups:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
+        '    if query.max_groups is not None:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
         '    if False:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
         "bounded",
     ),
@@ -206,8 +206,15 @@ BOUNDS = (
     _one(
         "a unit counts in each of its parts",
         "engines/duck/cells.py",
-        'f"WHERE p = home AND p = {part.place} AND {self.found} > 0{listed}"',
-        'f"WHERE p = {part.place} AND {self.found} > 0{listed}"',
+        'f"WHERE p = home AND p = {home.place} AND {self.found} > 0{listed}"',
+        'f"WHERE p = {home.place} AND {self.found} > 0{listed}"',
+        "bounded",
+    ),
+    _one(
+        "the part of a unit chosen after joins",
+        "engines/bounded.py",
+        "steps=(*_home(query), *query.joins, Where(query.rows)),",
+        "steps=(*query.joins, *_home(query), Where(query.rows)),",
         "bounded",
     ),
     _one(

@@ -46,6 +46,7 @@ def bounded() -> tuple[Finding, ...]:
         quantiles_are_cut,
         predicates_hold,
         a_unit_is_in_one_part,
+        a_unit_is_in_one_part_beside_tables,
         ledgers_cut_by_keys_of_their_own,
     )
     return tuple(Finding("bounded", check.__name__, what) for check in checks if (what := check()))
@@ -112,6 +113,20 @@ def a_unit_is_in_one_part() -> str:
     return _far(told, UNITS, 2)
 
 
+def a_unit_is_in_one_part_beside_tables() -> str:
+    """The same where each part is asked beside a public table that drops the rows of all others."""
+    import pyarrow as pa
+
+    table = {"u": [*range(UNITS)] * WIDE, "g": np.repeat(np.arange(WIDE), UNITS), "x": 0.5}
+    beside = {f"only{place}": pa.table({"id": [place]}) for place in range(WIDE)}
+    with _session(table, beside) as session:
+        told = 0.0
+        for place, part in session.partition(by="g", keys=range(WIDE)).items():
+            text = f"SELECT COUNT(DISTINCT t.u) AS n FROM data t JOIN only{place} o ON t.g = o.id"
+            told += float(part.sql(text, **FINE).value)
+    return _far(told, UNITS, 2 * WIDE)
+
+
 def ledgers_cut_by_keys_of_their_own() -> str:
     """Which groups of a unit count is chosen by a hash with a key of each ledger: nobody knows it beforehand."""
     told = []
@@ -128,13 +143,13 @@ def _heavy() -> Session:
     return _session({"u": units, "g": np.tile(np.repeat(np.arange(WIDE), DEEP), UNITS), "x": np.ones(len(units))})
 
 
-def _session(columns: dict[str, Any]) -> Session:
-    """Open a session on units; a column may be one value."""
+def _session(columns: dict[str, Any], beside: dict[str, Any] | None = None) -> Session:
+    """Open a session on units, beside public tables; a column may be one value."""
     import pyarrow as pa
 
     size = len(columns["u"])
     full = {name: [column] * size if isinstance(column, int | float) else column for name, column in columns.items()}
-    return Session(pa.table(full), unit="u", bounds=AT_MOST, budget=Budget(mu=60))
+    return Session(pa.table(full), unit="u", bounds=AT_MOST, budget=Budget(mu=60), public=beside)
 
 
 def _rows(values: list[float | None]) -> Session:

@@ -27,7 +27,7 @@ class Cells:
 
     Where homes are chosen and nothing is joined, one pass does both: all rows of the listed parts go into cells of
     (unit, part, group), in which those count where the condition holds, and homes are chosen by a window over a unit's
-    own cells. That gives what the steps give one after another, and takes half the time.
+    own cells. That gives what the steps give one after another, and sorts cells where the steps sort rows.
     """
 
     def __init__(self, query: BoundedQuery, rows: Rows) -> None:

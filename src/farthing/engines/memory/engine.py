@@ -14,6 +14,7 @@ from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, o
 from farthing.errors import InvalidKeys
 from farthing.query.aggregates import Quantile, Total
 from farthing.query.expressions import Column, explicit, type_of
+from farthing.query.ranges import rounded
 from farthing.query.schema import Schema, Type
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class MemoryEngine:
                     answer[place][group] += contribution(measure, values, query.max_rows)
         for place, measure, _ in measures:
             if isinstance(measure, Total):
-                answer[place] = [measure.rounded(total) for total in answer[place]]
+                answer[place] = [rounded(total) for total in answer[place]]
         return np.array(answer, np.int64).reshape(len(measures), query.groups)
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:

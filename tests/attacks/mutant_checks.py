@@ -339,6 +339,29 @@ def frames() -> tuple[str, ...]:
     return ("exact numbers above a callback",) * any(found) + ("the measurement's frames behind an error",) * measured
 
 
+def edges() -> tuple[str, ...]:
+    """Hold numbers to their last digit: leaves of a quantile, whole scores, the promise of a relative error."""
+    import numpy as np
+
+    from farthing.accuracy.ranks import Asked
+    from farthing.engines.contributions import leaf
+    from farthing.mechanisms.relative import LinearLog
+    from farthing.mechanisms.stopping import score_told
+    from farthing.query.aggregates import Quantile
+    from farthing.query.expressions import Column
+
+    place = np.array([leaf(Quantile(Column("x"), 0.5, -26.63, 7.29), -9.67)])
+    low, high = Asked(0.5, -26.63, 7.29).ends(place, place)
+    sizes = np.geomspace(1, 1e6, 2_000)
+    share = LinearLog.for_relative_error(0.6, x0=1, metric="mae").expected_error(sizes, "mae") / (0.6 * sizes)
+    found = {
+        "a value outside of its leaf": not low[0] <= -9.67 <= high[0],
+        "a score that lost a unit": score_told(2**53 + 1) != 2**53 + 1,
+        "an error above its promise": share.max() > 1,
+    }
+    return tuple(what for what, wrong in found.items() if wrong)
+
+
 CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "forks": partial(oracle, audit.fork_safe),
     "grid": partial(oracle, audit.on_grid),
@@ -361,6 +384,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "repeated": repeated,
     "door": door,
     "frames": frames,
+    "edges": edges,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

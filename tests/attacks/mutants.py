@@ -123,6 +123,27 @@ NUMBERS = (
         "repeated",
     ),
     _one(
+        "the ends of a quantile's leaf as float64 rounds them",
+        "accuracy/ranks.py",
+        "* 2.0**-49, 5e-324)",
+        "* 0.0, 0.0)",
+        "edges",
+    ),
+    _one(
+        "scores rounded to floats",
+        "mechanisms/stopping.py",
+        "return operator.index(score)",
+        "return float(score)",
+        "edges",
+    ),
+    _one(
+        "a relative error that is tried at few sizes only",
+        "mechanisms/relative_error.py",
+        "        root -= over + 1e-6\n",
+        "        root -= 0.0\n",
+        "edges",
+    ),
+    _one(
         "a total whose cells are not rounded to steps",
         "engines/duck/measures.py",
         "{_ABOVE + half}::HUGEINT) // {step} - {_ABOVE // step}::HUGEINT)::BIGINT",

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
 
-from farthing.accuracy.joint import State
+from farthing.accuracy.joint import Joint, State
 from farthing.accuracy.prices import balanced, in_blocks, in_parts
+from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stopping import two_sided
 
 
@@ -238,3 +239,29 @@ def test_a_larger_cap_goes_on_from_there():
     assert not first.met.any()
     assert then.met.all()
     assert then.paid.mean() < 1.4 * once.paid.mean()
+
+
+def test_what_was_told_at_the_whole_beta_leaves_its_share_to_the_claims():
+    """After an absolute target alone a relative one goes on with claims: together they are missed with beta at most."""
+    lanes = (Linear((0,)), Linear((1,)))
+    flat = Joint(lanes, ((0.0, 50.0), (0.0, 50.0)), 0.05, (2.0**-56,) * 2, 1 << 60)
+    told = flat.run(State.nothing(2, 2, 400), noisy := _Noisy(np.random.default_rng(3)))
+    later = Joint(lanes, ((0.02, 0.0), (0.02, 0.0)), 0.05, (2.0**-56,) * 2, 1 << 60)
+    held = later._current(told)
+    after = later.run(told, noisy)
+
+    assert np.allclose((held.upper - held.lower) / (told.upper - told.lower), two_sided(0.0025) / two_sided(0.05))
+    assert after.stages - after.since >= 2
+    assert later._share(0) + later._share(1) + sum(later._share(k) for k in range(2, 40)) <= 0.05 * (1 + 1e-9)
+
+
+class _Noisy:
+    """Fresh noisy values of two lanes whose truths are 1,000 and 3,000."""
+
+    def __init__(self, generator):
+        self.generator = generator
+
+    def __call__(self, grains, groups):  # noqa: ARG002  # all groups are alike
+        """Return them."""
+        scale = np.sqrt(2.0**56 / np.maximum(grains, 1))
+        return np.array([[1_000.0], [3_000.0]]) + self.generator.normal(size=grains.shape) * scale

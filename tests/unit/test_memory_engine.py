@@ -22,7 +22,7 @@ from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile,
 from farthing.query.expressions import And, Call, Column, Compare, Function, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.part import Part
-from farthing.query.ranges import FINE_BITS
+from farthing.query.ranges import FINE_BITS, rounded
 
 SCHEMA = Schema.of({"u": Type.STRING, "g": Type.STRING, "x": Type.FLOAT, "n": Type.INTEGER, "d": Type.DATE})
 G = ("a", "b", "c")
@@ -121,7 +121,7 @@ def test_rounding_a_total_keeps_whole_distances(one, apart, steps):
     """Totals at most D steps apart, D whole, are at most D apart when rounded: the sensitivity is untouched."""
     far = one + min(apart, steps << FINE_BITS)
 
-    assert abs(Total.rounded(far) - Total.rounded(one)) <= steps
+    assert abs(rounded(far) - rounded(one)) <= steps
 
 
 def test_a_keyed_hash_chooses_groups():

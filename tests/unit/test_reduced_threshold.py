@@ -9,6 +9,7 @@ import pytest
 from farthing.errors import InvalidBudget, NoiseError
 from farthing.mechanisms import AboveThreshold, LaplaceRefinement, PrivateTest, ReducedAboveThreshold
 from farthing.mechanisms.reduced_threshold import BAR_SHARE, MONOTONE_SHARE
+from farthing.mechanisms.stopping import score_told
 from farthing.noise.bits import seeded
 from farthing.privacy.loss import Pure
 
@@ -83,6 +84,15 @@ def test_the_run_has_the_rates_of_its_proof():
     answers = [mechanism.start(seeded(k)).above(score, 400) for k, score in enumerate((99, 101, 90, 110))]
 
     assert [False, True, False, True] == answers
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint64])
+def test_scores_above_2_to_the_53_keep_their_units(kind):
+    """Whole numbers of any type stay whole: as floats, one unit above 2^53 would be lost, or moved by two."""
+    assert score_told(kind(2**53 + 1)) == 2**53 + 1
+    assert isinstance(score_told(kind(2**60 + 1)), int)
+    answers = [ReducedAboveThreshold(2**53).start(seeded(k)).above(kind(2**53 + k), 400) for k in (1, 2, 3)]
+    assert [True, True, True] == answers
 
 
 def test_levels_may_stay_but_not_fall():

@@ -163,6 +163,15 @@ def test_the_target_holds_at_every_size(kind, relative, metric):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.parametrize(("relative", "metric"), [(0.6, "mae"), (0.6, "rmse"), (0.85, "mae"), (0.3, "mae")])
+def test_the_target_holds_between_the_sizes_that_were_tried(kind, relative, metric):
+    """On a fine grid from nothing to the largest sizes the promise is kept, also far above the kink."""
+    x = np.concatenate([[0.0], np.geomspace(0.05, 4e15, 3_000)])
+    share = kind.for_relative_error(relative, x0=1, metric=metric).expected_error(x, metric)
+    assert 0.99 < (share / (relative * np.maximum(x, 1))).max() <= 1
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
 @pytest.mark.parametrize(("relative", "x0"), [(0.01, 1), (0.99, 1), (1e-3, 1e6), (0.5, 2**30)])
 @pytest.mark.parametrize("metric", ["mae", pytest.param(("ci", 1 - 1e-9), marks=pytest.mark.slow)], ids=str)
 def test_far_targets_are_met_too(kind, relative, x0, metric):

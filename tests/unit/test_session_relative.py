@@ -410,3 +410,16 @@ def test_all_groups_at_once_cost_more():
     assert each.worst(Gdp) < all_four.worst(Gdp)
     assert all_four.covers(0.1, 20, 0.05)
     assert not each.covers(0.1, 20, 0.0125)
+
+
+@pytest.mark.parametrize(("name", "times"), [("asinh", 26), ("log", 76), ("linear-log", None)])
+def test_plans_tell_what_the_worst_size_costs_beside_linear_log(name, times):
+    """The ledger books the worst size: asinh and log cost many times what linear-log does, and the plan says so."""
+    import re
+
+    with Session(pa.table({"x": [1, 2, 3]}), budget=Budget(mu=1_000)) as session:
+        plan = session.plan(relative=0.1, absolute=5, mechanism=name, cap="all")
+    found = re.search(r"the ledger books that size: ([0-9.]+) times", str(plan))
+
+    assert (found is None) == (times is None)
+    assert times is None or 0.8 * times < float(found[1]) < 1.25 * times

@@ -230,7 +230,7 @@ class Joint:
     def _current(self, state: State) -> State:
         """Return the state with verdicts on these targets; what was claimed at a larger beta is read at this one."""
         lower, upper = state.lower, state.upper
-        if not 0 < state.beta <= self.beta * _NEARLY:
+        if not 0 < state.beta <= self.beta * _NEARLY or self._was_steady(state):
             lower, upper = self._read(state)
         return replace(self._judged(state, lower, upper), beta=self.beta)
 
@@ -238,9 +238,20 @@ class Joint:
         """Return the intervals that stored measurements give at this beta."""
         if state.pivot is not None:
             return state.pivot.intervals(self.prices, self._share(0))
-        if state.beta and self._steady(state):
-            return self.prices.intervals(state.means, self.prices.variances(state.information), self.beta)
+        if state.beta and (self._steady(state) or self._was_steady(state)):
+            beta = self.beta if self._steady(state) else self._share(1)
+            return self.prices.intervals(state.means, self.prices.variances(state.information), beta)
         return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
+
+    def _was_steady(self, state: State) -> bool:
+        """Return whether groups that were measured alike told intervals, and claims may follow these.
+
+        Such an interval took all of beta. Which of the two is shown depends on what they say, so it is read at the
+        share of a promise's second claim, and the claims that follow leave that share out: together they are missed
+        with beta at most.
+        """
+        told = bool(state.beta and not state.stages and np.isfinite(state.upper - state.lower).any())
+        return told and not self._steady(state)
 
     def _judged(self, state: State, lower: Floats, upper: Floats) -> State:
         """Return the state with these intervals, verdicts, and the values that serve best.
@@ -291,7 +302,9 @@ class Joint:
         going = (part > 0) & ~out_of_reach & (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)
         anew = np.flatnonzero(going & (part >= 1))
         pilot(prices, purse, anew, beta)
-        return self._bought(state, purse, np.flatnonzero(going), replace(pivot, planned=planned), part)
+        second = self._was_steady(state)  # what was told before stands in the place of the second claim
+        made = self._bought(state, purse, np.flatnonzero(going), replace(pivot, planned=planned), part)
+        return replace(made, stages=made.stages + 1) if second else made
 
     def _fresh(self, state: State, pivot: Pivot, needed: Floats, most: Floats) -> tuple[Floats, Floats]:
         """Return the part of the final variance that is to be fresh, and the ticks that are planned with it.

@@ -364,7 +364,7 @@ class _Run:
     def state(self) -> QuantileState:
         """Return what there is to tell."""
         asked = self.plan.asked
-        lower, upper = asked.edge(self.low), asked.edge(self.high + 1)
+        lower, upper = asked.ends(self.low, self.high)
         by_rank = (self.good | (self.low == self.high)) if asked.rank else np.zeros(len(self.low), np.bool_)
         value = np.where(self.good, asked.edge(self.middle + 1), lower + (upper - lower) / 2)
         met = by_rank | self.within(np.arange(len(self.low)))

@@ -38,6 +38,11 @@ CAUTION: Final = 1 - 2.0**-16
 
 _BLOCK: Final = 256
 
+_TURNS: Final = 8  # of looking between the probes
+_PIECES: Final = 33
+_PEAKS: Final = 3
+_NEAR: Final = 0.01  # how far below the worst, in parts, a peak is still looked around
+
 
 def expected(mechanism: Transformed, sizes: ArrayLike, metric: Metric) -> Floats:
     """Return the error of a mechanism for each size, in the metric; float64."""
@@ -62,12 +67,14 @@ def noise_for(build: Callable[[float], Transformed], relative: float, *, x0: flo
         metric: "mae", "rmse" or ("ci", confidence).
     """
     checked_target(relative, x0, metric)
-    sizes = _probes(relative, x0)
-    wanted = relative * np.maximum(sizes, x0)
+    probes = np.unique(_probes(relative, x0))
+
+    def above(log_sigma: float, sizes: Floats) -> Floats:
+        errors = expected(build(math.exp(log_sigma)), sizes, metric)
+        return np.log(errors / (relative * np.maximum(sizes, x0)))
 
     def excess(log_sigma: float) -> float:
-        errors = expected(build(math.exp(log_sigma)), sizes, metric)
-        return float(np.log((errors / wanted).max()))
+        return float(above(log_sigma, probes).max())
 
     from scipy.optimize import brentq
 
@@ -77,8 +84,23 @@ def noise_for(build: Callable[[float], Transformed], relative: float, *, x0: flo
     while excess(high) <= 0:
         high += 0.5
     root = brentq(excess, low, high, xtol=2e-6)
-    # brentq ends within xtol of the root; one more tolerance below it, the target holds.
-    return math.exp(root - 4e-6) * CAUTION
+    root -= 4e-6  # brentq ends within xtol of the root; one more tolerance below it, the target holds at the probes
+    between = _between(probes, above(root, probes))
+    for _ in range(_TURNS):
+        over = float(above(root, between).max())
+        if over <= 0:
+            break
+        root -= over + 1e-6
+    return math.exp(root) * CAUTION
+
+
+def _between(sizes: Floats, ratios: Floats) -> Floats:
+    """Return sizes between the probes: around each of the worst that is worse than both its neighbours."""
+    beside = np.pad(ratios, 1, constant_values=-np.inf)
+    peaks = np.flatnonzero((ratios >= np.maximum(beside[:-2], beside[2:])) & (ratios >= ratios.max() - _NEAR))
+    last = len(sizes) - 1
+    pieces = [np.linspace(sizes[max(at - 1, 0)], sizes[min(at + 1, last)], _PIECES) for at in peaks[:_PEAKS].tolist()]
+    return np.asarray(np.unique(np.concatenate(pieces)))
 
 
 def checked_target(relative: float, x0: float, metric: Metric) -> None:

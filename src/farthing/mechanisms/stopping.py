@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -306,8 +307,10 @@ def likes(stop: Stop | None, look: Look[Any]) -> bool:
 def score_told(score: Any) -> int | float:
     """Return what a private test gave as a number; the refusal does not tell it."""
     with suppress(TypeError, ValueError, OverflowError):
+        if hasattr(score, "__index__"):  # whole numbers of any kind stay whole: a float would lose units above 2^53
+            return operator.index(score)
         if not isinstance(score, str | bytes):
-            return score if isinstance(score, int) else float(score)
+            return float(score)
     raise NoiseError(
         "the score is no number",
         rule="a score is one finite number",

@@ -41,6 +41,8 @@ LEAST_BETA: Final = 1e-9
 
 _WIDEST: Final = 2.0**45  # the largest x0 that is tried when something that fits is looked for
 _TOLERANCE: Final = 1 + 1e-12
+_STEEP: Final = ("asinh", "log")  # transforms that are steep at 0, where noise is priced
+_FAR_MORE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,20 @@ def plan_relative(frame: Frame, name: str, standing: Iterable[Noise]) -> Plan:
     )
     if price > (frame.cap or frame.budget.total):
         raise _over_the_cap(made, frame.cap or frame.budget.total)
-    return made.told(_about(noise, worst, made.delta, floor=not target.absolute))
+    more = "" if free else _dearer(noise, frame)
+    return made.told(_about(noise, worst, made.delta, floor=not target.absolute) + more)
+
+
+def _dearer(noise: Noise, frame: Frame) -> str:
+    """Return what is to be said where the worst size, which the ledger books, costs far more than it has to."""
+    if noise.name not in _STEEP:
+        return ""
+    other = _noise("linear-log", noise.relative, noise.absolute, frame)
+    times = float(noise.worst(frame.gaussian).amount / other.worst(frame.gaussian).amount)
+    if times < _FAR_MORE:
+        return ""
+    unit = "mu squared" if frame.gaussian is Gdp else "rho"
+    return f"; the ledger books that size: {times:.3g} times (in {unit}) what linear-log noise costs for this target"
 
 
 def _about(noise: Noise, worst: Booked, delta: float, *, floor: bool) -> str:

@@ -149,15 +149,6 @@ class Total:
         """Return the most that one unit adds to one group, on the grid of a row's value."""
         return round(math.ldexp(self._largest, -self.fine_log2)) * max_rows
 
-    @staticmethod
-    def rounded(total: int) -> int:
-        """Return a group's total of fine steps in steps, halves up.
-
-        >>> [Total.rounded(total) for total in (3 << 15, -(3 << 15), 7)]
-        [2, -1, 0]
-        """
-        return (total + (1 << (FINE_BITS - 1))) >> FINE_BITS
-
     def canonical(self) -> str:
         """Return the identity text."""
         return json.dumps(["total", self.value.canonical(), self.lower, self.upper, self.centre, self.power])

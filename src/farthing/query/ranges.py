@@ -22,6 +22,15 @@ ADDED: Final = "rows at 2^-36, rounded once"
 """How totals are added up: part of the identity of a question, whose truth it decides to within a step or so a row."""
 
 
+def rounded(total: int) -> int:
+    """Return a group's total of fine steps in steps, halves up: totals D steps apart, D whole, stay within D.
+
+    >>> [rounded(total) for total in (3 << 15, -(3 << 15), 7)]
+    [2, -1, 0]
+    """
+    return (total + (1 << (FINE_BITS - 1))) >> FINE_BITS
+
+
 def check_range(lower: float, upper: float) -> None:
     """Refuse clamps that are no range of numbers that expressions can have."""
     if not -LARGEST <= lower < upper <= LARGEST:

@@ -16,6 +16,7 @@ from farthing.errors import InvalidKeys
 from farthing.query.aggregates import Total
 from farthing.query.expressions import explicit, type_of
 from farthing.query.joins import Join
+from farthing.query.ranges import rounded
 from farthing.query.schema import Schema, Type
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class MemoryEngine:
                     answer[place][group] += contribution(measure, values, asked.max_rows)
         for place, measure, _ in measures:
             if isinstance(measure, Total):
-                answer[place] = [measure.rounded(total) for total in answer[place]]
+                answer[place] = [rounded(total) for total in answer[place]]
         return np.array(answer, np.int64).reshape(len(measures), asked.groups)
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:

@@ -44,7 +44,7 @@ KINDS = {
     "variance": (GDP, value("variance"), {"relative": 0.05, "absolute": 30}),
     "stddev": (GDP, value("variance", root=True), {"relative": 0.02, "absolute": 0.5}),
     "several": (GDP, several, {"relative": 0.05}),
-    "quantile": (GDP, value("quantile", q=0.5), {"rank": 0.01, "absolute": 2}),
+    "quantile": (Budget(mu=40), value("quantile", q=0.5), {"rank": 0.05, "absolute": 5}),
     "count, pure": (PURE, lambda s, **how: s.count(**how), {"relative": 0.05, "absolute": 20}),
     "sum, pure": (PURE, value("sum"), {"relative": 0.05, "absolute": 1_000}),
 }

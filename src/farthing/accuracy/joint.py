@@ -342,7 +342,8 @@ class Joint:
         """
         beta = self._share(state.stages - state.since)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
-        part = np.where(pivot.clock > 0, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
+        goes_on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
+        part = np.where(goes_on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)
         after = self._bought(state, purse, groups, pivot, np.maximum(part, _LEAST_PART))
         kept = np.flatnonzero(pivot.clock > 0)

@@ -97,7 +97,7 @@ def test_a_claim_at_less_confidence_does_not_serve_more():
     session = opened()
     session.count(by="zone", keys=KEYS, relative=0.05, absolute=1000)
 
-    assert session.count(by="zone", keys=KEYS, absolute=20_000, confidence=0.999_999).paid
+    assert session.count(by="zone", keys=KEYS, absolute=20_000, confidence=0.999_999).paid_by_group[0]
     assert not session.count(by="zone", keys=KEYS, absolute=20_000, confidence=0.9).paid
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import sqlalchemy as sa
 
 import farthing
 from farthing import audit
@@ -278,14 +279,20 @@ def older_copy(folder: Path) -> bool:
 def no_commit(folder: Path) -> bool:
     """Let a commit fail, and open the honest ledger again."""
     asked(folder).close()
-    with farthing.Session(folder / "rides.parquet", budget=BUDGET, ledger=folder / "a.ledger") as session:
-        books = session._ledger._books
-        with books.outside() as connection:
-            inner = connection.connection.dbapi_connection
-        inner.set_authorizer(lambda *what: sqlite3.SQLITE_DENY if "COMMIT" in what else sqlite3.SQLITE_OK)
-        if not refused(lambda: session.count(absolute=29)):
-            return True
-    return refused(lambda: farthing.Session(folder / "rides.parquet", budget=BUDGET, ledger=folder / "a.ledger"))
+    wrote = []
+
+    def denies(_: object, __: object, statement: str, *___: object) -> None:
+        if statement.startswith("UPDATE totals"):
+            wrote.append(statement)
+        if wrote and statement == "COMMIT":
+            raise MemoryError
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", denies)
+    try:
+        passed = not refused(lambda: asked(folder, "", version="2"))
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", denies)
+    return passed or refused(lambda: asked(folder, "", version="2"))
 
 
 def door() -> tuple[str, ...]:

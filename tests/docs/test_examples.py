@@ -197,7 +197,7 @@ def all_commands() -> dict:
 def test_every_command_and_option_is_documented():
     """The command line's page has a section for each command, with each of its options, and no others."""
     page = text_of(DOCS / "reference" / "cli.md")
-    heading = r"^## farthing (\w+(?: [a-z]+)?)[^\n]*\n(.*?)(?=^## |\Z)"
+    heading = r"^## farthing ([\w-]+(?: [a-z]+)?)[^\n]*\n(.*?)(?=^## |\Z)"
     sections = dict(re.findall(heading, page, re.MULTILINE | re.DOTALL))
     tree = all_commands()
     assert set(tree) == set(sections)

@@ -36,6 +36,9 @@ LEAST_DRAWS: Final = 1_000
 _RATE_SHARE: Final = 0.1
 """The share of the level that goes to the false-positive rate; the rest goes to the members that were found."""
 
+_FEW: Final = 0.35
+"""The share of the candidates below which those who stand apart are guessed alone."""
+
 _REFERENCE: Final = 50
 _CHUNK: Final = 500
 
@@ -260,8 +263,20 @@ def _among(rows: NDArray[np.bool_], published: NDArray[np.float64]) -> NDArray[n
 
 
 def _split(scores: NDArray[np.float64]) -> Guesses:
-    """Return guesses for everybody: the half with the higher scores is in; far from the middle is sure."""
-    middle = math.nan if np.isnan(scores).any() else float(np.median(scores))
+    """Return guesses: the half with the higher scores is in; far from the middle is sure.
+
+    Where few stand apart from the rest, as when a sample was published, only they are guessed, to be in.
+    """
+    if np.isnan(scores).any() or len(scores) < 2:
+        return Guesses(np.zeros(len(scores), bool), np.full(len(scores), np.nan))
+    ranked = np.sort(scores)
+    below = np.arange(1, len(ranked))
+    sums = np.cumsum(ranked - ranked.mean())[:-1]
+    cut = int(np.argmax(sums**2 / (below * (len(ranked) - below))))  # the two groups that differ most
+    if len(ranked) - 1 - cut < _FEW * len(ranked):
+        apart = scores > ranked[cut]
+        return Guesses(apart, np.where(apart, scores - ranked[cut], np.nan))
+    middle = float(np.median(scores))
     return Guesses(scores > middle, np.abs(scores - middle))
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -179,15 +180,24 @@ def test_the_page_of_references_lists_what_the_file_does():
 
 @each(FILES)
 def test_nothing_swallows_errors(path):
-    """No bare except, no `except Exception` that goes on: fail closed."""
+    """No bare except, no `except Exception` that goes on: fail closed, there or in the line after the handlers."""
     swallowed = [
         node.lineno
         for node in nodes(path, ast.ExceptHandler)
         if (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"}))
         and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+        and node.lineno not in raised_after(path)
     ]
 
     assert [] == swallowed
+
+
+def raised_after(path):
+    """Return the handlers of the try blocks that a raise follows at once."""
+    lists = [getattr(node, name, None) for node in ast.walk(tree(path)) for name in ("body", "orelse", "finalbody")]
+    pairs = [pair for body in lists if isinstance(body, list) for pair in pairwise(body)]
+    tries = [one for one, after in pairs if isinstance(one, ast.Try) and isinstance(after, ast.Raise)]
+    return {handler.lineno for one in tries for handler in one.handlers}
 
 
 @each(FILES)

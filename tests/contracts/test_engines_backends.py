@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import os
 from dataclasses import replace
@@ -280,6 +281,21 @@ def test_engine_errors_are_constant(kind):
         engine.measure(query, 0)
 
     assert "secret" not in str(caught.value)
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
     again = open_table(table_on(kind, [{"u": "x"}], {"u": Type.STRING}), name="data")
     assert [[1]] == again.measure(query, 0).tolist()
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("unit", [None, "u"])
+def test_what_is_no_number_has_no_spread_of_values(kind, unit):
+    """Texts of which one is no number, days and truth values: groups and rows are told, and nothing can fail."""
+    kinds = {"u": Type.INTEGER, "s": Type.STRING, "d": Type.DATE, "b": Type.BOOLEAN}
+    rows = [{"u": at // 2, "s": "x" if at == 3 else "1", "d": dt.date(2020, 1, 1), "b": True} for at in range(8)]
+    engine = open_table(table_on(kind, rows, kinds), name="data")
+    query = Query("data", (), None, None, (), PrivacyUnit(unit), Bounds(1, 1))
+    for column in ("s", "d", "b"):
+        spread = engine.spread(query, Column(column), 5)
+
+        assert (8 if unit is None else 4) == spread.groups.sum() == spread.rows.sum()
+        assert 0 == spread.least.sum() == spread.greatest.sum()

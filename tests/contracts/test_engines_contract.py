@@ -337,4 +337,4 @@ def test_engine_errors_are_constant(tmp_path):
 
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None

@@ -127,6 +127,19 @@ def test_tables_are_told(kind):
     assert [1.0] == engine.listed("w", "sides").to_pylist()
 
 
+@pytest.mark.parametrize("kind", ENGINES)
+def test_spreads_of_rows_beside_a_table(kind):
+    """Where rows are units, what one row becomes by a join is one unit's: spreads are the slow engine's."""
+    rows = [dict.fromkeys(KINDS) | {"i": place, "f": 2.0**place} for place in (0, 1, 1, 7)]
+    joins = (Join("zones", Compare(Column("i"), Operator.EQ, Column("zones.id")), fan_out=2),)
+    query = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds(), joins=joins)
+    spreads = [engine.spread(query, Column("f"), 3) for engine in (opened(kind, rows, []), memory(rows, []))]
+
+    assert [1, 2] == spreads[0].rows[:2].tolist()
+    for name in ("groups", "rows", "least", "greatest"):
+        assert getattr(spreads[0], name).tolist() == getattr(spreads[1], name).tolist()
+
+
 def after_joins(steps):
     """Choose homes from the rows that joins have left."""
     home, *rest, where = steps

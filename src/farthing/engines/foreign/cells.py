@@ -26,6 +26,7 @@ class Cells:
         self._query = query
         self._rows = rows
         self._columns: dict[tuple[str, str], str] = {}
+        self._unit = rows.number() if query.unit.is_row else "u"
         self.found = self.column("count", "")
 
     def value(self, expr: Any) -> str:
@@ -49,7 +50,8 @@ class Cells:
             rows = with_places(self._query, self._rows.backend, rows, keys)
             told = ["i", *told[len(keys) :]]
         made = {name: _aggregate(rows, *what) for what, name in self._columns.items()}
-        return rows.group_by(["u", *told]).agg(**made)
+        cells = rows.group_by([self._unit, *told]).agg(**made)
+        return cells if self._unit == "u" else cells.rename(u=self._unit)
 
 
 def _aggregate(rows: Any, aggregate: str, name: str) -> Any:

@@ -206,7 +206,8 @@ class Joint:
         What groups that were measured alike told took all of beta. Where claims may follow, it becomes the first of
         them, told anew at that one's share: its interval beside a claim's own would be missed with 1.9 beta.
         """
-        if state.beta and not state.stages and not self._steady(state):
+        told = state.beta > 0 and bool(np.isfinite(state.upper).any())
+        if told and not state.stages and not self._steady(state):
             first = self.prices.intervals(state.means, self.prices.variances(state.information), self._share(0))
             state = replace(state, lower=first[0], upper=first[1], stages=1, beta=self.beta)
         live = 0 < state.beta <= self.beta * _NEARLY

@@ -366,6 +366,7 @@ class _Run:
         asked = self.plan.asked
         lower, upper = asked.ends(self.low, self.high)
         by_rank = (self.good | (self.low == self.high)) if asked.rank else np.zeros(len(self.low), np.bool_)
-        value = np.where(self.good, asked.edge(self.middle + 1), lower + (upper - lower) / 2)
+        middle = (asked.edge(self.low) + asked.edge(self.high + 1)) / 2
+        value = np.where(self.good, asked.edge(self.middle + 1), middle)
         met = by_rank | self.within(np.arange(len(self.low)))
         return QuantileState(value, lower, upper, met, self.paid, by_rank, self.rows)

@@ -28,6 +28,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.thorough)
 
 
+_TOKEN_BYTES = secrets.token_bytes
+
+
+def _fresh() -> None:
+    """Draw from the system again: after a test, and in every process that one forks."""
+    from farthing.noise.bits import system_bits
+
+    stream = system_bits()
+    stream._key = None
+    stream._start(os.urandom(32))
+    secrets.token_bytes = _TOKEN_BYTES
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh)
+
+
 @pytest.fixture(autouse=True)
 def _repeatable_noise(request: pytest.FixtureRequest) -> Iterator[None]:
     """Draw the noise of a test, and the keys of its ledgers, from bits that its name fixes."""
@@ -36,8 +53,7 @@ def _repeatable_noise(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     from farthing.noise.bits import system_bits
 
-    name, stream, token_bytes = request.node.nodeid, system_bits(), secrets.token_bytes
-    drawn = 0
+    name, stream, drawn = request.node.nodeid, system_bits(), 0
 
     def repeatable(size: int | None = None) -> bytes:
         """Return the next bytes that this test's name fixes."""
@@ -49,6 +65,4 @@ def _repeatable_noise(request: pytest.FixtureRequest) -> Iterator[None]:
     stream._start(stream._key)
     secrets.token_bytes = repeatable
     yield
-    secrets.token_bytes = token_bytes
-    stream._key = None
-    stream._start(os.urandom(32))
+    _fresh()

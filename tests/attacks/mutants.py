@@ -101,8 +101,8 @@ NOISE = (
     _one(
         "neighbouring groups share noise",
         "mechanisms/gaussian.py",
-        "        return whole.astype(np.int64) + noisy, exponent\n",
-        "        return whole.astype(np.int64) + np.repeat(noisy[::2], 2)[: len(noisy)], exponent\n",
+        "        return whole + noisy, exponent\n",
+        "        return whole + np.repeat(noisy[::2], 2)[: len(noisy)], exponent\n",
         "independent",
     ),
 )
@@ -198,8 +198,8 @@ BOUNDS = (
     _one(
         "max_rows forgotten in sums",
         "engines/duck/measures.py",
-        'return f"CASE WHEN {n} <= {most} THEN {s} ELSE CAST({s}::HUGEINT * {most} // {n} AS BIGINT) END"',
-        "return s",
+        'cut = f"CASE WHEN {n} <= {most} THEN {s} ELSE {down} END"',
+        "cut = s",
         "bounded",
     ),
     _one(
@@ -393,13 +393,7 @@ CHARGED_LATER = """        from farthing.ledger.entry import Receipt
         receipt = Receipt(0, "", bill.increase.farthings, question, version, exclusive=True)
 """
 RESERVED = "        receipt = self._reserved(version)\n"
-MEASURED = "        answer, price = step.measured(receipt)\n"
-CHARGED_LATER = """    from farthing.ledger.entry import Receipt
-    made = found.plan
-    receipt = Receipt(0, "", made.worst_price.farthings, found.question, found.version, exclusive=True)
-    asked ="""
-MEASURED = "        outcome = shielded(found.method.measured, context, found.plan, receipt, request)\n"
-RESERVED = "        receipt = _reserve(context, found)\n"
+MEASURED = "        answer, price = shielded(step.measured, receipt)\n"
 
 BOOKS = (
     _one(
@@ -547,9 +541,11 @@ DOORS = (
         "engines/duck/engine.py",
         (
             ("stopped = isinstance(", "said, stopped = str(error), isinstance("),
-            ("else engine_failed()\n", "else DataError(said, rule='', next_step='')\n"),
+            (
+                "        raise engine_failed()  # outside",
+                "        raise DataError(said, rule='', next_step='')  # outside",
+            ),
         ),
-        (("            suppress(duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError),\n", ""),),
         ("failing",),
     ),
     _one(

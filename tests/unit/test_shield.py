@@ -269,8 +269,7 @@ def test_a_leak_is_found(monkeypatch):
     """Planted: without the shield the frames of the measurement come out; with numbers that are not sealed too."""
     with opened_session() as session, monkeypatch.context() as patch:
         secrets = Secrets(session, patch)
-        for module in ("ask", "choosing", "finding", "ranking", "spreading", "together"):
-            patch.setattr(f"farthing.session.{module}.shielded", lambda work, *given: work(*given))
+        patch.setattr("farthing.session.transaction.shielded", lambda work, *given: work(*given))
         interrupt(patch, secrets)
         with pytest.raises(KeyboardInterrupt) as caught:
             ASKS["count"](session)

@@ -19,7 +19,7 @@ import pytest
 import farthing
 from farthing import Bounds, Budget, Gdp, Session
 from farthing.engines.duck.measures import Question
-from farthing.errors import Contested, DataError, InvalidTarget
+from farthing.errors import Contested, DataError, InvalidTarget, LedgerError
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.session import transaction
@@ -200,7 +200,7 @@ def test_nothing_is_asked_of_an_engine_without_a_charge(kind: str, monkeypatch: 
 
 def test_a_price_of_nothing_is_refused_before_anything_is_asked() -> None:
     """A spread for less than a farthing is no measurement for nothing."""
-    with opened() as session, pytest.raises(InvalidTarget, match="the price of the report is zero"):
+    with opened() as session, pytest.raises(InvalidTarget, match="the price is too small for a spread"):
         session.bounds_report("amount", loss=Gdp(1e-30))
 
 
@@ -251,7 +251,7 @@ def interrupted_at(session: Session, ask: Callable[[Session], Any], at: int, kin
     sys.settrace(trace)
     try:
         ask(session)
-    except kind:
+    except (kind, LedgerError):  # the ledger says in its own words that memory ran out while it wrote
         pass
     finally:
         sys.settrace(before)
@@ -342,10 +342,11 @@ def ruined(path: Path) -> None:
     path.write_bytes(raw[:4] + b"\x01" * (end - 4) + raw[end:])
 
 
-def of_file(path: Path) -> Session:
+def of_file(path: Path, *, same_data: bool = False) -> Session:
     """Open a file, with a ledger beside it: a session of its own, as a command has."""
     bounds = Bounds(max_groups=1, max_rows=3)
-    return Session(str(path), unit="who", bounds=bounds, budget=BUDGET, ledger=path.with_name("a.ledger"))
+    where = path.with_name("a.ledger")
+    return Session(str(path), unit="who", bounds=bounds, budget=BUDGET, ledger=where, same_data=same_data)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -374,7 +375,7 @@ def test_the_owner_says_go_on(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="the last 2 asks of this table failed"):
             session.count(absolute=60)
     a_file(tmp_path)
-    with of_file(path) as session:
+    with of_file(path, same_data=True) as session:
         with pytest.raises(DataError, match="the last 2 asks of this table failed"):
             session.count(absolute=60)
         spent = session.spent
@@ -408,7 +409,7 @@ def test_other_columns_after_a_failure_are_refused(tmp_path: Path) -> None:
             session.count(absolute=60)
         spent = session.spent
         pq.write_table(TABLE.rename_columns(["who", "place", "amount"]), path)
-        with pytest.raises(DataError, match="cannot be read"):
+        with pytest.raises(DataError, match="have changed since the session was opened"):
             session.count(absolute=60)
 
         assert spent == session.spent

@@ -83,7 +83,9 @@ class Sent:
 
     @staticmethod
     def _narrow(operand, source, kind):
-        """Tell whether a number is made narrower that is small anyway."""
+        """Tell whether a number is made narrower that is small anyway, less a constant or not."""
+        if isinstance(operand, exp.Sub) and isinstance(operand.right.unnest(), exp.Literal | exp.Cast):
+            operand = operand.left.unnest() if isinstance(operand.left.unnest(), exp.IntDiv) else operand
         return kind in WHOLE and source in NUMBERS and name_of(operand) in BOUNDED
 
     def type(self, node, seen=()):  # noqa: C901, PLR0911, PLR0912  # one return a case

@@ -13,6 +13,7 @@ from sent import Sent
 
 import farthing
 from farthing.engines import open_table
+from farthing.engines.bounded import bounded
 from farthing.engines.duck import measures
 from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.duck.functions import Text
@@ -131,7 +132,7 @@ def test_nothing_that_is_sent_can_fail(question):
     assert [] == faults(question)
 
 
-SPREAD = (Query("data", (), None, None, (), PrivacyUnit(), Bounds()), "spread", (Column("word"),))
+SPREAD = bounded(Query("data", (), None, None, (), PrivacyUnit(), Bounds()))
 
 
 def test_a_bare_cast_of_a_text_is_found(monkeypatch):
@@ -139,7 +140,7 @@ def test_a_bare_cast_of_a_text_is_found(monkeypatch):
     monkeypatch.setattr(
         Scalars, "number", lambda self, scalar: Text(f"CAST({self.scalar(scalar).sql} AS DOUBLE)", Type.FLOAT)
     )
-    sql = measures.spreading(*SPREAD[:1], *SPREAD[2], ENGINE._catalog, 5).sql
+    sql = measures.spreading(SPREAD, Column("word"), ENGINE._catalog, 5).sql
 
     assert "CAST(VARCHAR COLUMN AS DOUBLE)" in set(Sent(sql, NATIVE).faults())
 

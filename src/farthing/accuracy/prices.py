@@ -157,7 +157,8 @@ class Prices:
             if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
                 width = z * (np.abs(slopes) / np.sqrt(self.worth * max(self.cap, 1))).sum(axis=0)
             slopes = statistic.slopes(values, width * straight)
-            need = (z * slopes / np.maximum(width, _TINY)) ** 2 / self.worth
+            with np.errstate(over="ignore"):  # beyond all numbers is beyond what there is
+                need = (z * slopes / np.maximum(width, _TINY)) ** 2 / self.worth
             needs.append(np.minimum(need, _HUGE) * (width > 0))
         grains = balanced(np.stack(needs))
         return grains * (self.cap / np.maximum(grains.sum(axis=0), _TINY)) if self.named_loss else grains

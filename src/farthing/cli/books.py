@@ -78,7 +78,7 @@ def same_data(config: str | None) -> None:
 
     chosen = settings.read(config)
     with opened(chosen, same_data=True):
-        sys.stdout.write(f"the files of table {chosen.name}, version {chosen.version}, are known from now on\n")
+        show.say(f"the files of table {chosen.name}, version {chosen.version}, are known from now on")
 
 
 def verify(
@@ -117,7 +117,7 @@ def resume(config: str | None) -> None:
 
     with opened(settings.read(config)) as session:
         session.resume()
-    sys.stdout.write("the next asks go on: see `farthing history` for those that failed\n")
+    show.say("the next asks go on: see `farthing history` for those that failed")
 
 
 def allot(name: str, share: str, ledger: str | None, config: str | None, *, as_json: bool) -> None:

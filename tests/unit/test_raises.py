@@ -147,7 +147,7 @@ REASONS = {
     "privacy/policy.py checked_sizes": (1, "sizes that were released"),
     "privacy/policy.py mu": (1, PRICES),
     "privacy/roads.py find": (1, PRICES),
-    "query/aggregates.py __post_init__": (1, PRICES),
+    "query/measures.py __post_init__": (1, PRICES),
     "query/expressions/values.py type": (1, PLANS),
     "query/schema.py require": (1, "names of columns"),
     "session/chained.py _outcome": (1, PLANS),

@@ -5,6 +5,7 @@ flights tasks it first finds the largest count not yet returned. A user may be i
 Everything is drawn from fixed seeds; the choices of the methods come from a sweep on another one.
 
     python bench/accuracy/paper.py [--trials 1000] [--json FILE] [--write] [--quick]
+    python bench/accuracy/paper.py --accounting [--trials 1000] [--write]
     python bench/accuracy/paper.py --tune
 """
 
@@ -27,6 +28,8 @@ PAGE = ROOT / "docs" / "accuracy-first.md"
 IMAGE = ROOT / "docs" / "images" / "paper-{}.svg"
 STORED = ROOT / "src" / "farthing" / "experiments" / "tuned.py"
 BEGIN, END = "<!-- printed by bench/accuracy/paper.py: do not edit -->", "<!-- end of what was printed -->"
+BEGIN_ACCOUNTING = BEGIN.replace("paper.py", "paper.py --accounting")
+END_ACCOUNTING = "<!-- end of the accountings -->"
 OTHERS = (0.05, 0.3)
 SMALLER = {"tasks": ("equal", "zipf300", "zipf1e6"), "epsilons": (0.1, 1.0)}
 TUNING_SEED = 20231
@@ -41,7 +44,7 @@ def tune():
         for epsilon in EPSILONS if task is not None else ():
             setting = Setting(task, epsilon, DELTA, 0.1, 0.95)
             for method in METHODS:
-                if len(method.choices(setting)) > 1:
+                if len(method.choices(setting)) > 1 and not method.like:
                     said = sweep(setting, method, TUNING_SEED).said()
                     shown = ", ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value!r}"
                                       for key, value in said.items()).replace("'", '"')  # fmt: skip
@@ -75,12 +78,26 @@ def markdown(main, others):
 def write(main, others):
     """Put the tables and the pictures into the documentation."""
     text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{markdown(main, others)}\n\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(between(text, BEGIN, END, markdown(main, others)), encoding="utf-8")
     for name in DRAWN:
         if name in main.cells:
             charts.save(picture.returned_chart(main, name), Path(str(IMAGE).format(name)))
+
+
+def between(text, begin, end, printed):
+    """Return a page with what was printed between two marks."""
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n\n{printed}\n\n{end}{after}"
+
+
+def account(options):
+    """Print what the accounting is worth by itself; put it into the documentation when asked."""
+    printed = tables.accounting(compare(Plan(tasks=("equal",), trials=options.trials), told=say), "equal")
+    print(printed)
+    if options.write:
+        text = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(between(text, BEGIN_ACCOUNTING, END_ACCOUNTING, printed), encoding="utf-8")
 
 
 def main():
@@ -91,10 +108,13 @@ def main():
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     parser.add_argument("--write", action="store_true", help="put tables and pictures into the documentation")
     parser.add_argument("--tune", action="store_true", help="sweep the methods' choices and store them")
+    parser.add_argument("--accounting", action="store_true", help="one mechanism under three accountings, and ours")
     options = parser.parse_args()
     started = time.perf_counter()
     if options.tune:
         tune()
+    elif options.accounting:
+        account(options)
     else:
         found, others = run(options)
         print(markdown(found, others))

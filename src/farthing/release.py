@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing import views
 from farthing.errors import FarthingError, InvalidTarget, UnsupportedQuery
-from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from farthing.trace import Trace
 
 Float64 = NDArray[np.float64]
-
-SHOWN_ROWS = 12
-"""How many rows `repr` and the notebook show."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +133,8 @@ class Answer:
         """The chance that this answer's interval and those of all answers to the question before it hold their truth.
 
         Whoever decides by the last answer whether to ask more sharply has this, not `confidence`: the chances of a miss
-        add up. Asking again for nothing adds none. With together=True it never falls below the confidence asked.
+        add up. Asking again for nothing adds none. With together=True it never falls below the confidence asked. The
+        targets have to be fixed beforehand: whoever chooses them, too, by looking can miss a little more often.
 
         >>> import pyarrow as pa
         >>> import farthing
@@ -262,7 +260,7 @@ class Answer:
         return column if self.keys is not None else column[0].item()
 
     def refine(self, *unnamed: Any, **changes: Any) -> Answer:
-        """Return a sharper answer to the same question, paying only the difference.
+        """Return a sharper answer to the same question, paying about the difference; a quantile is asked afresh.
 
         Args:
             *unnamed: refused: what is changed has a name.
@@ -398,49 +396,11 @@ class Answer:
         return f"{text}; left {left!r}" + (f" = epsilon {left.epsilon(self.delta):.4g}" if self.delta else "")
 
     def __repr__(self) -> str:
-        table = self.to_arrow()
-        rows = table.slice(0, SHOWN_ROWS).to_pylist()
-        text = [[_cell(cell) for cell in row.values()] for row in rows]
-        names = [outward.line(name) for name in table.column_names]
-        widths = [
-            max(len(name), *(len(line[i]) for line in text)) if text else len(name) for i, name in enumerate(names)
-        ]
-        lines = ["  ".join(name.rjust(width) for name, width in zip(names, widths, strict=True))]
-        lines += ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in text]
-        if table.num_rows > SHOWN_ROWS:
-            lines.append(f"... {table.num_rows - SHOWN_ROWS:,} more rows")
-        return "\n".join([*lines, *map(outward.line, (self.caption, self.price, self.about))])
+        return views.text(self.to_arrow(), self.caption, self.price, self.about)
 
     def _repr_html_(self) -> str:
         """Return the notebook's view: the first rows and the three lines below them."""
-        from html import escape
-
-        table = self.to_arrow()
-        head = "".join(f"<th>{escape(outward.line(name))}</th>" for name in table.column_names)
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td style='text-align:right'>{escape(_cell(cell))}</td>" for cell in row.values())
-            + "</tr>"
-            for row in table.slice(0, SHOWN_ROWS).to_pylist()
-        )
-        more = table.num_rows - SHOWN_ROWS
-        notes = [f"... {more:,} more rows"] if more > 0 else []
-        notes += [self.caption, self.price, self.about]
-        text = "<br>".join(escape(outward.line(line)) for line in notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
-
-
-def _cell(value: object) -> str:
-    """Return one cell as text: numbers with few digits, truth values as yes and no."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-        case None:
-            return "NULL"
-        case _:
-            return outward.line(str(value))
+        return views.html(self.to_arrow(), self.caption, self.price, self.about)
 
 
 def _span(parameter: str, column: Float64) -> str:

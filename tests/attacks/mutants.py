@@ -204,7 +204,7 @@ BOUNDS = (
     ),
     _one(
         "max_rows forgotten in the sensitivity of counts",
-        "query/aggregates.py",
+        "query/measures.py",
         "        return max_rows\n",
         "        return 1\n",
         "accounts",
@@ -219,7 +219,7 @@ BOUNDS = (
     ),
     _one(
         "the smaller clamp as sensitivity",
-        "query/aggregates.py",
+        "query/measures.py",
         "largest = max(abs(self.lower - self.centre), abs(self.upper - self.centre))",
         "largest = min(abs(self.lower - self.centre), abs(self.upper - self.centre)) or 1.0",
         "accounts",

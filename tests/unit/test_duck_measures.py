@@ -26,9 +26,10 @@ from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.errors import DataError, InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Total, Variance
+from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
 from farthing.query.expressions import And, Call, Case, Column, Compare, Function, Literal, Operator
 from farthing.query.joins import Join
+from farthing.query.measures import Total
 from farthing.query.part import Part
 from farthing.query.ranges import FINE_BITS
 

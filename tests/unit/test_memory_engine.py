@@ -18,9 +18,10 @@ from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.errors import InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Rows, Sum, Total, Units, Variance
+from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
 from farthing.query.expressions import And, Call, Column, Compare, Function, Literal, Operator
 from farthing.query.joins import Join
+from farthing.query.measures import Rows, Total, Units
 from farthing.query.part import Part
 from farthing.query.ranges import FINE_BITS, rounded
 

@@ -118,7 +118,7 @@ def _run(plan: Plan) -> Comparison:
 def _show(found: Comparison) -> None:
     """Print one table a task: what each method returned at each epsilon, and the share within the target."""
     from farthing.cli import show
-    from farthing.experiments.tables import NAMES, rows
+    from farthing.experiments.tables import ACCOUNTED, NAMES, rows
 
     out, plan = show.console(), found.plan
     out.print(
@@ -128,6 +128,12 @@ def _show(found: Comparison) -> None:
     for name, title in found.titles.items():
         out.print(f"\n{name}: {title}", style="bold")
         out.print(show.columns_table([("epsilon", True), *((each, True) for each in NAMES)], rows(found, name)))
+        out.print(
+            "what is accounting, and what is mechanism: the releases of `unified` under three accountings, and ours"
+        )
+        out.print(
+            show.columns_table([("epsilon", True), *((each, True) for each in ACCOUNTED)], rows(found, name, ACCOUNTED))
+        )
     for name in found.skipped:
         out.print(f"{name} skipped: its flights are an extra, python -m pip install 'farthing[demo]'")
     out.print("losses of different counts add: a user may be in all of them; `oracle` knows every count", style="dim")

@@ -54,7 +54,8 @@ Together = Annotated[
     bool,
     typer.Option(
         "--together",
-        help="Hold the confidence for all answers of this question together, however often it is sharpened.",
+        help="Hold the confidence for all answers of this question together, for targets that you fix beforehand, "
+        "wherever you stop.",
         rich_help_panel=ACCURACY,
     ),
 ]

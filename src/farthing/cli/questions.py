@@ -38,7 +38,8 @@ def ask(
 ) -> None:
     r"""Answer a question at the accuracy you name, and pay for it.
 
-    The same question again is free; more accurately, it costs the difference.
+    The same question again is free; more accurately, it costs about the
+    difference. Quantiles are asked afresh.
 
     Count, sum, average, or rank; several at once, each at its own accuracy:
       farthing ask "SELECT COUNT(*) FROM rides WHERE fare > 20" --absolute 50

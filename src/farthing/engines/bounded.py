@@ -15,9 +15,9 @@ from farthing.query.joins import Join
 
 if TYPE_CHECKING:
     from farthing.privacy.unit import PrivacyUnit
-    from farthing.query.aggregates import Measure
     from farthing.query.expressions import Compare, Expression, Scalar
     from farthing.query.keys import Keys
+    from farthing.query.measures import Measure
     from farthing.query.query import Query
 
 PARTS_SALT: Final = 0x70617274

@@ -6,12 +6,13 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, assert_never
 
-from farthing.query.aggregates import Rows, Total, Units
+from farthing.query.measures import Rows, Total, Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from farthing.query.aggregates import Measure, Quantile
+    from farthing.query.aggregates import Quantile
+    from farthing.query.measures import Measure
 
 
 def number(value: Any) -> float | None:

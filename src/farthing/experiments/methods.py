@@ -48,6 +48,7 @@ class Method:
         theorem: what its accounting rests on.
         choices: the public choices it is tuned over.
         play: plays a number of sessions.
+        like: the name of the method whose choice and draws it shares, so that the two differ in their accounting alone.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Method:
     theorem: str
     choices: Callable[[Setting], Sequence[Choice]]
     play: Callable[[Setting, Choice, int, Generator], Played]
+    like: str = ""
 
 
 class Pick(NamedTuple):
@@ -87,12 +89,20 @@ def doubling(setting: Setting, choice: Choice, trials: int, rng: Generator) -> P
 
 def unified(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
     """Play Brownian noise reduction under the unified filter: a run stopped at information t has paid rho = t/2."""
-    total = amount(RogersUnifiedFilter.from_epsilon(setting.epsilon, delta=setting.delta).remaining)
-    sizes, pick = _fixed(setting, choice, setting.gaussian_affordable, trials, rng)
-    looks = chains.plain_schedule(setting.relative, setting.beta, setting.mu_squared)
-    runs = chains.refined(looks, sizes.ravel(), rng, centred=False)
-    paid = runs.cost.reshape(sizes.shape) / 2 + pick.price(Zcdp)
-    return _settled(setting, [Side(paid, total)], runs, sizes)
+    books = RogersUnifiedFilter.from_epsilon(setting.epsilon, delta=setting.delta)
+    return _brownian(setting, choice, trials, rng, currency=Zcdp, total=amount(books.remaining))
+
+
+def unified_zcdp(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+    """Play the same releases as `unified`, the same rho added up under the sharper conversion of zCDP."""
+    books = ZcdpFilter.from_epsilon(setting.epsilon, delta=setting.delta)
+    return _brownian(setting, choice, trials, rng, currency=Zcdp, total=amount(books.remaining))
+
+
+def unified_gdp(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+    """Play the same releases as `unified`, mu squared added up under the exact Gaussian conversion."""
+    books = GdpFilter.from_epsilon(setting.epsilon, delta=setting.delta)
+    return _brownian(setting, choice, trials, rng, currency=Gdp, total=amount(books.remaining))
 
 
 def lemma52(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
@@ -184,6 +194,20 @@ def oracle(setting: Setting, _choice: Choice, trials: int, rng: Generator) -> Pl
     return Played(np.full(trials, many), (off <= 1).sum(axis=1))
 
 
+def _brownian(
+    setting: Setting, choice: Choice, trials: int, rng: Generator, *, currency: type[Gdp | Zcdp], total: float
+) -> Played:
+    """Play Brownian noise reduction by the plain rule under a total of some accounting.
+
+    What is drawn does not depend on the accounting: it says how many of the same releases fit.
+    """
+    sizes, pick = _fixed(setting, choice, setting.gaussian_affordable, trials, rng)
+    looks = chains.plain_schedule(setting.relative, setting.beta, setting.mu_squared)
+    runs = chains.refined(looks, sizes.ravel(), rng, centred=False)
+    spent = runs.cost.reshape(sizes.shape) / (1 if currency is Gdp else 2)
+    return _settled(setting, [Side(spent + pick.price(currency), total)], runs, sizes)
+
+
 def _our_side(setting: Setting, currency: str, cost: Floats, picks: Floats) -> Side:
     """Return our sum and its total, in the currency that our ledger is kept in."""
     epsilon, delta = setting.epsilon, setting.delta
@@ -249,6 +273,10 @@ _BATCHES: Final = (0.5, 0.65, 0.8, 0.9, 1.0, 1.2)
 METHODS: Final = (
     Method("doubling", "fresh noise at doubled levels", "Theorem 2 of the paper", _eager, doubling),
     Method("unified", "Brownian noise reduction", "section 6 of the paper, the unified filter", _eager, unified),
+    Method("unified-zcdp", "the same releases as unified", "the sharper conversion of zCDP", _eager, unified_zcdp,
+           like="unified"),
+    Method("unified-gdp", "the same releases as unified", "the exact conversion of GDP", _eager, unified_gdp,
+           like="unified"),
     Method("lemma52", "Laplace noise reduction", "Lemma 5.2 of the paper", _eager, lemma52),
     Method(
         "concurrent", "zCDP picks beside Laplace noise reduction", "Theorem 3 of the paper",

@@ -153,7 +153,11 @@ def run_cell(setting: Setting, method: Method, trials: int | None, seed: int) ->
 
 
 def tuned(setting: Setting, method: Method, seed: int) -> Choice:
-    """Return a method's public choice: that of the stored sweep where there is one, else that of a sweep."""
+    """Return a method's public choice: that of the stored sweep where there is one, else that of a sweep.
+
+    A method that is like another has the choice of that one.
+    """
+    method = next((each for each in METHODS if each.name == method.like), method)
     stored = TUNED.get((setting.task.name, f"{setting.epsilon:g}", method.name))
     standard = Setting(setting.task, setting.epsilon, DELTA, 0.1, 0.95)
     return stored if stored is not None and setting == standard else sweep(setting, method, seed)
@@ -176,7 +180,8 @@ def sweep(setting: Setting, method: Method, seed: int) -> Choice:
 
 def played(setting: Setting, method: Method, choice: Choice, trials: int, *, seed: int, role: str) -> Played:
     """Play sessions in parts that fit into memory."""
-    rng = stream(seed, role, setting.task.name, f"{setting.epsilon:g} {setting.relative:g}", method.name)
+    drawn = method.like or method.name
+    rng = stream(seed, role, setting.task.name, f"{setting.epsilon:g} {setting.relative:g}", drawn)
     return Played.together([method.play(setting, choice, part, rng) for part in _parts(setting, trials)])
 
 

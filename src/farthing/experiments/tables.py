@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
     from farthing.experiments.runner import Cell, Comparison
 
-NAMES = tuple(method.name for method in METHODS)
+NAMES = tuple(method.name for method in METHODS if not method.like)
+"""The methods of the main tables."""
+
+ACCOUNTED = ("unified", *(method.name for method in METHODS if method.like), "farthing")
+"""One mechanism under three accountings, then ours: what is accounting, and what is mechanism."""
 
 
 def plain(found: Comparison) -> dict[str, Any]:
@@ -64,9 +68,21 @@ def rho_needed(found: Comparison, task: str, epsilon: float, name: str, goal: st
     return None
 
 
-def rows(found: Comparison, task: str) -> list[list[str]]:
+def rows(found: Comparison, task: str, names: Sequence[str] = NAMES) -> list[list[str]]:
     """Return the cells of a table: one line an epsilon, what each method returned and the share within the target."""
-    return [[f"{epsilon:g}", *(_said(row[name]) for name in NAMES)] for epsilon, row in found.cells[task].items()]
+    return [[f"{epsilon:g}", *(_said(row[name]) for name in names)] for epsilon, row in found.cells[task].items()]
+
+
+def accounting(found: Comparison, task: str) -> str:
+    """Return as Markdown what one mechanism returns under three accountings, and what ours returns."""
+    row = found.cells[task]
+    trials = min(cell.trials for cells in row.values() for cell in cells.values())
+    lines = [
+        [f"{at:g}", *(f"{cells[name].returned:,.2f} ± {cells[name].error:.2f}" for name in ACCOUNTED)]
+        for at, cells in row.items()
+    ]
+    told = f"**{task}**: within {100 * found.plan.relative:g} %, {trials:,} sessions a cell, ± one standard error."
+    return f"{told}\n\n{_table(['epsilon', *ACCOUNTED], lines)}"
 
 
 def markdown(found: Comparison, *, brief: bool = False) -> str:
@@ -128,4 +144,4 @@ def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in shown)
 
 
-__all__ = ["NAMES", "markdown", "plain", "rho_needed", "rows"]
+__all__ = ["ACCOUNTED", "NAMES", "accounting", "markdown", "plain", "rho_needed", "rows"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
-from farthing.query.aggregates import Total, needed
+from farthing.query.aggregates import needed
+from farthing.query.measures import Total
 from farthing.query.normal import conjunction
 from farthing.query.ranges import ADDED
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from farthing.privacy.unit import PrivacyUnit
-    from farthing.query.aggregates import Aggregate, Measure, Output
+    from farthing.query.aggregates import Aggregate, Output
     from farthing.query.bounding import Bounds
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.keys import Keys
+    from farthing.query.measures import Measure
     from farthing.query.part import Part
 
 

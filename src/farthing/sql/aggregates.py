@@ -7,8 +7,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidBounds
-from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Total, Variance, ratio_of
+from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Variance, ratio_of
 from farthing.query.expressions import Call, Case, Column, Expression, Function, Literal, Scalar
+from farthing.query.measures import Total
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Type
 

@@ -14,8 +14,8 @@ from farthing.engines.duck.cells import INFINITY, Cells, bucket, leaf, log2, on_
 from farthing.engines.duck.functions import Text
 from farthing.engines.duck.rows import Catalog, Rows
 from farthing.engines.duck.terms import KEYS, keyed_hash
-from farthing.query.aggregates import Rows as Counted
-from farthing.query.aggregates import Total, Units
+from farthing.query.measures import Rows as Counted
+from farthing.query.measures import Total, Units
 from farthing.query.ranges import FINE_BITS
 from farthing.query.schema import Type
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farthing.engines.bounded import BoundedQuery
-    from farthing.query.aggregates import Measure, Quantile
+    from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
+    from farthing.query.measures import Measure
 
 
 _ABOVE: Final = 1 << 115

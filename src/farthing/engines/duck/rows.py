@@ -11,9 +11,9 @@ from farthing.engines.duck.functions import Text
 from farthing.engines.duck.scalars import UNFOLDED, Scalars
 from farthing.engines.duck.terms import TABLE, keyed_hash, reader, row, stored
 from farthing.errors import UnsupportedQuery
-from farthing.query.aggregates import Total
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
+from farthing.query.measures import Total
 from farthing.query.normal import conjuncts, normal
 from farthing.query.schema import REAL_TYPES, Schema, Type
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.rows import Rows
-    from farthing.query.aggregates import Quantile, Total
+    from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
+    from farthing.query.measures import Total
 
 
 class Cells:

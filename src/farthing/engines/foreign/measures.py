@@ -14,8 +14,8 @@ from farthing.engines.foreign.cells import Cells, bucket, leaf, log2, on_grid, p
 from farthing.engines.foreign.keys import with_places
 from farthing.engines.foreign.rows import Catalog, Rows
 from farthing.engines.foreign.terms import null, real, whole
-from farthing.query.aggregates import Rows as Counted
-from farthing.query.aggregates import Total, Units
+from farthing.query.measures import Rows as Counted
+from farthing.query.measures import Total, Units
 from farthing.query.ranges import FINE_BITS
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
-    from farthing.query.aggregates import Measure, Quantile
+    from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
+    from farthing.query.measures import Measure
 
 
 def measuring(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int) -> Any:

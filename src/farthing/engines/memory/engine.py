@@ -13,9 +13,9 @@ from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
-from farthing.query.aggregates import Total
 from farthing.query.expressions import explicit, type_of
 from farthing.query.joins import Join
+from farthing.query.measures import Total
 from farthing.query.ranges import rounded
 from farthing.query.schema import Schema, Type
 

@@ -39,19 +39,37 @@ def is_text(kind: pa.DataType) -> bool:
 def parquet(files: tuple[str, ...], columns: tuple[str, ...]) -> pa.RecordBatchReader:
     """Return a stream of columns of Parquet files, their text made valid; files agree on the columns' types."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    whole = pq.read_schema(files[0])
-    schema = pa.schema([_plain(whole.field(column)) for column in columns])
+    whole = types(files)
+    schema = pa.schema([whole.field(column) for column in columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for path in files:
-            with pq.ParquetFile(path) as file:
+            with _opened(path) as file:
                 for batch in file.iter_batches(columns=list(columns)):
                     rows = valid(pa.table({name: _dense(batch.column(name)) for name in columns}))
                     yield from rows.cast(schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def types(files: tuple[str, ...]) -> pa.Schema:
+    """Return the columns of Parquet files in the types in which `parquet` hands them over, from the first file.
+
+    They are those in which DuckDB scans them, where pyarrow has such a type: what a question computes must not depend
+    on which of the two reads, since one row's text decides that.
+    """
+    import pyarrow as pa
+
+    with _opened(files[0]) as file:
+        return pa.schema([_plain(field) for field in file.schema_arrow])
+
+
+def _opened(path: str) -> Any:
+    """Return a Parquet file whose times of 96 bits are read to the microsecond, as DuckDB does."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
 
 
 def _plain(field: pa.Field) -> pa.Field:
@@ -60,14 +78,19 @@ def _plain(field: pa.Field) -> pa.Field:
 
 
 def _type(kind: pa.DataType) -> pa.DataType:
-    """Return a type without its dictionary."""
+    """Return a type without its dictionary, as DuckDB scans it in Parquet: coarse times to the microsecond."""
     import pyarrow as pa
 
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms"}:
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    return pa.float32() if pa.types.is_float16(kind) else kind
 
 
 def _dense(column: Any) -> Any:
-    """Return a column without its dictionary."""
+    """Return a column in the type in which it is handed over."""
     return column.cast(_type(column.type)) if column.type != _type(column.type) else column
 
 

@@ -59,7 +59,7 @@ def cells(relative, absolute, beta, truths, *, runs, rng):
     schedule = plan(relative, absolute, beta)
     x = np.repeat(np.asarray(truths, dtype=float), runs)
     paid, mean, looks, futile = follow(schedule, x, rng)
-    value, lower, upper, met = reported(mean, paid, schedule, futile)
+    value, lower, upper, met, _ = reported(mean, paid, schedule, futile)
     off = np.abs(value - x) > np.maximum(relative * x, absolute)
     missed = ((x < lower) | (x > upper) | off).reshape(-1, runs).sum(axis=1)
     cost = paid.reshape(-1, runs).mean(axis=1) * schedule.per_grain

@@ -38,16 +38,24 @@ class Cells:
     Attributes:
         value, lower, upper: float64[groups] in answer units.
         met: bool[groups], whether the asked target was reached.
+        own_estimate: float64[groups], estimates where they are others than the values; None for none.
     """
 
     value: Float64
     lower: Float64
     upper: Float64
     met: NDArray[np.bool_]
+    own_estimate: Float64 | None = None
+
+    @property
+    def estimate(self) -> Float64:
+        """float64[groups], nearly unbiased; the values where nothing better is known."""
+        return self.value if self.own_estimate is None else self.own_estimate
 
     def keep(self, where: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
         """Return the cells of some groups only, or of all in another order."""
-        return Cells(self.value[where], self.lower[where], self.upper[where], self.met[where])
+        own = None if self.own_estimate is None else self.own_estimate[where]
+        return Cells(self.value[where], self.lower[where], self.upper[where], self.met[where], own)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,6 +190,23 @@ class Answer:
         return self._shaped(self.cells.value)
 
     @property
+    def estimate(self) -> Any:
+        """Estimates of the truths, for totals and rankings: float64[groups], or one float without groups.
+
+        A value is the number that surely meets a relative target wherever its interval holds the truth: it is low by up
+        to the square of the target. An estimate of a Gaussian count or sum is right on average, within a tenth of its
+        half-width at every truth; it has no target of its own. Elsewhere it is the value.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(5000)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> a = s.count(relative=0.3, absolute=30)
+        >>> bool(a.value < a.estimate < a.upper)
+        True
+        """
+        return self._shaped(self.cells.estimate)
+
+    @property
     def lower(self) -> Any:
         """The lower ends of the intervals: float64[groups], or one float without groups."""
         return self._shaped(self.cells.lower)
@@ -307,7 +332,8 @@ class Answer:
         values: dict[str, Float64] = {}
         for name, cells in zip(self.names, self.columns, strict=True):
             values |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
-        places, keys = aftermath.arranged(values, self.keys), self.keys
+        estimates = {name: cells.estimate for name, cells in zip(self.names, self.columns, strict=True)}
+        places, keys = aftermath.arranged(values, self.keys, estimates), self.keys
         return replace(
             self,
             _trace=lambda: self.trace().keep(places, keys.take(places)),
@@ -318,8 +344,12 @@ class Answer:
             _shown=shown,
         )
 
-    def to_arrow(self) -> pa.Table:
-        """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid."""
+    def to_arrow(self, *, estimate: bool = False) -> pa.Table:
+        """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid.
+
+        Args:
+            estimate: whether each aggregate has <name>_estimate, too.
+        """
         import pyarrow as pa
 
         keys = () if self.keys is None else tuple(self.keys.column_names)
@@ -330,6 +360,7 @@ class Answer:
                 continue
             cells = self[name]
             columns |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
+            columns |= {f"{name}_estimate": cells.estimate} if estimate else {}
         reached = np.logical_and.reduce([cells.met for cells in self.columns])
         return pa.table(columns | {"met": reached, "paid": self.paid_by_group})
 
@@ -370,7 +401,7 @@ class Answer:
         shown = replace(self, names=(name,), columns=(self[name],), _shown=())
         keys = tuple(self.keys.column_names) if self.keys is not None else ()
         picture = charts.answer_chart(
-            shown.to_arrow(), keys=keys, name=name, title=shown.caption, parameter=self.paid.parameter
+            shown.to_arrow(estimate=True), keys=keys, name=name, title=shown.caption, parameter=self.paid.parameter
         )
         if path is not None:
             charts.save(picture, path)

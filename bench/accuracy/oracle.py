@@ -4,7 +4,7 @@ Runs the real schedule (`next_look`, `stopped`, `reported`) on a statistical gen
 50 %, kinks a/r from 10 to 1e8 and truths from a twentieth of the kink to far above it. Beside it: doubling, a
 time-uniform interval, and the classic conversion of the same spend to epsilon.
 
-    python bench/accuracy/oracle.py [--quick] [--json FILE]
+    python bench/accuracy/oracle.py [--quick] [--relative R ...] [--json FILE]
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ KINKS = tuple(10.0**k for k in range(1, 9))
 THETAS = (0.05, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
 GRAIN = 2.0**-56
 DELTA = 1e-6
-LIMIT = {0.01: 1.04, 0.05: 1.04, 0.1: 1.04, 0.2: 1.08, 0.3: 1.11, 0.5: 1.2}
-"""Most that mean paid / oracle may be at truths well above the kink."""
+LIMIT = {0.01: 1.04, 0.05: 1.04, 0.1: 1.04, 0.2: 1.08, 0.3: 1.11, 0.5: 2.85}
+"""Most that mean paid / oracle may be at truths well above the kink; at 50 % no early look may be passed by noise."""
 
 
 def plan(relative, absolute, beta):
@@ -59,7 +59,7 @@ def cells(relative, absolute, beta, truths, *, runs, rng):
     schedule = plan(relative, absolute, beta)
     x = np.repeat(np.asarray(truths, dtype=float), runs)
     paid, mean, looks, futile = follow(schedule, x, rng)
-    value, lower, upper, met = reported(mean, paid, schedule, futile)
+    value, lower, upper, met, _ = reported(mean, paid, schedule, futile)
     off = np.abs(value - x) > np.maximum(relative * x, absolute)
     missed = ((x < lower) | (x > upper) | off).reshape(-1, runs).sum(axis=1)
     cost = paid.reshape(-1, runs).mean(axis=1) * schedule.per_grain
@@ -193,13 +193,14 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two kinks and four relative targets")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
     parser.add_argument("--runs", type=int, default=10_000, help="runs a truth")
+    parser.add_argument("--relative", type=float, nargs="+", metavar="R", help="only these relative targets")
     options = parser.parse_args()
     rng = np.random.default_rng(20_240_601)
     kinks = (1e2, 1e5) if options.quick else KINKS
     started, lines, everything = time.perf_counter(), [], []
     print(HEAD)
     for beta in BETAS:
-        for relative in (0.05, 0.1, 0.3, 0.5) if options.quick else RELATIVE:
+        for relative in options.relative or ((0.05, 0.1, 0.3, 0.5) if options.quick else RELATIVE):
             records = []
             for kink in kinks:
                 truths = [kink * theta for theta in THETAS]

@@ -52,7 +52,7 @@ def cells(relative, beta, *, runs):
     truths = np.array([max(1, round(theta * ABSOLUTE / relative)) for theta in THETAS])
     x = np.repeat(truths, runs)
     farthings, shown, looks = follow(schedule, x)
-    value, lower, upper, _ = reported(shown, farthings, schedule, np.zeros(len(x), bool))
+    value, lower, upper, *_ = reported(shown, farthings, schedule, np.zeros(len(x), bool))
     allowed = np.maximum(relative * x, ABSOLUTE)
     missed = ((x < lower) | (x > upper) | (np.abs(value - x) > allowed)).reshape(-1, runs).sum(axis=1)
     paid = farthings.reshape(-1, runs).mean(axis=1) * 2.0**-40

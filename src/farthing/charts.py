@@ -88,7 +88,7 @@ def answer_chart(table: pa.Table, *, keys: tuple[str, ...], name: str, title: st
     """Return an altair chart of one answer: intervals on the left, what each group paid on the right.
 
     Args:
-        table: the rows of an answer, as `Answer.to_arrow` gives them.
+        table: the rows of an answer, as `Answer.to_arrow` gives them; groups are chosen by estimates, if it has them.
         keys: the names of its key columns; empty for a single number.
         name: the name of its answer column.
         title: the promise, a line above the picture.
@@ -362,7 +362,8 @@ def _largest(table: pa.Table, keys: tuple[str, ...], name: str) -> list[dict[str
     """Return the rows with the largest answers, as plain values in the order of the picture."""
     import numpy as np
 
-    value = table.column(name).to_numpy()
+    ranked = f"{name}_estimate"
+    value = table.column(ranked if ranked in table.column_names else name).to_numpy()
     top = np.argsort(-value, kind="stable")[:MOST_GROUPS]
     return [
         {

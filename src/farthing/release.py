@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farthing import views
+from farthing.cells import Cells, GroupLoss
 from farthing.errors import FarthingError, InvalidTarget, UnsupportedQuery
+
+__all__ = ["Answer", "Cells", "GroupLoss"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,56 +29,6 @@ if TYPE_CHECKING:
     from farthing.trace import Trace
 
 Float64 = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cells:
-    """The numbers of one column of an answer, one entry a group.
-
-    Attributes:
-        value, lower, upper: float64[groups] in answer units.
-        met: bool[groups], whether the asked target was reached.
-    """
-
-    value: Float64
-    lower: Float64
-    upper: Float64
-    met: NDArray[np.bool_]
-
-    def keep(self, where: NDArray[np.bool_] | NDArray[np.int64]) -> Cells:
-        """Return the cells of some groups only, or of all in another order."""
-        return Cells(self.value[where], self.lower[where], self.upper[where], self.met[where])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupLoss:
-    """What an ask costs the members of each group: as it was promised, and as it was paid.
-
-    Attributes:
-        strict: float64[groups], promised before anything was drawn. With `mechanism=`, each group's own value of the
-            policy, at its released size; otherwise the worst price, the same for all.
-        ex_post: float64[groups], what each group's members paid, given what was drawn; zero for an answer that was
-            there already.
-        parameter: what both are: "mu", "rho" or "epsilon".
-        by_size: whether `strict` is a policy's.
-    """
-
-    strict: Float64
-    ex_post: Float64
-    parameter: str
-    by_size: bool
-
-    def __str__(self) -> str:
-        strict, paid = (_span(self.parameter, column) for column in (self.strict, self.ex_post))
-        if self.by_size:
-            return (
-                f"strict: {strict}, each group's own, by the policy at its released size (the true size is not told); "
-                f"ex post: {paid}, since nothing was decided by what was drawn"
-            )
-        return (
-            f"strict: {strict}, the worst price, promised to everybody before anything was drawn; "
-            f"ex post: {paid}, what each group's members paid for what was drawn"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -178,6 +131,23 @@ class Answer:
     def value(self) -> Any:
         """The answers: float64[groups], or one float without groups."""
         return self._shaped(self.cells.value)
+
+    @property
+    def estimate(self) -> Any:
+        """Estimates of the truths, for totals and rankings: float64[groups], or one float without groups.
+
+        A value is the number that surely meets a relative target wherever its interval holds the truth: it is low by up
+        to the square of the target. An estimate of a Gaussian count or sum is right on average, within a tenth of its
+        half-width at every truth; it has no target of its own. Elsewhere it is the value.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(5000)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> a = s.count(relative=0.3, absolute=30)
+        >>> bool(a.value < a.estimate < a.upper)
+        True
+        """
+        return self._shaped(self.cells.estimate)
 
     @property
     def lower(self) -> Any:
@@ -305,7 +275,8 @@ class Answer:
         values: dict[str, Float64] = {}
         for name, cells in zip(self.names, self.columns, strict=True):
             values |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
-        places, keys = aftermath.arranged(values, self.keys), self.keys
+        estimates = {name: cells.estimate for name, cells in zip(self.names, self.columns, strict=True)}
+        places, keys = aftermath.arranged(values, self.keys, estimates), self.keys
         return replace(
             self,
             _trace=lambda: self.trace().keep(places, keys.take(places)),
@@ -316,8 +287,12 @@ class Answer:
             _shown=shown,
         )
 
-    def to_arrow(self) -> pa.Table:
-        """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid."""
+    def to_arrow(self, *, estimate: bool = False) -> pa.Table:
+        """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid.
+
+        Args:
+            estimate: whether each aggregate has <name>_estimate, too.
+        """
         import pyarrow as pa
 
         keys = () if self.keys is None else tuple(self.keys.column_names)
@@ -328,6 +303,7 @@ class Answer:
                 continue
             cells = self[name]
             columns |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
+            columns |= {f"{name}_estimate": cells.estimate} if estimate else {}
         reached = np.logical_and.reduce([cells.met for cells in self.columns])
         return pa.table(columns | {"met": reached, "paid": self.paid_by_group})
 
@@ -368,7 +344,7 @@ class Answer:
         shown = replace(self, names=(name,), columns=(self[name],), _shown=())
         keys = tuple(self.keys.column_names) if self.keys is not None else ()
         picture = charts.answer_chart(
-            shown.to_arrow(), keys=keys, name=name, title=shown.caption, parameter=self.paid.parameter
+            shown.to_arrow(estimate=True), keys=keys, name=name, title=shown.caption, parameter=self.paid.parameter
         )
         if path is not None:
             charts.save(picture, path)
@@ -401,9 +377,3 @@ class Answer:
     def _repr_html_(self) -> str:
         """Return the notebook's view: the first rows and the three lines below them."""
         return views.html(self.to_arrow(), self.caption, self.price, self.about)
-
-
-def _span(parameter: str, column: Float64) -> str:
-    """Return the least and the greatest of some losses."""
-    low, high = float(column.min(initial=np.inf)), float(column.max(initial=0.0))
-    return f"{parameter} {high:.4g}" if low >= high else f"{parameter} from {low:.4g} to {high:.4g}"

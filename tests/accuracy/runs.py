@@ -36,7 +36,7 @@ def follow(schedule, state, rng):
 
 def missed(schedule, state):
     """Return which groups' intervals do not hold the truth, or whose values are further off than they may be."""
-    value, lower, upper, _ = reported(state.mean, state.paid, schedule, state.futile)
+    value, lower, upper, *_ = reported(state.mean, state.paid, schedule, state.futile)
     allowed = np.maximum(schedule.relative * np.abs(state.truth), schedule.floor)
     outside = (state.truth < lower) | (state.truth > upper)
     return outside | ((np.abs(value - state.truth) > allowed) & ~state.futile)

@@ -30,7 +30,7 @@ def shared(truth, share, *, seed, absolute=20.0, cap=1 << 60):
 
 def outside(schedule, end, alone, truth):
     """Return which intervals miss."""
-    _, lower, upper, _ = reported(end.values, end.information, schedule, ~alone)
+    _, lower, upper, *_ = reported(end.values, end.information, schedule, ~alone)
     return (truth < lower) | (truth > upper)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from levels import ALPHA, dkw_band
 
-from farthing.accuracy import critical_value
+from farthing.accuracy import Schedule, critical_value
 from farthing.accuracy.jumps import JumpMap, stride
-from farthing.accuracy.stopping import Chain, step_ratio, two_sided
+from farthing.accuracy.stopping import ABSURD, LEAST_SIGNAL, Chain, step_ratio, tamed, two_sided
 
 THEORY = {
     (0.05, 1.02): {0.2: 2.008, 0.3: 2.041, 0.5: 2.144},
@@ -72,6 +72,13 @@ def test_miss_agrees_with_a_simulation_of_the_chain(relative, critical, span):
 
 def simulate(chain, signal, runs, rng):
     """Return the share of misses in `runs` paths of the chain."""
+    index, y = stopped_at(chain, signal, runs, rng)
+    half = np.where(y >= chain.map.boundary, chain.relative * y, chain.critical)
+    return float(np.mean(np.abs(y - signal * chain.map.ratio ** (-index / 2)) > half))
+
+
+def stopped_at(chain, signal, runs, rng):
+    """Return the index and the signal at which each of `runs` paths of the chain stopped."""
     index = np.full(runs, chain.span)
     root = chain.map.ratio ** (-index / 2)
     brown = rng.standard_normal(runs) * root
@@ -85,8 +92,7 @@ def simulate(chain, signal, runs, rng):
         after = chain.map.ratio ** (-index / 2)
         brown += np.sqrt(after**2 - root**2) * rng.standard_normal(runs)
         root = after
-    half = np.where(y >= chain.map.boundary, chain.relative * y, chain.critical)
-    return float(np.mean(np.abs(y - signal * root) > half))
+    return index, y
 
 
 @pytest.mark.parametrize(("relative", "beta"), [(0.01, 0.05), (0.1, 0.05), (0.3, 0.01), (0.5, 1e-12), (0.7, 0.5)])
@@ -168,3 +174,46 @@ def test_no_bound_holds_by_luck():
 def test_false_alarm_level_is_finite_sample():
     """The band used above is far wider than the suite's level needs at that size."""
     assert dkw_band(40_000, ALPHA) < 0.02
+
+
+def told_absurdly(relative, beta, *, signed):
+    """Return the largest chance, over truths small and large, that a group is told beyond ten times truth and floor."""
+    span = 2096
+    critical = critical_value(relative, beta, span, 1.02, signed=signed)
+    shape = JumpMap(critical / relative, 1.02)
+    chain = Chain.run(relative, critical, span=span, jumps=shape, beta=1e-15, largest=2e9, signed=signed)
+    return max(chain.absurd(float(x)) for x in (0.0, 0.1, 1.0, 3.0, 10.0, 1e3, 1e6))
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(("relative", "beta"), [(0.5, 0.05), (0.5, 0.01), (0.9, 0.2), (0.99, 1e-3)])
+def test_loose_targets_tell_no_group_ten_times_too_much(relative, beta, signed):
+    """By the recursion the chance is below one in ten million at every truth; for the rule as it is asked it is not."""
+    assert told_absurdly(tamed(relative, beta), beta, signed=signed) < ABSURD
+    assert told_absurdly(relative, beta, signed=signed) > 100 * ABSURD
+
+
+def test_absurd_values_agree_with_a_simulation():
+    """The recursion's chance is that of the chain, drawn path by path, where it is large enough to be seen."""
+    chain = chain_for(0.6, 1.2, 480, 1.02, beta=1e-12)
+    rng, runs = np.random.default_rng(5), 40_000
+
+    for signal in (0.0, 2.0):
+        index, y = stopped_at(chain, signal, runs, rng)
+        root = chain.map.ratio ** (-index / 2)
+        told = (1 - 0.6**2) * y
+        seen = np.mean((y >= chain.map.boundary) & (told > 10 * np.maximum(signal, chain.critical) * root))
+        assert chain.absurd(signal) == pytest.approx(float(seen), abs=dkw_band(runs, 1e-6))
+        assert chain.absurd(signal) > dkw_band(runs, 1e-6)
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-3])
+@pytest.mark.parametrize("relative", [0.1, 0.5, 0.99])
+def test_schedules_stop_at_no_low_signal(relative, beta):
+    """Every Gaussian schedule of counts and sums has the least boundary, also one that refines another."""
+    first = Schedule.plan(relative, 10.0, beta, per_grain=2.0**-56, cap_grains=2**60)
+    later = Schedule.plan(relative, 5.0, beta / 4, per_grain=2.0**-56, cap_grains=2**60, after=first.rule)
+
+    assert first.jumps.boundary >= LEAST_SIGNAL
+    assert first.relative <= relative
+    assert later.jumps.boundary >= first.jumps.boundary * (1 - 1e-9)

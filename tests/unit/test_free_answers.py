@@ -351,3 +351,15 @@ def test_stretch_grows_with_confidence_and_may_give_up(relative):
     assert 1.2 < times[0] < 1.7
     assert times[-1] < 1 / relative
     assert np.inf == sums.stretch(Kept(0.9, 50.0, 50.0, 0.05, 2.3, 1 << 50), 1e-9)
+
+
+def test_sums_of_relative_cells_are_made_of_estimates():
+    """What a sum of cells tells is the sum of their estimates, inside of the interval around the means."""
+    session = opened()
+    cells = session.count(**BOTH, relative=0.1, absolute=50)
+    total = session.count(by="dest", keys={"dest": DESTS}, where="month IN (1, 2, 3, 4)", relative=0.5, absolute=2000)
+
+    assert not total.paid
+    assert cells.estimate.sum() == pytest.approx(total.value.sum(), rel=1e-12)
+    assert (total.estimate == total.value).all()
+    assert ((total.lower < total.value) & (total.value < total.upper)).all()

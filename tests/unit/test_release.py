@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from rides import BY, KEYS, SIZES, opened, same
 
-from farthing import Answer, Gdp, Session, TargetMissed
+from farthing import Answer, Budget, Gdp, Session, TargetMissed
+from farthing.query import Schema, Type
+from farthing.sql import parse
 
 
 @pytest.fixture
@@ -173,3 +175,33 @@ def test_nothing_is_clamped(session):
     signs = {bool(session.count(where=f"x > {10 + i}", absolute=60).value > 0) for i in range(40)}
 
     assert {True, False} == signs
+
+
+def test_estimates_stand_beside_the_contract():
+    """Rows keep their columns; estimates are an attribute, and columns of their own when they are asked for."""
+    table = pa.table({"zone": ["a"] * 9_000 + ["b"] * 4_000})
+    session = Session(table, budget=Budget(epsilon=1, delta=1e-6))
+    zones = {"by": "zone", "keys": {"zone": ["b", "a"]}}
+    answer = session.count(**zones, relative=0.3, absolute=30)
+    plain = session.count(**zones, where="zone > ''", absolute=30)
+
+    assert ["zone", "count", "count_lower", "count_upper", "met", "paid"] == answer.to_arrow().column_names
+    assert "count_estimate" in answer.to_arrow(estimate=True).column_names
+    assert answer.to_arrow(estimate=True).column("count_estimate").to_pylist() == answer.estimate.tolist()
+    assert (answer.value < answer.estimate).all()
+    assert (answer.estimate < answer.upper).all()
+    assert (plain.value == plain.estimate).all()
+
+
+def test_order_by_reads_estimates_and_having_reads_values():
+    """A row's place is decided by its estimate; whether it is shown, by the value that is shown."""
+    aftermath = parse(
+        "SELECT zone, COUNT(*) AS n FROM t GROUP BY zone HAVING n > 2 ORDER BY n DESC",
+        table="t",
+        schema=Schema.of({"zone": Type.STRING}),
+    ).aftermath
+    values, estimates = np.array([3.0, 4.0, 1.0]), np.array([6.0, 5.0, 9.0])
+    keys = pa.table({"zone": ["a", "b", "c"]})
+
+    assert [1, 0] == aftermath.arranged({"n": values}, keys).tolist()
+    assert [0, 1] == aftermath.arranged({"n": values}, keys, {"n": estimates}).tolist()

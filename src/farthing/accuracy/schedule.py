@@ -12,7 +12,7 @@ import numpy as np
 from farthing.accuracy import chain
 from farthing.accuracy.jumps import JumpMap
 from farthing.accuracy.laws import GAUSSIAN, Law
-from farthing.accuracy.stopping import critical_value, step_ratio
+from farthing.accuracy.stopping import critical_value, step_ratio, tamed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,7 @@ MEETING_RANGE: Final = 1024
 """Over this factor below the last look meetings are close together; further down each has twice the information."""
 
 _ALIGNED: Final = 16  # the first look and the public looks lie on this common sub-grid
+_ABOUT: Final = 1.25  # boundaries this near to each other may both be the least that there is
 _A_LITTLE_MORE: Final = 1.0001  # what public looks may ask of c
 _UP: Final = 1 + 2.0**-40  # t_max is rounded up past every float error, so that a* <= a when no cap binds
 
@@ -157,12 +158,17 @@ class Schedule:
                 the question: at meetings only.
             law: the law of the noise.
         """
+        asked = relative
+        relative = tamed(asked, beta) if law is GAUSSIAN else asked
         ratio = step_ratio(relative)
         wanted = _grains_for(law.two_sided(beta), absolute, per_grain, law)
         span = _span(min(wanted, cap_grains), ratio, law) if relative > 0 else 0
         tighter = after is not None and 0 < relative <= after.relative
         least = after.critical * relative / after.relative if after is not None and tighter else 0.0
         own = _critical(relative, beta, span, ratio, (), signed=signed, law=law)
+        if after is not None and relative < asked and 0 < after.relative < relative:
+            about = after.critical * relative / after.relative  # both boundaries are as low as they may be
+            least = about if about <= _ABOUT * own else 0.0
         critical = max(own, least)
         last = _grains_for(critical, absolute, per_grain, law)
         capped = last > cap_grains

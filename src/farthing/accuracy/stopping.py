@@ -37,6 +37,12 @@ _TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 _TAIL: Final = 10.0  # standard deviations that the quadrature of a tail covers
 _HALVINGS: Final = 60
 
+LEAST_SIGNAL: Final = 6.2
+"""No group stops before the last look at a signal below this many standard deviations of its noise."""
+
+ABSURD: Final = 1e-7
+"""The most likely that a group is told more than ten times the larger of its truth and its floor."""
+
 
 two_sided = GAUSSIAN.two_sided
 """z with P[|N(0,1)| > z] = beta."""
@@ -45,6 +51,23 @@ two_sided = GAUSSIAN.two_sided
 def step_ratio(relative: float) -> float:
     """Return g, the growth of information from one look to the next, for a relative target in (0, 1)."""
     return 1.005 if 0.003 < relative <= 0.03 else 1.01 if 0.03 < relative <= 0.15 else 1.02
+
+
+def tamed(relative: float, beta: float) -> float:
+    """Return the relative target that a rule is made for: the one that is asked, or less where that lets noise stop it.
+
+    Early looks are noisy, and there are hundreds of them: where c/r is small, one of them is passed by noise alone.
+
+    Guarantee: the boundary c/r is at least `LEAST_SIGNAL`, since c >= z; the chance that a group is told more than ten
+        times the larger of its truth and its floor is below `ABSURD`.
+    Proof: docs/proofs/accuracy.stopping.md, "Absurd values"; computed by recursion, not proved in closed form.
+    Assumes: Gaussian noise; at most 2,100 looks, each with 1.02 times the information of the one before.
+    Rounds: nothing.
+
+    >>> tamed(0.3, 0.05), round(tamed(0.5, 0.05), 3), round(tamed(0.5, 0.001), 3)
+    (0.3, 0.316, 0.5)
+    """
+    return min(relative, two_sided(beta) / LEAST_SIGNAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +129,36 @@ class Chain:
         """Return P[the interval misses the truth], by the truth's signal x sqrt(t_max) >= 0."""
         if signal + self.reach < self.map.boundary:  # it is out of reach of stopping before the end
             return float(2 * ndtr(-self.critical))
+        return sum(float(self._tails(*visits).sum()) for visits in self._arriving(signal))
+
+    def absurd(self, signal: float, times: float = 10.0) -> float:
+        """Return P[what is told is more than `times` the larger of the truth and the floor], by the truth's signal.
+
+        The chain must be followed with a `beta` of about 1e-15, so that its reach is beyond the boundary.
+        """
+        told = 1 - self.relative**2
+        total = 0.0
+        for mass, mean, spread, truth, root in self._arriving(signal):
+            beyond = np.maximum(times * np.maximum(truth, self.critical * root) / told, self.map.boundary)
+            chance = ndtr((mean - beyond) / spread) + (ndtr((-beyond - mean) / spread) if self.signed else 0.0)
+            total += float((mass * chance).sum())
+        return total
+
+    def _arriving(self, signal: float) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+        """Return (mass, mean, spread, truth's signal, root) of what a look shows: of the first one, and of all others.
+
+        With chance `mass` the chain arrives from an atom, and then sees N(mean, spread^2).
+        """
         atoms = self.atoms
         first = np.array([self.map.ratio ** (-self.span / 2)])
-        total = self._tails(np.ones(1), signal * first, np.ones(1), signal * first, first).sum()
         away = atoms.signal - signal * atoms.root
         mean = signal * atoms.next_root + away / atoms.growth
         top = (np.abs(mean) if self.signed else mean) + self.reach * atoms.spread
         near = (np.abs(away) < self.reach) & ((top > self.map.boundary) | (atoms.next_root == 1.0))
         mass = atoms.mass[near] * np.exp(-0.5 * away[near] ** 2) * _DENSITY
         root = atoms.next_root[near]
-        return float(total + self._tails(mass, mean[near], atoms.spread[near], signal * root, root).sum())
+        start = (np.ones(1), signal * first, np.ones(1), signal * first, first)
+        return start, (mass, mean[near], atoms.spread[near], signal * root, root)
 
     def misses(self, signals: Floats) -> Floats:
         """Return the miss rates of several truths."""

@@ -193,7 +193,7 @@ def _tell_rows(stage: Stage, answer: Answer, small: int, large: int = LARGE) -> 
     """Show the largest answers, then some small ones: from the middle of the list and below."""
     import numpy as np
 
-    order = np.argsort(-answer.cells.value, kind="stable")
+    order = np.argsort(-answer.cells.estimate, kind="stable")
     rest = np.linspace(0.5 * len(order), 0.8 * len(order), small).astype(int)
     stage.out.print(show.answer_table(answer, [int(i) for i in (*order[:large], *order[rest])]))
     stage.say(f"{large} largest" + (f" and {small} small" if small else "") + f" of {len(order):,} airports", "dim")

@@ -135,7 +135,7 @@ def answer_rows(answer: Answer, most: int | None, *, ordered: bool = False) -> l
         return list(range(groups))
     if ordered:
         return list(range(most))
-    return [int(i) for i in np.argsort(-answer.cells.value, kind="stable")[:most]]
+    return [int(i) for i in np.argsort(-answer.cells.estimate, kind="stable")[:most]]
 
 
 def answer_table(answer: Answer, rows: Sequence[int]) -> Table:

@@ -98,20 +98,24 @@ class Aftermath:
         roots = [key.key for key in self.order] + ([] if self.having is None else [self.having])
         return columns_of(*roots)
 
-    def arranged(self, columns: Mapping[str, Any], keys: pa.Table | None) -> NDArray[np.int64]:
+    def arranged(
+        self, columns: Mapping[str, Any], keys: pa.Table | None, estimates: Mapping[str, Any] | None = None
+    ) -> NDArray[np.int64]:
         """Return the places of the groups to show, in order.
 
         Args:
             columns: the released columns by name, each with one number a group; NaN is no value.
             keys: the key columns, None for an answer without groups.
+            estimates: what ORDER BY reads in place of columns of these names.
         """
         reader = _Reader(_answer(columns, keys))
+        ranking = _Reader(_answer({**columns, **(estimates or {})}, keys))
         shown = np.arange(reader.groups, dtype=np.int64)
         if self.having is not None:
             kept = reader.predicate(self.having).fill_null(fill_value=False)
             shown = np.flatnonzero(kept.to_numpy(zero_copy_only=False)).astype(np.int64)
         for key in reversed(self.order):
-            shown = shown[_sorted(reader.scalar(key.key).take(_indices(shown)), key)]
+            shown = shown[_sorted(ranking.scalar(key.key).take(_indices(shown)), key)]
         last = None if self.limit is None else self.offset + self.limit
         return shown[self.offset : last]
 

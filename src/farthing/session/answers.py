@@ -128,4 +128,5 @@ def _stopped(plan: Plan, outcome: Outcome, request: Request, reached: NDArray[np
 def _nonnegative(cells: Cells) -> Cells:
     """Return the numbers with all below zero shown as zero."""
     value, lower, upper = (np.maximum(column, 0.0) for column in (cells.value, cells.lower, cells.upper))
-    return Cells(value, lower, upper, cells.met)
+    estimate = None if cells.own_estimate is None else np.maximum(cells.own_estimate, 0.0)
+    return Cells(value, lower, upper, cells.met, estimate)

@@ -110,7 +110,7 @@ class Direct:
     def _outcome(self, plan: Plan, before: Measured, after: Measured, price: Booked, blob: bytes | None) -> Outcome:
         """Return what released measurements tell."""
         report = _report(plan, after)
-        cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report))
+        cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report), report.estimate)
         assert isinstance(plan.pricing, Refinement)  # noqa: S101  # the kind of plan of this method
         return Outcome(
             (cells,),
@@ -130,7 +130,7 @@ def _serves(ours: bytes, theirs: bytes) -> bool:
 
 def summed(plan: Plan, report: Report) -> Outcome:
     """Return the outcome of a free answer that adds up cells of another question."""
-    cells = Cells(report.value, report.lower, report.upper, report.met)
+    cells = Cells(report.value, report.lower, report.upper, report.met, report.estimate)
     return Outcome((cells,), np.zeros(len(report.value)), plan.worst_price)
 
 

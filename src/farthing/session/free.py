@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy import sums
-from farthing.accuracy.report import Report
+from farthing.accuracy.report import Report, estimated
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.geometric import rate_of
 from farthing.planning.chained import Grid
@@ -176,6 +176,7 @@ def summed(found: Found, frame: Frame, pricing: Pricing) -> Report | None:
     many = cells.shape[1]
     values = found.record.measured.values[cells]
     half: NDArray[np.float64]
+    estimate = values
     if not isinstance(pricing, Refinement):
         if kept.relative > 0:  # cells of a chain that stopped by what it showed: no bound on their sum is known
             return None
@@ -194,10 +195,12 @@ def summed(found: Found, frame: Frame, pricing: Pricing) -> Report | None:
         else:
             each = np.maximum(kept.relative * np.abs(values), schedule.floor)
             half = sums.stretch(kept, beta / many) * each.sum(axis=1)
-    value = values.sum(axis=1)
-    nearest = np.maximum(np.abs(value) - half, 0.0)  # of all truths in the interval, the one of the tightest target
-    met = half <= np.maximum(target.relative * nearest, target.absolute) * (1 + 1e-12)
-    return Report(value, value - half, value + half, met) if bool(met.all()) else None
+            estimate = estimated(values, schedule)
+    middle, value = values.sum(axis=1), estimate.sum(axis=1)
+    nearest = np.maximum(np.abs(middle) - half, 0.0)  # of all truths in the interval, the one of the tightest target
+    farthest = half + np.abs(value - middle)
+    met = farthest <= np.maximum(target.relative * nearest, target.absolute) * (1 + 1e-12)
+    return Report(value, middle - half, middle + half, met, value) if bool(met.all()) else None
 
 
 def _hash(facts: list[str]) -> str:

@@ -89,8 +89,8 @@ def proves(cells: Cells, k: int) -> bool:
 
 
 def ranked(cells: Cells) -> NDArray[np.int64]:
-    """Return the places of groups, the largest released number first."""
-    return np.argsort(-cells.value, kind="stable")
+    """Return the places of groups, the largest estimate first."""
+    return np.argsort(-cells.estimate, kind="stable")
 
 
 def _losses(context: Context, cap: Booked | None) -> Iterator[Booked]:

@@ -111,6 +111,10 @@ class BudgetExceeded(FarthingError):
         super().__init__(what, **facts)
 
 
+class OutOfReach(BudgetExceeded):
+    """A target that no group can meet under the cap of its question: nothing is paid for it unless that is said."""
+
+
 class LedgerError(FarthingError):
     """A ledger file that cannot be used: not one, truncated, read-only, locked, from a newer version."""
 

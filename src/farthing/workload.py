@@ -91,8 +91,8 @@ class Workload:
     def rows(self) -> list[dict[str, Any]]:
         """Return one row a question, in the caller's order: name, question, state, worst price, paid, whether met.
 
-        The state is "answered", "free", "unanswered" or "failed"; of a dry run "fits", "free", "unanswered", or "out of
-        reach" where it fits but no group can meet the target within the question's own cap.
+        The state is "answered", "free", "unanswered", "failed" or, of a dry run, "fits"; "out of reach" where no group
+        can meet the target within the question's own cap: it is asked only with on_miss="spend".
         """
         return [self._row(name, plan) for name, plan in self.plans.items()]
 
@@ -103,10 +103,12 @@ class Workload:
             told = "answered" if answer.paid else "free"
         elif name in self.failed:
             told = "failed"
+        elif self._hopeless(name):
+            told = "out of reach"
         elif name in self.unanswered:
             told = "unanswered"
         else:
-            told = "free" if plan.free else "out of reach" if self._hopeless(name) else "fits"
+            told = "free" if plan.free else "fits"
         return {
             "name": name,
             "question": plan.question,
@@ -121,18 +123,20 @@ class Workload:
 
     def _hopeless(self, name: str) -> bool:
         """Return whether a target is out of reach whatever a group holds: an absolute one, below what the cap buys."""
-        plan = self.plans[name]
-        return name in self.short and plan.target is not None and not plan.target.relative and isfinite(plan.half_width)
+        return self.plans[name].hopeless and name in self.short
 
     @property
     def notes(self) -> list[str]:
         """One line for each question that does not fit, or whose cap is too small for its target: what would do."""
-        unfit = [f"{name}: {plan.fitting}" for name, plan in self.unanswered.items()]
+        unfit = [f"{name}: {plan.fitting}" for name, plan in self.unanswered.items() if name not in self.short]
         return unfit + [f"{name}: {self._best(name)}{advice}" for name, advice in self.short.items()]
 
     def _best(self, name: str) -> str:
         """Return how near a question comes whose target is out of reach, in words."""
-        return f"out of reach, at best +/-{self.plans[name].half_width:.4g}; " if self._hopeless(name) else ""
+        if not self._hopeless(name):
+            return ""
+        width = self.plans[name].half_width
+        return f"out of reach, at best +/-{width:.4g}; " if isfinite(width) else "out of reach; "
 
     def to_arrow(self) -> pa.Table:
         """Return one row a question, as `rows` does."""

@@ -150,6 +150,14 @@ def drained() -> tuple[str, ...]:
     return ("failing asks were charged without end",) * (len(session.history()) != 2)
 
 
+def hopeless() -> tuple[str, ...]:
+    """Ask for what no group can meet under the cap: nothing is charged."""
+    session = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+    with suppress(farthing.BudgetExceeded):
+        session.count(absolute=1)
+    return ("a target out of reach was paid for",) * bool(session.spent)
+
+
 def priceless() -> tuple[str, ...]:
     """Ask for a report at a price that is less than a farthing: it is refused, and the engine is not asked."""
     table = pa.table({"u": range(500)})
@@ -381,6 +389,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "twice": twice,
     "left open": left_open,
     "drained": drained,
+    "hopeless": hopeless,
     "priceless": priceless,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),

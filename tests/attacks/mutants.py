@@ -490,6 +490,13 @@ BOOKS = (
         '                connection.exec_driver_sql("COMMIT")\n',
         "faults",
     ),
+    _one(
+        "hopeless questions paid",
+        "session/ask.py",
+        "    if made.hopeless and request.on_miss != SPEND:",
+        "    if made.hopeless and request.on_miss is None:",
+        "hopeless",
+    ),
     Mutant(
         "charged after the answer",
         "session/transaction.py",

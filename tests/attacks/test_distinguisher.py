@@ -138,7 +138,7 @@ def errors_for_free():
         for i in range(10):
             with pytest.raises(farthing.TargetMissed) as missed:
                 session.count(
-                    "k", keys={"k": range(TRIALS)}, where=f"k > -{i + 1}", absolute=0.5, cap=Gdp(0.3), on_miss="raise"
+                    "k", keys={"k": range(TRIALS)}, where=f"k > -{i + 1}", relative=0.001, cap=Gdp(0.3), on_miss="raise"
                 )
             seen.append(missed.value.answer.value)
         return np.mean(seen, axis=0)

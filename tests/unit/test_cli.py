@@ -18,7 +18,9 @@ import typer
 from typer.testing import CliRunner
 
 from farthing import __version__
+from farthing.cli import asking
 from farthing.cli.app import app
+from farthing.cli.failing import in_flags
 
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
@@ -233,7 +235,7 @@ def test_options_change_the_question():
     one = json.loads(run("ask", ZONES, "--absolute", "200", "--keys", "zone=b", "--simultaneous", "--json").stdout)
     assert [row["zone"] for row in one["answers"]] == ["b"]
     assert one["target"]["simultaneous"]
-    capped = run("ask", ZONES, "--absolute", "1", "--max-epsilon", "0.05", "--on-miss", "drop", "--json")
+    capped = run("ask", ZONES, "--relative", "0.1%", "--max-epsilon", "0.05", "--on-miss", "drop", "--json")
     assert json.loads(capped.stdout)["answers"] == []
     assert 0 < json.loads(capped.stdout)["paid"]["epsilon"] <= 0.05
     named = json.loads(run("ask", TOTAL, "--loss", "mu=0.01", "--json").stdout)
@@ -242,9 +244,30 @@ def test_options_change_the_question():
 
 
 @pytest.mark.usefixtures("ready")
+def test_a_hopeless_target_is_paid_only_where_that_is_said(monkeypatch):
+    """It is refused free, with the words of the plan and the option; a terminal asks, and takes no for the default."""
+    args = ("ask", TOTAL, "--absolute", "1")
+    refused = run(*args)
+    advice = json.loads(run("plan", TOTAL, "--absolute", "1", "--json").stdout)["advice"]
+    assert 3 == refused.exit_code
+    assert 0 == spent()
+    assert "--on-miss spend" in refused.stderr
+    assert in_flags(advice) in refused.stderr
+
+    monkeypatch.setattr(asking, "_on_terminal", lambda: True)
+    assert 3 == CliRunner().invoke(app, list(args), input="\n").exit_code
+    assert 0 == spent()
+    paid = CliRunner().invoke(app, list(args), input="y\n")
+    assert 0 == paid.exit_code
+    assert "met by 0 of 1" in paid.stdout
+    assert 0 < spent()
+    assert 0 == run(*args, "--on-miss", "spend").exit_code
+
+
+@pytest.mark.usefixtures("ready")
 def test_a_missed_target_that_raises_still_shows_what_was_paid_for():
     """--on-miss raise ends with 3 and shows the answer, in every shape."""
-    args = ("ask", TOTAL, "--absolute", "1", "--max-epsilon", "0.05", "--on-miss", "raise")
+    args = ("ask", TOTAL, "--relative", "0.1%", "--max-epsilon", "0.05", "--on-miss", "raise")
     shown = run(*args)
     assert shown.exit_code == 3
     assert "met by 0 of 1" in shown.stdout

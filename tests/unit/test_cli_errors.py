@@ -68,7 +68,7 @@ def test_two_shapes_on_stdout_are_refused():
 @pytest.mark.usefixtures("folder")
 def test_a_budget_that_is_used_up_ends_with_three():
     """When nothing is left the ask is refused, and the books do not change."""
-    run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "1", "--cap", "all")
+    run("ask", "SELECT COUNT(*) FROM rides", "--absolute", "1", "--cap", "all", "--on-miss", "spend")
     before = run("status", "--json").stdout
     refused = run("ask", "SELECT COUNT(*) FROM rides WHERE day = 1", "--absolute", "50", "--json")
     assert refused.exit_code == 3

@@ -7,6 +7,7 @@ from rides import BY, KEYS, opened
 
 from farthing import Bounds, Budget, BudgetExceeded, Gdp, InvalidTarget, Pure, Zcdp
 from farthing.accuracy.kept import Kept
+from farthing.errors import OutOfReach
 from farthing.rounding import FARTHING
 
 ONE = float(FARTHING)
@@ -123,7 +124,7 @@ def test_a_refused_question_costs_nothing_and_says_what_fits(session):
 
 def test_default_cap_is_a_tenth(session):
     """Unless told otherwise, a question uses at most a tenth of the budget (of its additive amount)."""
-    answer = session.count(**BY, absolute=1)
+    answer = session.count(**BY, absolute=1, on_miss="spend")
 
     assert not answer.met.any()
     assert Fraction(99, 1000) < answer.paid.amount < Fraction(1, 10) + FARTHING
@@ -131,15 +132,15 @@ def test_default_cap_is_a_tenth(session):
 
 def test_the_whole_budget_if_you_say_so(session):
     """cap="all" may spend everything."""
-    session.count(absolute=1, cap="all")
+    session.count(absolute=1, cap="all", on_miss="spend")
 
     assert session.remaining < Gdp(0.01)
 
 
 def test_a_cap_is_close(session):
     """A loss as cap, or a most epsilon, is what an unreachable target spends."""
-    capped = session.count(**BY, absolute=1, cap=Gdp(0.2))
-    limited = session.count(**BY, absolute=1, max_epsilon=0.5, where="x < 5")
+    capped = session.count(**BY, absolute=1, cap=Gdp(0.2), on_miss="spend")
+    limited = session.count(**BY, absolute=1, max_epsilon=0.5, where="x < 5", on_miss="spend")
 
     assert 0.2 == pytest.approx(capped.paid.mu, rel=1e-6)
     assert 0.5 == pytest.approx(limited.paid.epsilon(1e-6), rel=1e-3)
@@ -162,12 +163,12 @@ def test_a_limit_is_never_passed(budget, limit):
     named = limit.get("cap") or limit.get("loss")
     most = budget.total.amount / 10 if named is None else named.amount
 
-    assert session.count(**BY, **limit).paid.amount <= most
+    assert session.count(**BY, **limit, on_miss="spend").paid.amount <= most
 
 
 def test_refining_within_all_that_is_left(session):
     """cap="all" after a cap spends what is left on top of what the question has."""
-    capped = session.count(absolute=1.9, cap=Gdp(0.5))
+    capped = session.count(absolute=1.9, cap=Gdp(0.5), on_miss="spend")
     whole = capped.refine(cap="all")
 
     assert not capped.met
@@ -241,3 +242,59 @@ def test_nothing_left_says_so(session):
 
     assert not plan.fits
     assert "does not fit in what is left" in plan.advice
+
+
+HOPELESS = {
+    "count": lambda s, **how: s.count(absolute=1, **how),
+    "count by group": lambda s, **how: s.count(**BY, absolute=1, **how),
+    "sum": lambda s, **how: s.sum("x", lower=0, upper=10, absolute=1, **how),
+    "two at once": lambda s, **how: s.sql(
+        "SELECT COUNT(*) AS n, SUM(CLAMP(x, 0, 10)) AS t FROM data", absolute=1, **how
+    ),
+}
+
+
+@pytest.mark.parametrize("budget", [Budget(mu=1), Budget(rho=0.5), Budget(epsilon=1)])
+@pytest.mark.parametrize("name", HOPELESS)
+def test_a_hopeless_question_is_refused_free_in_the_words_of_its_plan(name, budget):
+    """What no group can meet under its cap costs nothing: not its answer, its choice of groups or its search."""
+    if budget.currency is Pure and name == "two at once":
+        pytest.skip("a pure budget answers one at a time")
+    session, cap = opened(budget=budget), budget.currency(1e-3)
+    ask = HOPELESS[name]
+    with pytest.raises(OutOfReach) as refused:
+        ask(session, cap=cap)
+
+    assert 0 == session.spent.farthings
+    assert [] == session.history()
+    assert 'on_miss="spend"' in refused.value.next_step
+    made = planned(session, name, cap)
+    assert made.hopeless
+    assert made.advice == refused.value.next_step
+
+
+def test_hopeless_questions_pay_for_no_groups_either():
+    """No search for keys and no choice of the largest is paid where no group can meet the target after it."""
+    session = opened(budget=Budget(epsilon=1, delta=1e-6, keys_delta=1e-7))
+    with pytest.raises(OutOfReach):
+        session.count("k", keys="private", absolute=1, found_above=5_000)
+    with pytest.raises(OutOfReach):
+        session.most_common("k", k=1, keys=BY["keys"], absolute=1)
+
+    assert [] == session.history()
+
+
+def planned(session, name, cap):
+    """Return the plan of a hopeless question."""
+    text = {
+        "count": "SELECT COUNT(*) AS n FROM data",
+        "sum": "SELECT SUM(CLAMP(x, 0, 10)) AS t FROM data",
+        "two at once": "SELECT COUNT(*) AS n, SUM(CLAMP(x, 0, 10)) AS t FROM data",
+    }.get(name, "SELECT k, COUNT(*) AS n FROM data GROUP BY k")
+    how = {"keys": BY["keys"]} if name == "count by group" else {}
+    return session.plan(text, absolute=1, cap=cap, **how)
+
+
+def test_a_relative_target_is_never_hopeless(session):
+    """Groups that are large enough meet it."""
+    assert not session.plan(relative=0.001, absolute=0.01, cap=Gdp(0.001)).hopeless

@@ -194,7 +194,7 @@ def test_a_trace_without_looks_or_groups():
     assert "known before, nothing was looked at" in free.caption
     assert "before" in json.dumps(free.chart().to_dict())
 
-    nobody = opened().count(**BY, absolute=0.01, on_miss="drop").trace()
+    nobody = opened().count(**BY, relative=0.0001, on_miss="drop").trace()
     assert "no group is in the answer" in nobody.caption
     assert ["text/plain"] == list(nobody._repr_mimebundle_())
     for trace, how in ((nobody, {}), (free, {"column": "nope"}), (free, {"path": 5})):

@@ -285,7 +285,9 @@ def test_a_target_out_of_reach_of_its_cap_is_told():
     dry, done = session.workload(items, dry_run=True), session.workload(items)
 
     assert ["out of reach", "fits"] == [row["state"] for row in dry.rows()]
-    assert ["far"] == list(dry.short) == list(done.short)
+    assert ["far"] == list(dry.short) == list(done.short) == list(done.unanswered)
+    assert session.spent == done["near"].paid
+    assert "far" in session.workload({"far": {"absolute": 0.1, "on_miss": "spend"}})
     assert "far: out of reach, at best +/-" in repr(dry)
     assert dry.plans["far"].advice in repr(done)
     assert ["", dry.plans["far"].advice] == sorted(dry.to_arrow().column("short").to_pylist())

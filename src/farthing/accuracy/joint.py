@@ -145,6 +145,15 @@ class Joint:
         """Return whether the state answers at this beta: every group is within its targets or cannot get there."""
         return not len(self._open(state))
 
+    def hopeless(self, state: State) -> bool:
+        """Return whether no group can be within its targets under the cap, whatever it holds.
+
+        >>> two_counts = Joint((Linear((0,)), Linear((1,))), ((0.0, 50.0), (0.0, 20.0)), 0.05, (2.0**-56,) * 2, 2**49)
+        >>> two_counts.hopeless(State.nothing(2, 2, 9))
+        True
+        """
+        return self._steady(state) and float(self._wanted().sum()) > self.cap_grains
+
     def typical(self, size: float) -> int:
         """Return about the grains that a group of `size` rows pays from scratch.
 
@@ -211,12 +220,16 @@ class Joint:
 
     def _level(self) -> Ints:
         """Return the grains, int64[lanes], of a steady question's lanes, for every group alike."""
-        nothing = np.zeros((len(self.per_grain), 1))
-        wanted = self.prices.wanted(nothing, nothing, self.beta)[:, 0] * _UP
+        wanted = self._wanted()
         level = np.ceil(wanted)
         if level.sum() > self.cap_grains:
             level = np.floor(wanted * (self.cap_grains / wanted.sum()) / _UP**2)
         return level.astype(np.int64)
+
+    def _wanted(self) -> Floats:
+        """Return the grains, float64[lanes], that a steady question's targets take."""
+        nothing = np.zeros((len(self.per_grain), 1))
+        return np.asarray(self.prices.wanted(nothing, nothing, self.beta)[:, 0] * _UP)
 
     def _topped_up(self, state: State, purse: Purse) -> State:
         """Return the state with every lane raised to its level: one Gaussian mean of known variance each."""

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from farthing import charts
 from farthing.cli import config as settings
 from farthing.cli import options, show
 from farthing.cli.failing import in_flags
 from farthing.cli.opening import opened, question
-from farthing.errors import InvalidOption, TargetMissed
+from farthing.errors import InvalidOption, OutOfReach, TargetMissed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,11 +106,30 @@ def ask(sql: str, wanted: Wanted, output: Output, config: str | None) -> None:
         try:
             with progress() as tick:
                 answer = session.sql(sql, **made.where, **made.how, progress=tick)
+        except OutOfReach as refused:
+            if not _paid_anyway(refused):
+                raise
+            anyway = made.how | {"on_miss": "spend"}
+            with progress() as tick:
+                answer = session.sql(sql, **made.where, **anyway, progress=tick)
         except TargetMissed as missed:
             if not output.as_json:  # it was paid for: show it, then say what it missed
                 shown.present(missed.answer)
             raise
         shown.present(answer)
+
+
+def _on_terminal() -> bool:
+    """Return whether somebody is there to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _paid_anyway(refused: OutOfReach) -> bool:
+    """Ask, on a terminal, whether to pay for a target that no group can meet; elsewhere it is not paid."""
+    if not _on_terminal():
+        return False
+    show.say(f"{refused.what}: {in_flags(refused.got)}; {in_flags(refused.next_step)}", err=True)
+    return typer.confirm("pay the cap nevertheless, and see what it buys?", default=False, err=True)
 
 
 def plan(sql: str, wanted: Wanted, config: str | None, *, as_json: bool) -> None:

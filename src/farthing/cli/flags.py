@@ -78,7 +78,8 @@ OnMiss = Annotated[
     str | None,
     typer.Option(
         metavar="WHAT",
-        help="Groups that miss the target: return them marked (default), drop them, or raise (exit code 3).",
+        help="Groups that miss the target: return them marked (default), drop them, or raise (exit code 3); spend pays "
+        "for a target that no group can meet, too.",
         rich_help_panel=ACCURACY,
     ),
 ]

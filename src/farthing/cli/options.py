@@ -154,7 +154,7 @@ def cap(text: str) -> Gdp | Zcdp | Pure | str:
 
 def on_miss(text: str) -> str:
     """Return what to do with groups that miss the target."""
-    known = ("return", "drop", "raise")
+    known = ("return", "drop", "raise", "spend")
     if text not in known:
         raise InvalidTarget(
             "--on-miss is unknown", rule=" or ".join(known), got=text, next_step="leave it out to return them"

@@ -178,13 +178,15 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
     most = int(schedule.looks[-1])
     asked = math.inf if target is None else target.absolute
     needed = grid.price_of(min(asked, widest), frame.beta) if 0 < asked < math.inf else None
+    reachable = target is None or claims is not None or schedule.floor <= asked * (1 + 1e-9)
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else Pure.of_farthings(_needed(schedule, asked, needed) * grid.max_groups),
         worst_price=Pure.of_farthings(0 if free else sum(max(most - has, 0) for has in top)),
         fresh_price=Pure.of_farthings(0 if free else most * grid.max_groups),
         half_width=schedule.floor if claims is None else float(claims.half.max()),
-        reachable=target is None or claims is not None or schedule.floor <= asked * (1 + 1e-9),
+        reachable=reachable,
+        hopeless=not reachable and not free and not relative,
         free=free,
         pricing=Chained(str(frame.query.aggregate), schedule, grid, beta, top, claims),
     )

@@ -87,7 +87,7 @@ def plan_jointly(frame: Frame, state: State | None) -> Plan:
     )
     joint = Joint(statistics, targets, frame.beta, tuple(information), limit)
     free = state is not None and joint.free(state)
-    most = joint.worst(standing)
+    most, hopeless = joint.worst(standing), not named and joint.hopeless(standing)
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     cap = frame.cap if frame.cap is not None else coin.loss(sum(top)) + frame.remaining
     return frame.plan(
@@ -96,7 +96,8 @@ def plan_jointly(frame: Frame, state: State | None) -> Plan:
         worst_price=coin.loss(increase),
         fresh_price=coin.loss(0 if free else most * coin.max_groups),
         half_width=math.inf,
-        reachable=named or most < limit,
+        reachable=named or (most < limit and not hopeless),
+        hopeless=hopeless and not free,
         free=free,
         pricing=Staged(tuple(map(str, measures)), joint, coin),
     )

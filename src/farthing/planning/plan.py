@@ -65,6 +65,8 @@ class Plan:
         fresh_price: the worst price of the new measurements alone, for a question that another process has open.
         free: whether what was released before already answers.
         pricing: how it will be measured.
+        hopeless: whether public facts show that no group, whatever it holds, can be within its target under the cap.
+            A relative target is never hopeless: groups that are large enough meet it.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -89,6 +91,7 @@ class Plan:
     fresh_price: Booked
     free: bool
     pricing: Pricing
+    hopeless: bool = False
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -144,19 +147,38 @@ class Plan:
             return f"the worst price does not fit in what is left; {self.fitting}"
         if self.reachable:
             return ""
-        price = ""
-        if self.target_price is not None:
-            times = float(min(Fraction(self.target_price.amount / self.cap.amount), _MANY))
-            price = f"the target would take {said(self.target_price, self.delta)}, {_number(times)} times the cap in "
-            price += f"{'mu^2' if self.worst_price.parameter == 'mu' else self.worst_price.parameter}; "
-        raising = "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'
+        if self.hopeless:
+            return f'{self._dear}{self._at_best}{self._raising}; or on_miss="spend" pays for what the cap buys'
         if not math.isfinite(self.half_width):
-            return f"{price}groups too small for it stop at the cap, marked not met{raising}"
+            return f"{self._dear}groups too small for it stop at the cap, marked not met{self._raising}"
         end = "are given up early and pay little" if self.pricing.gives_up else f"stop at +/-{_number(self.half_width)}"
-        return (
-            f"{price}groups too small for it {end}, marked not met; "
-            f"absolute={_rounded_up(self.half_width):.6g} fits this cap{raising}"
-        )
+        return f"{self._dear}groups too small for it {end}, marked not met; {self._near}{self._raising}"
+
+    @property
+    def _dear(self) -> str:
+        """How much more than the cap the target takes, in words."""
+        if self.target_price is None:
+            return ""
+        times = _number(float(min(Fraction(self.target_price.amount / self.cap.amount), _MANY)))
+        unit = "mu^2" if self.worst_price.parameter == "mu" else self.worst_price.parameter
+        return f"the target would take {said(self.target_price, self.delta)}, {times} times the cap in {unit}; "
+
+    @property
+    def _raising(self) -> str:
+        """How the cap is raised, in words; "" where it is all that is left."""
+        return "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'
+
+    @property
+    def _near(self) -> str:
+        """The absolute target that the cap would reach, in words."""
+        return f"absolute={_rounded_up(self.half_width):.6g} fits this cap"
+
+    @property
+    def _at_best(self) -> str:
+        """Where a hopeless question would end, in words."""
+        if not math.isfinite(self.half_width):
+            return "no group can be within its targets under the cap"
+        return f"every group would stop at +/-{_number(self.half_width)}, not met, for the whole cap; {self._near}"
 
     @property
     def _reach(self) -> str:
@@ -195,6 +217,7 @@ class Plan:
             "remaining": state(self.remaining, self.delta),
             "half_width": _finite(self.half_width),
             "reachable": self.reachable,
+            "hopeless": self.hopeless,
             "fits": self.fits,
             "free": self.free,
             "about": self.about,

@@ -147,19 +147,20 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
     free = stands is not None and stands.free
     settled = None if stands is None else stands.settled
     most = int(schedule.looks[-1])
-    increase = 0 if free else most * coin.max_groups
+    increase = fresh = 0 if free else most * coin.max_groups
     if standing is not None and not free:
         increase = standing.dearest(settled, most) - sum(top)
-    fresh = 0 if free else most * coin.max_groups
     asked = math.inf if target is None else target.absolute
     needed = _needed(coin, schedule.critical, asked) if asked > 0 else None
+    reachable = target is None or schedule.floor <= asked * (1 + 1e-9) or (stands is not None and stands.all_met)
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else coin.loss(coin.max_groups * needed),
         worst_price=coin.loss(increase),
         fresh_price=coin.loss(fresh),
         half_width=stands.widest if stands is not None and free else schedule.floor,
-        reachable=target is None or schedule.floor <= asked * (1 + 1e-9) or (stands is not None and stands.all_met),
+        reachable=reachable,
+        hopeless=not reachable and not free and not relative,
         free=free,
         pricing=Refinement(
             str(frame.query.aggregate),

@@ -60,6 +60,7 @@ def together(query: Query, goal: str, plans: Sequence[Plan]) -> Plan:
         cap=reduce(add, (plan.cap for plan in plans)),
         half_width=math.inf,
         reachable=all(plan.reachable for plan in plans),
+        hopeless=any(plan.hopeless for plan in plans),
         free=all(plan.free for plan in plans),
         pricing=Together(tuple(plan.pricing for plan in plans)),
     )

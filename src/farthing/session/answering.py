@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from farthing.errors import TargetMissed
 from farthing.planning.relative import require
 from farthing.query import AutoBounds, Bounds
+from farthing.query.aggregates import Count, CountUnits
 from farthing.session import finding, several, shortlist, spreading
+from farthing.session.ask import refuse_hopeless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,6 +58,8 @@ def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: R
 
 def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
     """Answer a question, as HAVING, ORDER BY and LIMIT leave it; the price of chosen bounds is in it."""
+    if isinstance(given, AutoBounds):
+        _refuse_hopeless(context, read, request)
     question, paid = bounded(context, read, given, request)
     asked = question.asked
 
@@ -74,6 +78,12 @@ def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: 
     except TargetMissed as missed:
         missed.answer = told(missed.answer)
         raise
+
+
+def _refuse_hopeless(context: Context, read: Read, request: Request) -> None:
+    """Refuse counts that would be out of reach under any bounds, before bounds are chosen."""
+    if all(isinstance(output.aggregate, Count | CountUnits) for output in read(FOR_NOW).outputs):
+        refuse_hopeless(planned(context, read, FOR_NOW, request), request)
 
 
 def said(options: Options, budget: Budget, how: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from farthing.accuracy.chances import holds, next_chance
+from farthing.errors import OutOfReach
 from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
+from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
 from farthing.session import free
 from farthing.session.chained import Chained
@@ -16,6 +18,7 @@ from farthing.session.jointly import Jointly
 from farthing.session.ranked import Ranked
 from farthing.session.records import claims_of, with_claims
 from farthing.session.relative import PREFIX, Relative
+from farthing.session.request import SPEND
 from farthing.session.transaction import Bill, answered, stands
 
 if TYPE_CHECKING:
@@ -74,10 +77,12 @@ class _Found:
 
     @property
     def bill(self) -> Bill | None:
-        """What it is to be charged; None for nothing."""
+        """What it is to be charged; None for nothing. Refused where all of it would buy no group its target."""
         made = self.plan
         if made.free:
             return None
+        if made.fits:
+            refuse_hopeless(made, self.asked.request)
         by = f", {self.method.mechanism} noise" if isinstance(self.method, Relative) else ""
         return Bill(
             made.worst_price,
@@ -116,6 +121,25 @@ def plan_one(context: Context, query: Query, request: Request, parts: int = 1) -
     """
     asked = _Asked(context, query.arranged(), request, parts)
     return _find(asked, stands(context, asked.question)).plan
+
+
+def plan_afresh(context: Context, query: Query, request: Request, parts: int = 1) -> Plan:
+    """Return the plan of a question of one kind as if nothing had been released about it."""
+    method = _method(query, None, request.mechanism, pure=context.budget.currency is Pure)
+    return method.plan(frame_of(context, query, request, parts))
+
+
+def refuse_hopeless(made: Plan, request: Request) -> None:
+    """Refuse a question whose target no group can meet under its cap, unless it is to be paid for nevertheless."""
+    if made.hopeless and request.on_miss != SPEND:
+        raise OutOfReach(
+            "the target is out of reach under the cap of the question",
+            needed=made.worst_price if made.target_price is None else made.target_price,
+            left=made.cap,
+            rule="nothing is paid for a target that no group can meet; nothing was charged",
+            got=f"{made.goal}, {made.confidence:.4g} confidence, at most {said(made.cap, made.delta)}",
+            next_step=made.advice,
+        )
 
 
 def ask_one(context: Context, query: Query, request: Request, parts: int = 1) -> tuple[Plan, Outcome]:

@@ -24,7 +24,7 @@ from farthing.query.words import about, describe
 from farthing.release import Answer, Cells
 from farthing.rounding import DELTA_COIN, coins_up
 from farthing.session import free, optimality, several
-from farthing.session.ask import frame_of
+from farthing.session.ask import frame_of, plan_afresh, refuse_hopeless
 from farthing.session.merging import merge
 from farthing.session.reading import kinds_of
 from farthing.session.records import read_keys, write_keys
@@ -86,8 +86,15 @@ def plan(context: Context, question: Question, request: Request) -> Plan:
     asked = replace(question.query, outputs=question.outputs, by=(), groupings=())
     frame = frame_of(context, asked, request, HALF)
     made = plan_search(frame, search.price, search.about, question.query.by)
+    made = replace(made, hopeless=_hopeless(context, asked, request))
     words = describe(asked) + f" BY {', '.join(question.query.by)} [groups to be found]"
     return replace(made, question=words, about=f"{about(question.query)}; {search.about}")
+
+
+def _hopeless(context: Context, asked: Query, request: Request) -> bool:
+    """Return whether no group can be within its target, whichever are found."""
+    kinds, rest = several.kinds(asked), _rest(request)
+    return any(plan_afresh(context, part, rest.about(part, len(asked.outputs)), len(kinds)).hopeless for part in kinds)
 
 
 def ask(context: Context, question: Question, request: Request) -> Answer:
@@ -99,6 +106,8 @@ def ask(context: Context, question: Question, request: Request) -> Answer:
     Rounds: the price up to whole farthings, delta up to whole coins.
     """
     search = _search(context, question, request)
+    if search.stored is None:
+        refuse_hopeless(plan(context, question, request), request)
     keys, paid = answered(context, search.question, lambda stored: _Searching(context, question.query, search, stored))
     kept = stands(context, search.question)
     keys = keys if kept is None else read_keys(kept.blob)

@@ -47,7 +47,8 @@ class How(TypedDict, total=False):
         cap: the most this question may cost: a loss, or "all" of what is left; default a tenth of the budget.
         nonnegative: show answers below zero as zero; it biases totals, and the answer says so. Refused where the truth
             may be negative. Default False.
-        on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise".
+        on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise". A target that no
+            group can meet under the cap is refused, free; "spend" pays for what the cap buys, and returns it.
         found_above: with keys="private", the size from which groups are found with the confidence.
         progress: called after every look with a `Progress`.
         mechanism: release a count once, with noise that grows with it, instead of refining it: "asinh", "linear-log",
@@ -103,7 +104,8 @@ class Questions(Choices, Comparisons, Batches, Protocol):
 
     All of them raise:
         InvalidTarget, InvalidKeys, InvalidBounds, UnsupportedQuery: nothing is charged.
-        BudgetExceeded: the worst price does not fit; nothing is charged.
+        BudgetExceeded: the worst price does not fit, or the whole cap would meet no group's target (`OutOfReach`);
+            nothing is charged.
         TargetMissed: with on_miss="raise"; paid for, and the answer is attached.
     """
 

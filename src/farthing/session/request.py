@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 Width: TypeAlias = float | Mapping[str, float]
 """An error allowed: one for all aggregates of a question, or one for each by the name of its column."""
 
-ON_MISS: Final = ("return", "drop", "raise")
+SPEND: Final = "spend"
+"""Pay for a target that no group can meet, too, and return what comes."""
+
+ON_MISS: Final = ("return", "drop", "raise", SPEND)
 _INNER: Final = ("shares", "numbers")
 _NEVER_NONE: Final = frozenset({"confidence", "simultaneous", "together", "nonnegative", "on_miss", "share"})
 WIDTHS: Final = ("relative", "absolute", "rank")
@@ -42,7 +45,7 @@ class Request:
         nonnegative: whether answers below zero are shown as zero; only where the truth is not negative.
         max_epsilon: the most epsilon this question may cost, or None.
         cap: the most this question may cost: a loss, "all", or None for a tenth of the budget.
-        on_miss: "return", "drop" or "raise".
+        on_miss: "return", "drop", "raise" or "spend".
         found_above: the size from which groups are found, with keys="private"; None for twice the absolute target.
         progress: called after every look.
         mechanism: the relative-noise mechanism that releases the count, or None to refine it.

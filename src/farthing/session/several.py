@@ -15,7 +15,7 @@ from farthing.planning.several import together
 from farthing.query.aggregates import Quantile
 from farthing.session import spreading
 from farthing.session.answers import answer
-from farthing.session.ask import ask_one, plan_one
+from farthing.session.ask import ask_one, plan_one, refuse_hopeless
 from farthing.session.method import Outcome
 from farthing.session.transaction import refusal
 
@@ -56,6 +56,7 @@ def ask(context: Context, query: Query, request: Request) -> Answer:
         whole = plan(context, query, request)
         if not whole.fits:
             raise refusal(context, "the question", whole.worst_price, whole.fitting)
+        refuse_hopeless(whole, request)
     done = [ask_one(context, part, request.about(part, len(query.outputs)), len(asked)) for part in asked]
     made, outcome = done[0] if len(done) == 1 else _beside(context, query, request, asked, done)
     again = request.without_progress()

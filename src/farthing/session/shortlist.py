@@ -19,7 +19,7 @@ from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.expressions import Column
 from farthing.query.words import describe
 from farthing.session import choosing, several
-from farthing.session.ask import frame_of
+from farthing.session.ask import frame_of, refuse_hopeless
 from farthing.session.choosing import Wanted
 from farthing.session.reading import Question, kinds_of
 from farthing.session.transaction import refusal
@@ -144,6 +144,7 @@ def ask(context: Context, found: Shortlist, request: Request, note: str = "") ->
     Rounds: prices up to whole farthings.
     """
     request.check(found.question.query)
+    refuse_hopeless(found.made, request)
     if not found.made.fits and not found.made.free:
         raise refusal(context, "the question", found.made.worst_price, found.made.fitting)
     chosen = choosing.choose(context, found.scored, found.wanted, found.cap)

@@ -18,7 +18,7 @@ from farthing.errors import BudgetExceeded, FarthingError, InvalidTarget, Unsupp
 from farthing.rounding import coins_down
 from farthing.session.answering import FOR_NOW, answered, bounded, planned
 from farthing.session.questions import Questions
-from farthing.session.request import WIDTHS, Request
+from farthing.session.request import SPEND, WIDTHS, Request
 from farthing.session.together import together
 from farthing.workload import Workload, all_met
 
@@ -69,6 +69,10 @@ class Draft:
     def ask(self) -> Answer:
         """Ask it."""
         return answered(self.context, self.read, self.given, self.request)
+
+    def refused(self, plan: Plan) -> bool:
+        """Return whether it is not asked under this plan, since no group can meet its target."""
+        return plan.hopeless and self.request.on_miss != SPEND
 
     @property
     def identity(self) -> str:
@@ -306,6 +310,9 @@ class _Run:
         spent, unanswered = 0, {}
         for _, place in sorted(self._line()):
             name = self.drafts[place].name
+            if self.drafts[place].refused(self.plans[name]):
+                unanswered[name] = self.plans[name]
+                continue
             price = int(self.plans[name].worst_price.farthings)
             if spent + price <= self._room:
                 spent += price
@@ -327,7 +334,7 @@ class _Run:
             price = int(plan.worst_price.farthings)
             if self.cheapest and line and price > line[0][0]:
                 heapq.heappush(line, (price, place))
-            elif price <= self._room:
+            elif price <= self._room and not draft.refused(plan):
                 self._ask(draft, plan)
         done = {*self.answers, *self.failed}
         return self._told({draft.name: draft.plan for draft in self.drafts if draft.name not in done})
@@ -370,8 +377,12 @@ class _Run:
             short={
                 name: plan.advice
                 for name, plan in self.plans.items()
-                if plan.fits
-                and not plan.reachable
-                and (name not in unanswered if dry else name in self.answers and not all_met(self.answers[name]))
+                if plan.fits and not plan.reachable and self._short(name, plan, unanswered, dry=dry)
             },
         )
+
+    def _short(self, name: str, plan: Plan, unanswered: Mapping[str, Plan], *, dry: bool) -> bool:
+        """Return whether the question's own cap is too small: not asked for that, or answered and not met."""
+        if plan.hopeless and name in unanswered:
+            return True
+        return name not in unanswered if dry else name in self.answers and not all_met(self.answers[name])

@@ -51,7 +51,7 @@ def row_in_one_part():
 
     def ask(session):
         parts = session.partition(by="r0", keys=range(PARTS))
-        return np.sum([part.count(**ASK, absolute=2).value for part in parts.values()], axis=0)
+        return np.sum([part.count(**ASK, absolute=2, on_miss="spend").value for part in parts.values()], axis=0)
 
     return transcript(one_row, ask, budget=BUDGET)
 
@@ -61,7 +61,7 @@ def row_in_several_partitions():
 
     def ask(session):
         parts = [session.partition(by=f"r{place}", keys=[2])[2] for place in range(PARTS)]
-        return np.sum([part.count(**ASK, absolute=2).value for part in parts], axis=0)
+        return np.sum([part.count(**ASK, absolute=2, on_miss="spend").value for part in parts], axis=0)
 
     return transcript(one_row, ask, budget=BUDGET)
 
@@ -70,7 +70,7 @@ def asking_the_right_part():
     """The attacker knows where the row is: no loss is left on the table."""
 
     def ask(session):
-        return session.partition(by="r0", keys=range(PARTS))[2].count(**ASK, absolute=2).value
+        return session.partition(by="r0", keys=range(PARTS))[2].count(**ASK, absolute=2, on_miss="spend").value
 
     return transcript(one_row, ask, budget=BUDGET)
 

@@ -90,7 +90,7 @@ def test_an_increase_is_never_dearer_than_a_fresh_question(budget, targets):
         for absolute in targets:
             plan = session.plan(**BY, absolute=absolute)
             before = session.spent
-            paid = session.count(**BY, absolute=absolute).paid
+            paid = session.count(**BY, absolute=absolute, on_miss="spend").paid
 
             assert plan.worst_price <= plan.fresh_price
             assert paid.farthings <= plan.worst_price.farthings
@@ -103,7 +103,7 @@ def test_detours_cost_nothing(targets):
     """Any way to the finest target pays what the finest costs alone, but for a farthing an ask."""
     with Session(TABLE, budget=BUDGETS[1]) as session:
         for absolute in targets:
-            session.count(**BY, absolute=absolute)
+            session.count(**BY, absolute=absolute, on_miss="spend")
         direct = worst(ROWS[1], absolute=min(targets), cap=None)
 
         assert 0 <= session.spent.farthings - direct <= len(targets)

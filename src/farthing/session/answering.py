@@ -82,7 +82,8 @@ def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: 
 
 def _refuse_hopeless(context: Context, read: Read, request: Request) -> None:
     """Refuse counts that would be out of reach under any bounds, before bounds are chosen."""
-    if all(isinstance(output.aggregate, Count | CountUnits) for output in read(FOR_NOW).outputs):
+    tried = read(FOR_NOW)
+    if not tried.private and all(isinstance(output.aggregate, Count | CountUnits) for output in tried.outputs):
         refuse_hopeless(planned(context, read, FOR_NOW, request), request)
 
 

@@ -47,7 +47,7 @@ from farthing.query.joins import Join
 from farthing.query.part import Part
 
 ENGINES = ["duckdb", *FOREIGN]
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 
 EXAMPLES = int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6"))
 CONFIG = settings(

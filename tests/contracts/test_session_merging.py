@@ -15,6 +15,8 @@ from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
 from farthing.session import transaction
 
+pytestmark = pytest.mark.thorough
+
 ROWS = 40_000
 RNG = np.random.default_rng(11)
 TABLE = pa.table({

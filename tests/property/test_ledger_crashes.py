@@ -10,6 +10,8 @@ import pytest
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.thorough
+
 # Children are forked from a small process of one thread, which starts them faster than a new interpreter could.
 KILLER = """
 import json, os, random, signal, sys, time

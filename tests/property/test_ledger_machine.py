@@ -17,6 +17,8 @@ from farthing.ledger import tables
 from farthing.ledger.entry import Receipt, Terms
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.thorough
+
 BUDGET = 60
 TERMS = Terms("gdp", budget=BUDGET, delta=0, keys_delta=0, unit="row", description="60 farthings")
 GROUPS = 3

@@ -14,6 +14,8 @@ from farthing.ledger import accounts
 from farthing.ledger.entry import Receipt, Terms
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.thorough
+
 BUDGET = 60
 TERMS = Terms("gdp", budget=BUDGET, delta=0, keys_delta=0, unit="row", description="60 farthings")
 PARTITIONS = {"region": ("EU", "US", "AS"), "month": ("May", "June")}

@@ -18,6 +18,8 @@ from farthing.ledger.opening import accept
 from farthing.ledger.sqlite import Sqlite
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.thorough
+
 TERMS = Terms("gdp", budget=1000, delta=10**21, keys_delta=7, unit="row", description="1000 farthings")
 HEADER = 32
 FRAME = 24 + 4096

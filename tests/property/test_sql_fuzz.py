@@ -24,6 +24,8 @@ from farthing.query.expressions import type_of
 from farthing.sql import parse
 from farthing.sql.reader import READER
 
+pytestmark = pytest.mark.thorough
+
 KINDS = {
     Type.STRING: ["zone", "name"],
     Type.FLOAT: ["fare", "tip"],

@@ -185,6 +185,7 @@ def told_absurdly(relative, beta, *, signed):
     return max(chain.absurd(float(x)) for x in (0.0, 0.1, 1.0, 3.0, 10.0, 1e3, 1e6))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize(("relative", "beta"), [(0.5, 0.05), (0.5, 0.01), (0.9, 0.2), (0.99, 1e-3)])
 def test_loose_targets_tell_no_group_ten_times_too_much(relative, beta, signed):

@@ -134,6 +134,7 @@ except LedgerError as error:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs limits on files")
 def test_a_disk_that_is_full_while_a_ledger_is_made_leaves_nothing(tmp_path):
     """Whatever may be written, page by page: a whole ledger, or no file at all."""

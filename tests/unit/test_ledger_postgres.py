@@ -314,6 +314,7 @@ def stalling(url):
     proxy.close()
 
 
+@pytest.mark.thorough
 def test_a_server_that_stalls_is_given_up(stalling):
     """No wait is longer than the time limit: asking, reading and opening all say that there was no answer."""
     with Ledger.open(stalling.url, TERMS, timeout_s=1) as ledger:

@@ -11,6 +11,8 @@ from farthing.ledger import tables
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.thorough
+
 TERMS = Terms("gdp", budget=100, delta=10**21, keys_delta=7, unit="row", description="100 farthings")
 COLUMNS = [(table.name, column.name) for table in tables.META.sorted_tables for column in table.columns]
 TEXTS = {"unit": "'column:x'", "currency": "'zcdp'", "state": "'failed'", "kind": "'migrated'", "delta": "'9999999'",

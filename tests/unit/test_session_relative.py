@@ -24,6 +24,8 @@ from farthing.privacy.policy import LARGEST_SIZE
 from farthing.query.aggregates import Count
 from farthing.session import relative
 
+pytestmark = pytest.mark.thorough
+
 HOW = {"relative": 0.1, "absolute": 20, "cap": "all"}
 TWO = Bounds(max_groups=2, max_rows=3)
 

@@ -25,6 +25,8 @@ from farthing.noise.bits import KeyStream
 from farthing.sealed import opened, sealed
 from farthing.session import shield
 
+pytestmark = pytest.mark.thorough
+
 DEEP = 7
 CASES = [(name, False) for name in (*ASKS, *SILENT)] + [(name, True) for name in PURE]
 

@@ -148,6 +148,7 @@ def test_one_of_several_threads_pays(kind: str) -> None:
         assert once(session)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_of_several_processes_pays(kind: str, tmp_path: Path) -> None:
     """Processes that ask the same together are charged as one that asks alone."""
@@ -263,6 +264,7 @@ def no_waiting(seconds: float) -> None:
     raise AssertionError(f"waited {seconds}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
 def test_an_interrupt_at_any_line_leaves_nothing_open(
     kind: type[BaseException], monkeypatch: pytest.MonkeyPatch

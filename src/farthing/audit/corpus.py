@@ -55,6 +55,7 @@ class Case:
     def ask(self, session: Session) -> Any:
         """Ask a session, values clamped into [0, 100]."""
         options: dict[str, Any] = {"keys": self.keys, "bounds": self.bounds, "absolute": self.absolute}
+        options["on_miss"] = "spend"  # whatever is out of reach is to be answered as well
         return session.sql(self.text, lower=0, upper=100, cap="all", **options)
 
 

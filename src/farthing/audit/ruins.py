@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,7 +73,8 @@ def _ruined(path: Path, ask: Callable[[Session], Any], fill: int) -> Outcome:
     pq.write_table(table, path)
     budget = Budget(mu=10, delta=1e-3, keys_delta=1e-4)
     with Session(str(path), unit="u", budget=budget, bounds=Bounds(max_groups=1, max_rows=1)) as session:
-        raw = path.read_bytes()
+        raw, about = path.read_bytes(), path.stat()
         footer = _FOOTER + int.from_bytes(raw[-_FOOTER:-4], "little")
         path.write_bytes(raw[:4] + bytes([fill]) * (len(raw) - footer - 4) + raw[-footer:])
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))  # no public fact tells that it changed
         return asked(session, ask).outcome

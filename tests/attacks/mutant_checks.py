@@ -164,7 +164,7 @@ def priceless() -> tuple[str, ...]:
     bounds = farthing.Bounds(max_groups=1, max_rows=1)
     session = farthing.Session(table, budget=farthing.Budget(epsilon=1, delta=1e-6), unit="u", bounds=bounds)
     asked: list[int] = []
-    session._context.engine.spread = lambda *_: asked.append(1)  # type: ignore[method-assign, assignment, func-returns-value]
+    session._engine.spread = lambda *_: asked.append(1)  # type: ignore[method-assign, assignment, func-returns-value]
     with suppress(farthing.InvalidTarget, TypeError, AttributeError):
         session.bounds_report(loss=farthing.Gdp(1e-30))
     return ("the engine was asked at a price of nothing",) * bool(asked)

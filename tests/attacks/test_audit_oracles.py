@@ -93,7 +93,7 @@ def test_neighbours_get_equal_outcomes():
     """Answers, refusals and choices of farthing are equal on neighbours."""
     refused = lambda session: session.sql("SELECT uid FROM u", absolute=1)  # noqa: E731
     chosen = lambda session: session.top_k("s", k=1, keys={"s": ["A", "B"]}, epsilon=1)  # noqa: E731
-    missed = lambda session: session.sql(COUNT, relative=0.001, cap=Gdp(0.1), on_miss="raise")  # noqa: E731
+    missed = lambda session: session.sql(COUNT, absolute=0.5, cap=Gdp(0.1), on_miss="spend")  # noqa: E731
 
     assert () == compare(audit.Town.session)
     assert () == compare(audit.Town.session, refused)
@@ -277,8 +277,9 @@ def test_books_out_of_order_are_found(bug, names, monkeypatch):
 
 def test_the_missed_target_is_found_by_its_error():
     """A missed target carries its paid answer, which the books must show."""
+    session = Session(pa.table({"x": [1]}), budget=Budget(mu=1))
     with pytest.raises(TargetMissed) as missed:
-        Session(pa.table({"x": [1]}), budget=Budget(mu=1)).count(relative=0.001, cap=Gdp(0.3), on_miss="raise")
+        session.count(absolute=4, relative=0.001, cap=Gdp(0.3), on_miss="raise")
 
     assert Gdp(0) < missed.value.answer.paid
 

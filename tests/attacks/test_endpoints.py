@@ -83,7 +83,8 @@ def test_an_open_database_behind_a_web_service_is_broken():
 def test_a_farthing_session_behind_a_web_service_holds():
     """The same questions get answers within the budget, and then the ledger's refusal."""
     budget = farthing.Budget(epsilon=1, delta=1e-6)
-    session = farthing.Session("people.csv", budget=budget, name="people")
+    numbers = dict.fromkeys(("id", "age", "area", "secret"), "integer")
+    session = farthing.Session(farthing.Csv("people.csv", columns=numbers), budget=budget, name="people")
     loss = targets.equal_share(session, 100)
 
     def answer(text):

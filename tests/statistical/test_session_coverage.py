@@ -75,7 +75,7 @@ TARGETS = {
     "pure wide": (Budget(epsilon=30), {"relative": 0.3, "absolute": 3, "cap": "all", "confidence": 0.9}, 0.1),
     "capped": (PLENTY, {"relative": 0.1, "cap": Gdp(0.02)}, 0.05),
     "capped zcdp": (Budget(rho=30), {"relative": 0.2, "absolute": 5, "cap": Zcdp(0.0005)}, 0.05),
-    "capped pure": (Budget(epsilon=30), {"absolute": 5, "cap": Pure(0.05)}, 0.05),
+    "capped pure": (Budget(epsilon=30), {"absolute": 5, "cap": Pure(0.05), "on_miss": "spend"}, 0.05),
     "loss": (PLENTY, {"loss": Gdp(0.05)}, 0.05),
     "capped pure relative": (Budget(epsilon=30), {"relative": 0.1, "cap": Pure(0.02)}, 0.05),
     "pure loss": (Budget(epsilon=30), {"loss": Pure(0.1)}, 0.05),

@@ -79,7 +79,7 @@ def kept_when_missed() -> str:
     """An answer that comes as an error costs what an answer costs."""
     session = _session()
     try:
-        session.count(relative=0.001, cap=Gdp(0.3), on_miss="raise")
+        session.count(absolute=4, relative=0.001, cap=Gdp(0.3), on_miss="raise")
     except TargetMissed as missed:
         paid = missed.answer.paid
         return "" if paid and session.spent == paid else f"spent {session.spent!r} for an answer of {paid!r}"

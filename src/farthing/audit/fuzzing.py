@@ -54,9 +54,8 @@ class Made:
 
     def ask(self, session: Session, **how: Any) -> Any:
         """Ask a session."""
-        options = how or (
-            {"relative": 0.2, "absolute": 5, "cap": "all"} if self.refined else {"absolute": 3, "cap": "all"}
-        )
+        usual = {"relative": 0.2, "absolute": 5, "cap": "all"} if self.refined else {"absolute": 3, "cap": "all"}
+        options = (how or usual) | {"on_miss": "spend"}
         return session.sql(self.text, keys=self.keys, lower=0, upper=100, **options)
 
 

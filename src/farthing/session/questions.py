@@ -104,8 +104,7 @@ class Questions(Choices, Comparisons, Batches, Protocol):
 
     All of them raise:
         InvalidTarget, InvalidKeys, InvalidBounds, UnsupportedQuery: nothing is charged.
-        BudgetExceeded: the worst price does not fit, or the whole cap would meet no group's target (`OutOfReach`);
-            nothing is charged.
+        BudgetExceeded: the worst price does not fit; OutOfReach: the cap meets no group's target. Nothing is charged.
         TargetMissed: with on_miss="raise"; paid for, and the answer is attached.
     """
 

@@ -158,18 +158,6 @@ def hopeless() -> tuple[str, ...]:
     return ("a target out of reach was paid for",) * bool(session.spent)
 
 
-def priceless() -> tuple[str, ...]:
-    """Ask for a report at a price that is less than a farthing: it is refused, and the engine is not asked."""
-    table = pa.table({"u": range(500)})
-    bounds = farthing.Bounds(max_groups=1, max_rows=1)
-    session = farthing.Session(table, budget=farthing.Budget(epsilon=1, delta=1e-6), unit="u", bounds=bounds)
-    asked: list[int] = []
-    session._engine.spread = lambda *_: asked.append(1)  # type: ignore[method-assign, assignment, func-returns-value]
-    with suppress(farthing.InvalidTarget, TypeError, AttributeError):
-        session.bounds_report(loss=farthing.Gdp(1e-30))
-    return ("the engine was asked at a price of nothing",) * bool(asked)
-
-
 def numbers() -> tuple[str, ...]:
     """Ask for sums whose truth is known, in ranges of all sizes: told within six half-widths."""
     found = []
@@ -390,7 +378,6 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "left open": left_open,
     "drained": drained,
     "hopeless": hopeless,
-    "priceless": priceless,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),

@@ -426,13 +426,6 @@ BOOKS = (
         "twice",
     ),
     _one(
-        "a price of nothing asked",
-        "session/transaction.py",
-        "        if not bill.fresh.farthings:\n",
-        "        if False:\n",
-        "priceless",
-    ),
-    _one(
         "a failed ask refunded by the ledger",
         "ledger/booking.py",
         "        rows.advance(connection, totals.after(tip), sync=False)\n",

@@ -8,7 +8,7 @@ import pytest
 from rides import BY, KEYS, TABLE, opened
 
 from farthing import Budget, FarthingError, Progress, Pure, Session
-from farthing.cli.asking import closing
+from farthing.cli.run.progress import closing
 from farthing.session import tracing
 from farthing.trace import DRAWN, MOST_GROUPS
 

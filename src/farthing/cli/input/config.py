@@ -9,11 +9,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import tomlkit
+from tomlkit.items import KeyType, SingleKey
+
 from farthing.errors import DataError, FarthingError, InvalidOption
 from farthing.query import outward
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from tomlkit.items import Table
 
     from farthing.query.reading import Csv
 
@@ -227,48 +232,51 @@ def _known(file: Path, name: str, known: list[str], what: str) -> None:
 
 def text(config: Config) -> str:
     """Return a config as the text of its file, with comments that explain it."""
-    bounds = [f"{name} = {value}" for name, value in config.bounds.items()]
-    lines = [
-        "# Settings of farthing in this folder: `farthing ask`, `plan` and `status` read them.",
-        "# Paths are relative to this file.",
-        "",
-        "[table]",
-        f"path = {_value(config.table)}  # Parquet or CSV; a pattern such as rides/*.parquet works too",
-        f"name = {_value(config.name)}  # the table's name in SQL",
-        f"unit = {_value(config.unit)}  # whose privacy: a column (a person, a plane), or row if each row is somebody",
-        f"version = {_value(config.version)}  # change it when the data change: answers are kept for each version",
-        "",
-        "# The total that may ever be spent. It is fixed in the ledger; changing it here only leads to an error.",
-        "[budget]",
-        *[f"{name} = {value!r}" for name, value in config.budget.items()],
-        "",
-        "# The most that one unit contributes: max_groups groups, and max_rows rows in each. What is above is cut",
-        "# before counting, so choose bounds that most units keep. Each ask may pass its own.",
-        "[bounds]",
-        *(bounds or ["# max_groups = 5", "# max_rows = 20"]),
-        "",
-        "# Tables that questions may join. Public ones hold facts that anyone may know, and give keys; protected ones",
-        "# have the unit column, and are as private as the table.",
-        "[public]",
-        *(_lines(config.public) or ['# zones = "zones.csv"']),
-        "",
-        "[protected]",
-        *(_lines(config.protected) or ['# payments = "payments.parquet"']),
-        "",
-        *[line for name, reading in config.csv.items() for line in _reading_lines(name, reading)],
-        "# The books: every charge, and every released number. Keep this file as carefully as the data.",
-        "[ledger]",
-        f"path = {_value(config.ledger)}",
-        "",
-        "# Public groups, by column or alias of GROUP BY: a list, whole numbers or dates from .. to, a column of a",
-        "# public table or file.",
-        "# Groups that are not listed are not answered; listed groups without rows are.",
-        "[keys]",
-        *(_lines(config.keys) or [f"# {line}" for line in _SAMPLES]),
-    ]
-    return "\n".join(lines) + "\n"
+    about = {
+        "path": "Parquet or CSV; a pattern such as rides/*.parquet works too",
+        "name": "the table's name in SQL",
+        "unit": "whose privacy: a column (a person, a plane), or row if each row is somebody",
+        "version": "change it when the data change: answers are kept for each version",
+    }
+    table = {"path": config.table, "name": config.name, "unit": config.unit, "version": config.version}
+    return "\n".join([
+        _section(_HEAD, {}),
+        _section((), {"table": _table(table, about=about)}),
+        _section(_BUDGET, {"budget": _table(config.budget)}),
+        _section(_BOUNDS, {"bounds": _table(config.bounds, "max_groups = 5", "max_rows = 20")}),
+        _section(_PUBLIC, {"public": _table(config.public, 'zones = "zones.csv"')}),
+        _section((), {"protected": _table(config.protected, 'payments = "payments.parquet"')}),
+        *(_reading(name, reading) for name, reading in config.csv.items()),
+        _section(_LEDGER, {"ledger": _table({"path": config.ledger})}),
+        _section(_KEYS, {"keys": _table(config.keys, *_SAMPLES)}),
+    ])  # fmt: skip
 
 
+_HEAD: Final = (
+    "Settings of farthing in this folder: `farthing ask`, `plan` and `status` read them.",
+    "Paths are relative to this file.",
+)
+_BUDGET: Final = (
+    "The total that may ever be spent. It is fixed in the ledger; changing it here only leads to an error.",
+)
+_BOUNDS: Final = (
+    "The most that one unit contributes: max_groups groups, and max_rows rows in each. What is above is cut",
+    "before counting, so choose bounds that most units keep. Each ask may pass its own.",
+)
+_PUBLIC: Final = (
+    "Tables that questions may join. Public ones hold facts that anyone may know, and give keys; protected ones",
+    "have the unit column, and are as private as the table.",
+)
+_LEDGER: Final = ("The books: every charge, and every released number. Keep this file as carefully as the data.",)
+_KEYS: Final = (
+    "Public groups, by column or alias of GROUP BY: a list, whole numbers or dates from .. to, a column of a",
+    "public table or file.",
+    "Groups that are not listed are not answered; listed groups without rows are.",
+)
+_CSV: Final = (
+    "first lines, so check it. Types are string, integer, float, boolean, date and timestamp; a value of another",
+    "form is NULL.",
+)
 _SAMPLES: Final = (
     'dest = ["ATL", "ORD"]',
     'month = "1..12"',
@@ -278,34 +286,44 @@ _SAMPLES: Final = (
 )
 
 
-def _reading_lines(name: str, reading: Mapping[str, Any]) -> list[str]:
+def _reading(name: str, reading: Mapping[str, Any]) -> str:
     """Return the sections that say how a CSV table is read."""
     given = {what: value for what, value in reading.items() if what != "columns"}
-    return [
-        f"# How the CSV table {_value(name)} is read, line by line. It is fixed and public: init proposed it from the",
-        "# first lines, so check it. Types are string, integer, float, boolean, date and timestamp; a value of another",
-        "# form is NULL.",
-        f"[csv.{_name(name)}]",
-        *_lines(given),
-        *([] if "dates" in given else ['# dates = "%d/%m/%Y"  # where days are not written as 2013-02-28']),
-        "",
-        f"[csv.{_name(name)}.columns]",
-        *_lines(reading.get("columns", {})),
-        "",
-    ]
+    body = _table(given)
+    if "dates" not in given:
+        body.add(tomlkit.comment('dates = "%d/%m/%Y"  # where days are not written as 2013-02-28'))
+    body.add(tomlkit.nl())
+    body.add("columns", _table(reading.get("columns", {})))
+    tables = tomlkit.table(is_super_table=True)
+    tables.add(_name(name), body)
+    called = outward.dumped(name)
+    about = f"How the CSV table {called} is read, line by line. It is fixed and public: init proposed it from the"
+    return _section((about, *_CSV), {"csv": tables})
 
 
-def _lines(named: Mapping[str, Any]) -> list[str]:
-    """Return settings whose names the owner chose."""
-    return [f"{_name(name)} = {_value(value)}" for name, value in named.items()]
+def _section(about: Sequence[str], named: Mapping[str, Table]) -> str:
+    """Return a part of the file: comments, and a section below them."""
+    part = tomlkit.document()
+    for name, body in named.items():
+        part.add(name, body)
+    return "".join(f"# {line}\n" for line in about) + tomlkit.dumps(part)
 
 
-def _name(column: str) -> str:
-    """Return a column's name as a TOML key."""
-    bare = column.isascii() and column.replace("_", "a").replace("-", "a").isalnum()
-    return column if bare else _value(column)
+def _table(values: Mapping[str, Any], *samples: str, about: Mapping[str, str] | None = None) -> Table:
+    """Return a section of settings with a comment beside each; of none, samples that are commented out."""
+    body = tomlkit.table()
+    for name, value in values.items():
+        item = tomlkit.value(outward.dumped(value))  # escaped as in JSON: a terminal may show the file
+        if about:
+            item.comment(about[name])
+            item.trivia.comment_ws = "  "
+        body.add(_name(name), item)
+    for sample in () if values else samples:
+        body.add(tomlkit.comment(sample))
+    return body
 
 
-def _value(value: Any) -> str:
-    """Return text as a TOML string, escaped as in JSON."""
-    return outward.dumped(value)
+def _name(name: str) -> SingleKey:
+    """Return a name as a key, in quotes where it needs them."""
+    bare = name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
+    return SingleKey(name) if bare else SingleKey(name, KeyType.Basic, original=outward.dumped(name))

@@ -100,8 +100,9 @@ def modules_that_ask() -> dict[str, str]:
     for path in modules():
         if path.is_relative_to(SRC / "session") and path.stem not in {"__init__", "transaction"}:
             name = ".".join(("farthing", *path.relative_to(SRC).with_suffix("").parts))
-            named = [key for key, value in vars(importlib.import_module(name)).items() if value is answered]
-            found.update({name: key for key in named})
+            for key, value in vars(importlib.import_module(name)).items():
+                if value is answered:
+                    found[name] = key
     return found
 
 

@@ -96,7 +96,7 @@ def opened(budget, path=None):
 
 def trees():
     """Every module of the session, read as syntax."""
-    for path in sorted(Path(farthing.session.__path__[0]).glob("*.py")):
+    for path in sorted(Path(farthing.session.__path__[0]).rglob("*.py")):
         yield path.stem, ast.parse(path.read_text())
 
 

@@ -113,7 +113,7 @@ def test_only_the_door_knows_the_engine():
     """No module of the session but the door has the hash key, without which an engine answers nothing."""
     known = {
         path.name
-        for path in SESSION.glob("*.py")
+        for path in SESSION.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "hash_key"
     }

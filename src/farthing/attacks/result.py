@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from farthing.attacks.picture import accuracy_chart
 from farthing.attacks.target import UNSTATED, Claim, Verdict
 from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed, told
 
@@ -107,8 +108,6 @@ class AttackResult:
 
     def chart(self) -> Any:
         """Return a picture: the accuracy with its interval, between the baseline and the cap of the claim."""
-        from farthing.attacks.picture import accuracy_chart
-
         return accuracy_chart([self])
 
     def __repr__(self) -> str:

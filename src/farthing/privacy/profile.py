@@ -1,4 +1,4 @@
-"""The law of the privacy loss of a mechanism, and the curve of (epsilon, delta) that it means.
+"""The law of the privacy loss of a mechanism, from which its curve of (epsilon, delta) follows.
 
 The privacy loss Z is the log-likelihood ratio of the output, drawn from the mechanism on the data. What delta says at
 epsilon is E[max(0, 1 - exp(epsilon - Z))]: all that Z does beyond epsilon, weighed by how far beyond it goes. A bounded
@@ -18,7 +18,6 @@ from scipy.special import ndtr
 from farthing.errors import InvalidBudget
 from farthing.privacy import convert
 from farthing.privacy.balls import Ball, ball, upper, working
-from farthing.privacy.loss import Gdp, Zcdp
 from farthing.privacy.numbers import exact, within_unit
 from farthing.rounding import up
 
@@ -27,49 +26,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from farthing.privacy.base import Loss
     from farthing.privacy.numbers import Number
 
     Floats: TypeAlias = NDArray[np.float64]
 
 MOST_STEPS: Final = 100_000
 """The most grid steps of one unit for which a loss distribution is written down atom by atom."""
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """All the (epsilon, delta) that a loss promises, as one falling curve.
-
-    Attributes:
-        loss: the loss.
-
-    Guarantee: every point of the curve is a true (epsilon, delta) statement.
-    Proof: the loss's own conversion; docs/proofs/privacy.convert.md.
-    Assumes: the mechanism has the loss.
-    Rounds: up, in both coordinates.
-
-    >>> Gdp(1).profile().deltas([0.0, 1.0]).round(4)
-    array([0.3829, 0.1269])
-    """
-
-    loss: Loss
-
-    def delta(self, epsilon: Number) -> float:
-        """Return delta at one epsilon, rounded up."""
-        return self.loss.delta(epsilon)
-
-    def epsilon(self, delta: Number) -> float:
-        """Return epsilon at one delta, rounded up."""
-        return self.loss.epsilon(delta)
-
-    def deltas(self, epsilons: ArrayLike) -> Floats:
-        """Return delta at each epsilon, rounded up; float64[...]."""
-        at = np.asarray(epsilons, dtype=np.float64)
-        if isinstance(self.loss, Gdp):
-            return convert.gdp_deltas(self.loss.mu, at)
-        if isinstance(self.loss, Zcdp) and not self.loss.slack:
-            return convert.zcdp_deltas(self.loss.rho, at)
-        return np.array([self.loss.delta(each) for each in at.ravel().tolist()], dtype=np.float64).reshape(at.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from farthing.session.questions import Questions
+from farthing.session.workloads import workload
+
 if TYPE_CHECKING:
     from farthing.privacy.loss import Loss
-    from farthing.session.context import Context
-    from farthing.session.reading import Reader
     from farthing.workload import Workload
 
 
-class Batches(Protocol):
-    """Several questions under one budget."""
-
-    _context: Context
-    _reader: Reader
+class Batches(Questions, Protocol):
+    """Several questions under one budget, and each of them alone."""
 
     def workload(
         self,
@@ -57,8 +55,6 @@ class Batches(Protocol):
         >>> done["low"].met, done.complete
         (True, True)
         """
-        from farthing.session.workloads import workload
-
         return workload(
             self._context, self._reader, items,
             order=order, strategy=strategy, cap=cap, max_epsilon=max_epsilon, dry_run=dry_run, how=how,

@@ -14,11 +14,11 @@ from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds
 from farthing.rounding import DELTA_COIN, coins_down
+from farthing.session.batches import Batches
 from farthing.session.context import Context
 from farthing.session.door import Door
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
-from farthing.session.questions import Questions
 from farthing.session.reading import Reader
 from farthing.session.transaction import resume
 
@@ -34,7 +34,7 @@ ROW = "row"
 """`unit="row"` is the same as no unit: each row is somebody."""
 
 
-class Session(Questions):
+class Session(Batches):
     """Ask a protected table for answers at the accuracy you name, and pay the least privacy loss for them.
 
     Args:

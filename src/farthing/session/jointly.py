@@ -18,8 +18,8 @@ from farthing.release import Cells
 from farthing.session.direct import parameter_of
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
+from farthing.session.progress import Progress
 from farthing.session.records import read_blob, unreadable, write_blob
-from farthing.session.refine import Progress
 from farthing.session.shield import hand_over
 from farthing.trace import MOST_GROUPS, MOST_LOOKS, Look
 

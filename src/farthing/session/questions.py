@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
 from farthing.session import spreading
-from farthing.session.answering import FOR_NOW, Read, planned, said
-from farthing.session.batches import Batches
+from farthing.session.answering import planned, said
+from farthing.session.bounds import FOR_NOW, Read
 from farthing.session.choices import Choices
 from farthing.session.comparisons import Comparisons
 from farthing.session.request import Request
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.context import Context
+    from farthing.session.progress import Progress
     from farthing.session.reading import Question, Reader
-    from farthing.session.refine import Progress
     from farthing.session.spreading import Cut
 
 
@@ -99,7 +99,7 @@ By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
 
-class Questions(Choices, Comparisons, Batches, Protocol):
+class Questions(Choices, Comparisons, Protocol):
     """The questions that protected data can be asked. Every method prices, reserves, measures, settles and tells.
 
     All of them raise:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from farthing.query import Output, Query
-    from farthing.session.refine import Progress
+    from farthing.session.progress import Progress
 
 Width: TypeAlias = float | Mapping[str, float]
 """An error allowed: one for all aggregates of a question, or one for each by the name of its column."""

@@ -18,9 +18,9 @@ from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.release import Cells
 from farthing.session import free, several
-from farthing.session.answering import bounded
 from farthing.session.answers import answer
 from farthing.session.ask import frame_of
+from farthing.session.bounds import bounded
 from farthing.session.direct import parameter_of
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.release import Answer
     from farthing.session.context import Context
+    from farthing.session.draft import Draft
     from farthing.session.request import Request
-    from farthing.session.workloads import Draft
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]

@@ -130,7 +130,7 @@ REASONS = {
     "models/regressions.py checked_strength": (1, PRICES),
     "models/regressions.py one_of": (1, PRICES),
     "models/rows.py __post_init__": (1, PRICES),
-    "models/rows.py numbers": (3, "shape and type of what is passed, which are public; values become NaN"),
+    "mechanisms/columns.py numbers": (3, "shape and type of what is passed, which are public; values become NaN"),
     "models/rows.py positive": (1, PRICES),
     "models/rows.py same_length": (1, "two columns of one table: a row more or less is in both"),
     "noise/certified.py _settle_one": (2, DRAWN),

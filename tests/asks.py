@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from farthing import Bounds, Budget, Gdp, Session
+from farthing.workloads import marginals
 
 SIZES = (73_913, 4_021, 917, 311, 20_717, 1_303)
 NAMES = [f"zone{place}" for place in range(len(SIZES))]
@@ -30,6 +31,7 @@ SILENT = {
     "top_k": lambda s: s.top_k("g", k=2, keys=BY["keys"], epsilon=0.1),
     "unlisted top_k": lambda s: s.top_k("g", k=2, keys="private", epsilon=0.1),
     "search": lambda s: s.count("g", keys="private", found_above=50, absolute=50, cap="all"),
+    "release": lambda s: s.release(marginals(["g"], ways=1), keys=BY["keys"], absolute=50, cap="all"),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
 PURE = ("count", "sum", "quantile")

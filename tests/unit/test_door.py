@@ -30,7 +30,7 @@ TABLE = pa.table({
     "many": [[1, 2]] * ROWS,
     "yes": [True] * ROWS,
 })  # fmt: skip
-ABOUT_ROWS = ("measure", "histogram", "found", "spread")
+ABOUT_ROWS = ("measure", "histogram", "found", "spread", "crossed")
 MORE = {
     "ranking": lambda s: s.ranking("g", k=1, keys={"g": [0, 1]}, cap="all"),
     "workload": lambda s: s.workload(["SELECT COUNT(*) FROM data", "SELECT SUM(x) FROM data"], absolute=50),

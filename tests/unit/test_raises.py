@@ -105,6 +105,7 @@ REASONS = {
     "ledger/books.py _refuse_nested": (1, BOOKS),
     "ledger/books.py _turn": (1, BOOKS),
     "ledger/rules.py reserved": (1, BOOKS),
+    "limits/tables.py __post_init__": (1, PLANS),
     "mechanisms/exponential.py _by_sums": (1, "at most 2^17 + 1 leaves and gaps between them, below 2^20"),
     "mechanisms/exponential.py _checked": (4, "weights are widths of leaves, whose sum is that of the public range"),
     "mechanisms/laplace.py _check": (3, "levels of the schedule; answers are held within 2^60 steps"),

@@ -11,6 +11,7 @@ from farthing.session.answering import planned, said
 from farthing.session.bounds import FOR_NOW, Read
 from farthing.session.choices import Choices
 from farthing.session.comparisons import Comparisons
+from farthing.session.releases import Releases
 from farthing.session.request import Request
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
 
-class Questions(Choices, Comparisons, Protocol):
+class Questions(Choices, Comparisons, Releases, Protocol):
     """The questions that protected data can be asked. Every method prices, reserves, measures, settles and tells.
 
     All of them raise:

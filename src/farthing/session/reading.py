@@ -141,6 +141,24 @@ class Reader:
         every, found = (*names, *bins), groupings | bins
         return self._query(every, listed, self._predicate(where), outputs, self._bounds(bounds), found, ())
 
+    def crossing(
+        self, columns: tuple[str, ...], *, keys: Any, where: Any = None, bounds: Bounds | None = None
+    ) -> tuple[Query, tuple[Keys, ...]]:
+        """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
+        given = self._listed(keys)
+        if not isinstance(given, Mapping) or set(given) != set(columns):
+            named = sorted(map(str, given)) if isinstance(given, Mapping) else []
+            raise InvalidKeys(
+                "a release needs the listed values of each of its columns",
+                rule="keys is a mapping with one list for each column of the workload, and no others",
+                got=f"keys for {', '.join(named) or 'none'}",
+                next_step="keys={" + ", ".join(f"{column!r}: [...]" for column in columns) + "}",
+            )
+        schema = self.engine.schema
+        made = self._query(columns, PRIVATE, self._predicate(where), (), self._bounds(bounds), {}, ())
+        lists = tuple(Keys.of((name,), {name: given[name]}, schema) for name in columns)
+        return made.query, tuple(one for one in lists if one is not None)
+
     def scalar(self, value: Any) -> Scalar:
         """Return a value of any type, from a column's name, SQL, ibis or ready made."""
         schema = self.engine.schema

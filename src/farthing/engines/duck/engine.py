@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
-from farthing.engines.duck.measures import MOST_ROWS, Question, found, histogram, measuring, spreading
+from farthing.engines.duck.measures import MOST_ROWS, Question, crossed, found, histogram, measuring, spreading
 from farthing.engines.duck.rows import Catalog, Relation, check
 from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
-from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
+from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed, filled
 from farthing.engines.sources import Files
 from farthing.errors import DataError, InvalidKeys
 from farthing.query.schema import REAL_TYPES, Schema
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.sources import Source
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
@@ -145,6 +146,12 @@ class DuckDBEngine:
         units = np.asarray(table.column("n").to_numpy(), np.int64)
         return Found(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
 
+    def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
+        """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
+        asked = bounded(query)
+        found = self._run(asked, crossed(asked, crossing, self._catalog, hash_key), _arrays)
+        return filled(crossing, *(found[name] for name in ("s", "i", "n")))
+
     def listed(self, column: str, table: str | None) -> pa.Array:
         """Return the distinct values of a column of a public table; without a table, the categories of its type."""
         import pyarrow as pa
@@ -206,6 +213,8 @@ class DuckDBEngine:
             if source.scan() is None or view in loaded:
                 # A scan needs one column even where the question reads none.
                 cursor.register(view, source.load(tuple(sorted(read)) or relation.schema.names[:1]))
+        for view, table in question.beside.items():
+            cursor.register(view, table)
         if query is not None and query.keys is not None:
             places = {"i": pa.array(np.arange(query.groups, dtype=np.int32))}
             named = {f"key{place}": query.keys.column(column) for place, column in enumerate(query.by)}

@@ -470,17 +470,15 @@ BOOKS = (
     _one(
         "the witness not written",
         "ledger/books.py",
-        "            if advanced is not None and self.identity:\n",
-        "            if advanced is None and self.identity:\n",
+        "        if advanced is not None and self.identity:\n",
+        "        if advanced is None and self.identity:\n",
         "faults",
     ),
     _one(
         "the witness written before the commit",
         "ledger/books.py",
-        '                connection.exec_driver_sql("COMMIT")\n',
-        "                self.identity and self.store.note("
-        "self.identity, connection.info[ADVANCED].totals, sync=True) if ADVANCED in connection.info else None\n"
-        '                connection.exec_driver_sql("COMMIT")\n',
+        "                    self._note(connection, mine)\n",
+        "                        self._note(connection, mine)\n",
         "faults",
     ),
     _one(

@@ -155,7 +155,7 @@ class Plan(Tabular):
         if self.hopeless:
             return f'{self._dear}{self._at_best}{self._raising}; or on_miss="spend" pays for what the cap buys'
         if not math.isfinite(self.half_width):
-            return f"{self._dear}groups too small for it stop at the cap, marked not met{self._raising}"
+            return f"{self._dear}{self._depends}{self._raising}"
         end = "are given up early and pay little" if self.pricing.gives_up else f"stop at +/-{_number(self.half_width)}"
         return f"{self._dear}groups too small for it {end}, marked not met; {self._near}{self._raising}"
 
@@ -177,6 +177,14 @@ class Plan(Tabular):
     def _near(self) -> str:
         """The absolute target that the cap would reach, in words."""
         return f"absolute={_rounded_up(self.half_width):.6g} fits this cap"
+
+    @property
+    def _depends(self) -> str:
+        """What becomes of groups of which nothing is known beforehand, in words."""
+        if not self.pricing.gives_up:
+            return "groups too small for it stop at the cap, marked not met"
+        found = "whether a group can be within its target under the cap depends on what it holds"
+        return f"{found}: one that surely cannot is given up early, marked not met, and pays for its looks until then"
 
     @property
     def _at_best(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.accuracy.claims import Pivot
-from farthing.accuracy.joint import State
+from farthing.accuracy.released import State
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
 from farthing.planning.jointly import Staged, plan_jointly
 from farthing.release import Cells

@@ -101,6 +101,11 @@ class Request:
         checked = Target(**(plain or {"absolute": 1.0}), confidence=asked.confidence, simultaneous=asked.simultaneous)
         return replace(asked, confidence=checked.confidence)
 
+    @property
+    def spend(self) -> bool:
+        """Whether the price is to be paid also where targets are out of reach."""
+        return self.on_miss == SPEND
+
     def target(self, name: str) -> Target | None:
         """Return the accuracy that is asked of one output; None where a loss or only a rank was named.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from farthing import Bounds, Budget, Gdp, Pure, Session
+from farthing import Bounds, Budget, Gdp, Pure, Session, Zcdp
 
 GDP, PURE = Budget(mu=4), Budget(epsilon=200)
 CLAMPS = {"lower": 0, "upper": 100}
@@ -61,7 +61,7 @@ def paid(session, ask, asks, groups):
     """Return what groups paid in all asks, on average: in coins that add up."""
     total = np.zeros(groups)
     for how in asks:
-        cap = Pure(50) if session.spent.parameter == "epsilon" else Gdp(2)
+        cap = {"epsilon": Pure(50), "mu": Gdp(2), "rho": Zcdp(2)}[session.spent.parameter]
         answer = ask(session, by="g", keys={"g": list(range(groups))}, cap=cap, **how)
         total += answer.paid_by_group ** (2 if answer.paid.parameter == "mu" else 1)
     return float(total.mean())

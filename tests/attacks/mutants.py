@@ -287,9 +287,9 @@ PRICES = (
     ),
     _one(
         "levels of a bisection not charged",
-        "accuracy/quantiles.py",
-        "        self.paid[at] += ahead - here\n",
-        "        self.paid[at] = np.maximum(self.paid[at], ahead)\n        self.paid[at] //= 4\n",
+        "accuracy/trails.py",
+        "        self.grains[rows, groups] = held\n        self.paid[groups] += grains\n",
+        "        self.grains[rows, groups] = held\n        self.paid[groups] += grains // 8\n",
         "ranks",
     ),
     _one(

@@ -28,7 +28,7 @@ ASKS = {
     "sum": (GAUSSIAN, lambda s, w, **how: s.sum("v", **CLAMPS, **BY, absolute=9_000 * w, **how)),
     "mean": (GAUSSIAN, lambda s, w, **how: s.mean("v", **CLAMPS, **BY, absolute=4 * w, **how)),
     "variance": (GAUSSIAN, lambda s, w, **how: s.variance("v", **CLAMPS, **BY, relative=0.2 * w, **how)),
-    "quantile": (GAUSSIAN, lambda s, w, **how: s.quantile("v", 0.5, **CLAMPS, **BY, absolute=20 * w, **how)),
+    "quantile": (GAUSSIAN, lambda s, w, **how: s.quantile("v", 0.5, **CLAMPS, **BY, absolute=30 * w, **how)),
     "rank": (PURE, lambda s, w, **how: s.quantile("v", 0.5, **CLAMPS, **BY, rank=0.05 * w, **how)),
     "several": (GAUSSIAN, lambda s, w, **how: s.sql(TEXT, keys=BY["keys"], relative=0.1 * w, **how)),
     "mechanism": (

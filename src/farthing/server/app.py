@@ -209,7 +209,7 @@ class Faces:
         except FarthingError as error:
             yield _event("error", shapes.of_error(error))
         except Exception:  # noqa: BLE001  # what went wrong inside may hold data: it is told as one constant error
-            yield _event("error", shapes.of_error(_inside()))
+            yield _event("error", shapes.of_error(shapes.inside()))
 
 
 def app(service: Service, people: People, *, limits: Limits | None = None) -> Starlette:
@@ -328,16 +328,6 @@ def _event(name: str, value: Mapping[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(value)}\n\n"
 
 
-def _inside() -> FarthingError:
-    """Return the one error of whatever goes wrong inside: its cause may hold data."""
-    return Refused(
-        "the server could not answer",
-        status=500,
-        rule="an error inside is told without its cause",
-        next_step="ask again; what was measured before is not charged twice",
-    )
-
-
 async def _refused(_: Request, error: Exception) -> Response:
     """Tell an error."""
     assert isinstance(error, FarthingError)  # noqa: S101  # by registration
@@ -354,4 +344,4 @@ async def _unknown(_: Request, error: Exception) -> Response:
 
 async def _broken(_: Request, __: Exception) -> Response:
     """Tell that something went wrong inside, without its cause."""
-    return JSONResponse(shapes.of_error(_inside()), 500)
+    return JSONResponse(shapes.of_error(shapes.inside()), 500)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from argon2 import PasswordHasher
+
 Role = Literal["owner", "analyst", "auditor"]
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
@@ -75,12 +77,12 @@ class People:
     True
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, hasher: PasswordHasher | None = None) -> None:
         from argon2 import PasswordHasher
 
         self._path = path
         self._lock = threading.Lock()
-        self._hasher = PasswordHasher()
+        self._hasher = hasher or PasswordHasher()
         self._decoy = self._hasher.hash(secrets.token_urlsafe(_BYTES))
         self._seen: OrderedDict[bytes, str] = OrderedDict()
         self._key = secrets.token_bytes(32)

@@ -71,13 +71,23 @@ def of_error(error: FarthingError) -> dict[str, Any]:
     return {"error": {"kind": type(error).__name__} | facts}
 
 
+def inside() -> Refused:
+    """Return the one error of whatever goes wrong inside: its cause may hold data."""
+    return Refused(
+        "the server could not answer",
+        status=500,
+        rule="an error inside is told without its cause",
+        next_step="ask again; what was measured before is not charged twice",
+    )
+
+
 def of_plan(plan: Plan) -> dict[str, Any]:
     """Return a price, before it is paid."""
     return {
         "question": plan.question,
         "goal": plan.goal,
         "confidence": plan.confidence,
-        "worst_price": state(plan.worst_price, plan.delta),
+        "worst_price": state(type(plan.worst_price).of_farthings(plan.worst_price.farthings), plan.delta),
         "cap": state(plan.cap, plan.delta),
         "remaining": state(plan.remaining, plan.delta),
         "half_width": plan.half_width if math.isfinite(plan.half_width) else None,

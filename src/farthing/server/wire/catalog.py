@@ -78,7 +78,7 @@ class Catalog:
             if isinstance(tree, exp.Query):
                 with self._lock:
                     cursor = self._engine.execute(tree.sql(dialect="duckdb"))
-                    found = cursor.fetch_arrow_table().slice(0, _MOST_ROWS)
+                    found = cursor.to_arrow_table().slice(0, _MOST_ROWS)
         except (sqlglot.errors.SqlglotError, duckdb.Error, RecursionError):
             found = _nothing(tree)
         if found is None:

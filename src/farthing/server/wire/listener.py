@@ -112,14 +112,20 @@ class Client:
         """Do what one message says; an error is told, and in the extended protocol skips to the next Sync."""
         if self._failed and not isinstance(message, messages.Sync | messages.Terminate):
             return
+        told: FarthingError
         try:
             await self._handled(message)
         except FarthingError as error:
-            self._tell_error(error)
-            if isinstance(message, messages.Query):
-                self._ready()
-            else:
-                self._failed = self.desk is not None
+            told = error
+        except Exception:  # noqa: BLE001  # what went wrong inside may hold data: it is told as one constant error
+            told = shapes.inside()
+        else:
+            return
+        self._tell_error(told)
+        if isinstance(message, messages.Query):
+            self._ready()
+        else:
+            self._failed = self.desk is not None
 
     async def _handled(self, message: PGMessage) -> None:
         """Do what one message says."""

@@ -18,9 +18,9 @@ import typer
 from typer.testing import CliRunner
 
 from farthing import __version__
-from farthing.cli import asking
 from farthing.cli.app import app
 from farthing.cli.failing import in_flags
+from farthing.cli.run import ask as run_ask
 
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
@@ -254,7 +254,7 @@ def test_a_hopeless_target_is_paid_only_where_that_is_said(monkeypatch):
     assert "--on-miss spend" in refused.stderr
     assert in_flags(advice) in refused.stderr
 
-    monkeypatch.setattr(asking, "_on_terminal", lambda: True)
+    monkeypatch.setattr(run_ask, "_on_terminal", lambda: True)
     assert 3 == CliRunner().invoke(app, list(args), input="\n").exit_code
     assert 0 == spent()
     paid = CliRunner().invoke(app, list(args), input="y\n")

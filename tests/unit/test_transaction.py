@@ -107,7 +107,7 @@ def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     assert users == {
         "session/transaction.py": set(VERBS),
         "session/context.py": {"open_reservations"},
-        "cli/books.py": {"open_reservations"},
+        "cli/run/ledger.py": {"open_reservations"},
     }
 
 

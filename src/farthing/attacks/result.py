@@ -211,12 +211,12 @@ def exact_interval(right: int, attempted: int, confidence: float = 0.95) -> tupl
     >>> exact_interval(0, 0)
     (0.0, 1.0)
     """
-    from scipy.special import betaincinv
+    from scipy.stats import binomtest
 
-    tail = (1 - confidence) / 2
-    low = float(betaincinv(right, attempted - right + 1, tail)) if right else 0.0
-    high = float(betaincinv(right + 1, attempted - right, 1 - tail)) if right < attempted else 1.0
-    return low, high
+    if not attempted:
+        return 0.0, 1.0
+    found = binomtest(right, attempted).proportion_ci(confidence, method="exact")
+    return float(found.low), float(found.high)
 
 
 def _decide(

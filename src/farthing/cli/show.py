@@ -59,23 +59,15 @@ def echo_json(value: Any) -> None:
 
 def echo_csv(table: pa.Table) -> None:
     """Print rows as CSV on stdout: texts that a spreadsheet would take for formulas begin with an apostrophe."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
+    from farthing import tabular
 
     on_screen = sys.stdout.isatty()
 
     def guarded(text: str) -> str:
         return outward.cell(outward.line(text) if on_screen else text)
 
-    for place, field in enumerate(table.schema):
-        if not (
-            pa.types.is_temporal(field.type) or pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type)
-        ):
-            texts = [None if value is None else guarded(str(value)) for value in table.column(place).to_pylist()]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
-    table = table.rename_columns([guarded(name) for name in table.column_names])
     sys.stdout.flush()
-    pc.write_csv(table, sys.stdout.buffer, pc.WriteOptions(quoting_style="needed"))
+    sys.stdout.buffer.write(tabular.csv_bytes(table, guarded))
     sys.stdout.buffer.flush()
 
 

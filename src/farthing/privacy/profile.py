@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.special import ndtr
@@ -70,27 +70,6 @@ class Profile:
         if isinstance(self.loss, Zcdp) and not self.loss.slack:
             return convert.zcdp_deltas(self.loss.rho, at)
         return np.array([self.loss.delta(each) for each in at.ravel().tolist()], dtype=np.float64).reshape(at.shape)
-
-
-class LossDistribution(Protocol):
-    """The law of the privacy loss Z of one mechanism on its worst pair of neighbours."""
-
-    @property
-    def mean(self) -> float:
-        """The mean of Z: the Kullback-Leibler divergence; infinite if Z can be."""
-        ...
-
-    def cdf(self, z: ArrayLike) -> Floats:
-        """Return P[Z <= z]; float64[...], for plots and tests."""
-        ...
-
-    def tail(self, epsilon: Number) -> float:
-        """Return P[Z > epsilon]: enough for delta, but more than delta needs to be."""
-        ...
-
-    def hockey_stick(self, epsilon: Number) -> float:
-        """Return the least delta at epsilon, E[max(0, 1 - exp(epsilon - Z))], rounded up."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

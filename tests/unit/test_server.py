@@ -130,7 +130,7 @@ def test_a_data_set_that_is_not_open_to_somebody_is_not_there(tmp_path):
 
 def test_a_share_limits_its_analyst(tmp_path):
     """Who has an allotment of the ledger is refused beyond it, with the price."""
-    world = servers.World(tmp_path, shares=frozenset({"alice"}))
+    world = servers.World(tmp_path)
     with world.opened(analyst="owner") as session:
         session.allot("alice", farthing.Gdp(0.001))
     answer = world.ask("alice", relative=0.02, max_epsilon=0.5)

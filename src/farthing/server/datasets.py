@@ -28,7 +28,6 @@ class DataSet:
         keys: the public group keys of columns, for questions that name none.
         defaults: the target of questions that name none, as options of an ask.
         askers: the names of those who may ask; None for every analyst.
-        shares: the allotments that analysts draw on, by their names; who has none draws on the whole.
     """
 
     name: str
@@ -39,7 +38,6 @@ class DataSet:
     keys: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     askers: frozenset[str] | None = None
-    shares: frozenset[str] = frozenset()
 
     def state(self, farthings: int) -> dict[str, float]:
         """Return farthings of its ledger as plain values."""
@@ -51,20 +49,27 @@ class DataSet:
 
 
 class Sessions:
-    """The open sessions of a server: one for each person and data set, opened when it is first needed."""
+    """The open sessions of a server: one for each person and data set, opened when it is first needed.
+
+    Guarantee: whoever has a share of a ledger by their name draws on it, from the moment that it is given.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str], Session] = {}
+        self._open: dict[tuple[str, str, bool], Session] = {}
         self._lock = threading.Lock()
 
     def of(self, data_set: DataSet, name: str) -> Session:
         """Return somebody's session over a data set."""
-        place = (data_set.name, name)
         with self._lock:
-            if place not in self._open:
-                share = name if name in data_set.shares else None
-                self._open[place] = data_set.opened(analyst=name, allotment=share)
-            return self._open[place]
+            whole = self._opened(data_set, name, shared=False)
+            return self._opened(data_set, name, shared=True) if name in whole.allotments else whole
+
+    def _opened(self, data_set: DataSet, name: str, *, shared: bool) -> Session:
+        """Return a session that draws on somebody's share, or on the whole."""
+        place = (data_set.name, name, shared)
+        if place not in self._open:
+            self._open[place] = data_set.opened(analyst=name, allotment=name if shared else None)
+        return self._open[place]
 
     def close(self) -> None:
         """Close all sessions."""

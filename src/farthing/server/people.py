@@ -48,7 +48,7 @@ class Person:
     """
 
     name: str
-    role: Role
+    role: str
     hashed: str
     made: datetime
     until: datetime | None = None
@@ -90,8 +90,24 @@ class People:
         self._people: dict[str, Person] = {}
         self._refresh()
 
-    def add(self, name: str, role: Role, *, lasts: timedelta | None = None) -> str:
+    def add(self, name: str, role: str, *, lasts: timedelta | None = None) -> str:
         """Make a token for somebody and return it, this once; an older one of the same name ends.
+
+        Raises:
+            InvalidOption: as `check`.
+        """
+        self.check(name, role, lasts)
+        secret, now = secrets.token_urlsafe(_BYTES), datetime.now(UTC)
+        person = Person(name, role, self._hasher.hash(secret), now, None if lasts is None else now + lasts)
+        with self._lock:
+            self._refresh()
+            self._people[name] = person
+            self._write()
+        return f"{name}.{secret}"
+
+    @staticmethod
+    def check(name: str, role: str, lasts: timedelta | None) -> None:
+        """Refuse a token that cannot be made.
 
         Raises:
             InvalidOption: a name that cannot be written in a token, a role that does not exist, or a time that is over.
@@ -117,13 +133,6 @@ class People:
                 got=lasts,
                 next_step="name the days that it is to last",
             )
-        secret, now = secrets.token_urlsafe(_BYTES), datetime.now(UTC)
-        person = Person(name, role, self._hasher.hash(secret), now, None if lasts is None else now + lasts)
-        with self._lock:
-            self._refresh()
-            self._people[name] = person
-            self._write()
-        return f"{name}.{secret}"
 
     def revoke(self, name: str) -> None:
         """End somebody's token; InvalidOption if there is nobody of that name."""
@@ -224,7 +233,7 @@ def _person(name: str, kept: Mapping[str, str]) -> Person:
     until = kept["until"]
     return Person(
         name,
-        kept["role"],  # type: ignore[arg-type]  # the file is ours
+        kept["role"],
         kept["hashed"],
         datetime.fromisoformat(kept["made"]),
         datetime.fromisoformat(until) if until else None,

@@ -217,6 +217,18 @@ class Session(Questions):
         """
         self._ledger.allot(name, share)
 
+    @property
+    def allotments(self) -> tuple[str, ...]:
+        """The names of those who have a share of the budget.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.allotments
+        ()
+        """
+        return tuple(self._ledger.allotments)
+
     def resume(self) -> None:
         """Go on after asks that failed; the owner's act, which is booked and costs nothing.
 

@@ -22,7 +22,9 @@ from farthing.cli.commands import (
     resume,
     same_data,
     select,
+    serve,
     status,
+    token,
     verify,
     version,
     workload,
@@ -55,6 +57,7 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     allot.allot,
     same_data.same_data,
     resume.resume,
+    serve.serve,
     groups.groups,
     compare.compare,
     audit.audit,
@@ -87,3 +90,4 @@ def farthing() -> None:
 for command in _COMMANDS:
     app.command()(with_options(command))
 app.add_typer(attack.attack, name="attack")
+app.add_typer(token.token, name="token")

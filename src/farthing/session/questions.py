@@ -266,7 +266,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         >>> s.histogram("age", [0, 18, 65, 120], absolute=50).to_arrow().column_names[:3]
         ['age_from', 'age_to', 'count']
         """
-        request, about = Request.of(**_how(asking)), _about(asking)
+        request, about = Request.of(**self._reader.wanted(_how(asking))), _about(asking)
 
         def read(bounds: Bounds) -> Question:
             """Return the question under given bounds."""
@@ -336,7 +336,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         Gdp(mu=0.0195996)
         """
         if text is None:
-            read, request = self._counting(by, asking), Request.of(**_how(asking))
+            read, request = self._counting(by, asking), Request.of(**self._reader.wanted(_how(asking)))
         else:
             read, request, _ = self._read(text, asking.get("keys"), (lower, upper), _how(asking))
         return planned(self._context, read, self._given(asking.get("bounds")), request)
@@ -384,7 +384,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         """Return how a SQL text is read under given bounds, what is wanted of it, and whether only its plan is."""
         asked = self._reader.sql(text, keys, FOR_NOW).asked
         assert asked is not None  # noqa: S101  # it was read from SQL
-        request = Request.of(**said(asked.options, self._context.budget, how))
+        request = Request.of(**self._reader.wanted(said(asked.options, self._context.budget, how)))
         pairs = zip(("lower", "upper"), ends, strict=True)
         clamps: dict[str, Any] = {name: end for name, end in pairs if end is not None}
 
@@ -407,7 +407,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
             """Return the question under given bounds."""
             return self._reader.call(made(bounds), name, by=by, **(about | {"bounds": bounds}))
 
-        return self._answered(read, self._given(asking.get("bounds")), Request.of(**_how(asking)))
+        return self._answered(read, self._given(asking.get("bounds")), Request.of(**self._reader.wanted(_how(asking))))
 
     def _given(self, bounds: Bounds | AutoBounds | None) -> Bounds | AutoBounds:
         """Return the bounds of a question: its own, or the session's."""

@@ -29,6 +29,8 @@ _SETTINGS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
     "budget": dict.fromkeys(("epsilon", "delta", "rho", "mu", "keys_delta"), (int, float)),
     "bounds": {"max_groups": (int,), "max_rows": (int,), "lower": (int, float), "upper": (int, float)},
     "ledger": {"path": (str,)},
+    "target": {"relative": (int, float), "absolute": (int, float), "confidence": (int, float), "simultaneous": (bool,)},
+    "serve": {"askers": (list,), "open_history": (bool,)},
 }
 _NAMED: Final[dict[str, tuple[type, ...]]] = {
     "keys": (list, str),
@@ -46,7 +48,14 @@ _READING: Final[dict[str, tuple[type, ...]]] = {
     "columns": (dict,),
 }
 """How a CSV file is read, in [csv.TABLE]."""
-_KINDS: Final = {dict: "a section", list: "a list", str: "text", int: "a whole number", float: "a number"}
+_KINDS: Final = {
+    bool: "true or false",
+    dict: "a section",
+    list: "a list",
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+}
 _REQUIRED: Final = (("table", "path"), ("table", "name"), ("ledger", "path"))
 
 
@@ -67,6 +76,8 @@ class Config:
         public: paths of the tables that may be joined and that give keys, by their names in SQL.
         protected: paths of further tables with the unit column that may be joined, by their names in SQL.
         csv: how the tables that are CSV files are read, by their names in SQL; the arguments of `Csv`.
+        target: the accuracy of questions that name none; the arguments of `Target`.
+        serve: what only the server reads: who may ask, and whether analysts see each other's questions.
     """
 
     folder: Path
@@ -81,6 +92,8 @@ class Config:
     public: Mapping[str, str] = field(default_factory=dict)
     protected: Mapping[str, str] = field(default_factory=dict)
     csv: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    target: Mapping[str, Any] = field(default_factory=dict)
+    serve: Mapping[str, Any] = field(default_factory=dict)
 
     def source(self, name: str, path: str) -> str | Csv:
         """Return what a session opens as a table: its path, read as [csv.NAME] says."""
@@ -161,6 +174,8 @@ def read(path: str | None) -> Config:
         public=settings.get("public", {}),
         protected=settings.get("protected", {}),
         csv=settings.get("csv", {}),
+        target=settings.get("target", {}),
+        serve=settings.get("serve", {}),
     )
 
 
@@ -178,7 +193,7 @@ def _check(file: Path, settings: dict[str, Any]) -> None:
             if section not in _NAMED:
                 _known(file, name, list(_SETTINGS[section]), f"setting of [{section}]")
             kinds = _NAMED.get(section) or _SETTINGS[section][name]
-            if isinstance(value, bool) or not isinstance(value, kinds):
+            if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
                 rule = 'a list, or "@FILE:COLUMN"' if section == "keys" else _KINDS[kinds[-1]]
                 raise _wrong_type(f"{section}.{name}", file, rule, value)
     for section, name in _REQUIRED:

@@ -58,7 +58,7 @@ def question(sql: str, wanted: QuestionOptions, config: Config, session: Session
         unit=None if config.unit == "row" else config.unit,
         bounds=bounds if isinstance(bounds, Bounds) else Bounds(lower=0, upper=1),  # stands in until they are chosen
     )
-    how = wanted.how(asked)
+    how = wanted.how(asked, default=bool(config.target))
     if isinstance(bounds, Bounds):
         given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
         require_bounds(Bounds(**given), config, grouped=bool(asked.by))

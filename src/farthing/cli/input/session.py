@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from farthing.cli.input import keys as typed_keys
 from farthing.cli.input.keys import Sources
@@ -21,10 +21,17 @@ Books = Literal["existing", "new", "memory"]
 
 @contextmanager
 def opened(config: Config, books: Books = "existing", *, same_data: bool = False) -> Iterator[Session]:
-    """Open the session that a config describes, and close it at the end.
+    """Open the session that a config describes, and close it at the end."""
+    with open_session(config, books, same_data=same_data) as session:
+        yield session
+
+
+def open_session(config: Config, books: Books = "existing", **more: Any) -> Session:
+    """Open the session that a config describes; `more` are further arguments of a session.
 
     A ledger that is gone is not made again, except by `init` ("new"): its charges may have been spent already.
     """
+    from farthing.accuracy.target import Target
     from farthing.privacy.budget import Budget
     from farthing.query.bounding import Bounds
     from farthing.session import Session
@@ -39,7 +46,7 @@ def opened(config: Config, books: Books = "existing", *, same_data: bool = False
             next_step="restore it; if nothing was ever asked, `farthing init --force` makes a new one",
         )
     _refuse_exposed(config)
-    with Session(
+    session = Session(
         config.source(config.name, config.table),
         unit=config.unit,
         budget=budget,
@@ -47,12 +54,27 @@ def opened(config: Config, books: Books = "existing", *, same_data: bool = False
         ledger=None if books == "memory" else place,
         name=config.name,
         version=config.version,
-        same_data=same_data,
+        target=Target(**config.target) if config.target else None,
         public={name: config.source(name, path) for name, path in config.public.items()},
         protected={name: config.source(name, path) for name, path in config.protected.items()},
-    ) as session:
+        **more,
+    )
+    try:
         _refuse_unitless(config, session)
-        yield session
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def default_keys(config: Config, session: Session) -> dict[str, Any]:
+    """Return the keys that the settings list for columns of the table, typed as these."""
+    there = sources(config, session, config.folder)
+    return {
+        column: typed_keys.read(column, values, session.schema[column], there) if isinstance(values, str) else values
+        for column, values in config.keys.items()
+        if column in session.schema
+    }
 
 
 def _refuse_exposed(config: Config) -> None:

@@ -11,7 +11,16 @@ from farthing.cli.run.ledger import allotment_facts, inspected, place, prices, s
 
 
 def allot(name: str, share: str, ledger: str | None, config: str | None, *, as_json: bool) -> None:
-    """Give somebody a share of the budget."""
+    """Give somebody a share of the budget, and show all shares."""
+    facts = give(name, share, ledger, config)
+    if as_json:
+        show.echo_json({"allotments": facts})
+    else:
+        show_allotments(facts)
+
+
+def give(name: str, share: str, ledger: str | None, config: str | None) -> Any:
+    """Give somebody a share of the budget; return all shares."""
     from farthing.ledger.store import Ledger
 
     wanted = _share(share)
@@ -19,11 +28,7 @@ def allot(name: str, share: str, ledger: str | None, config: str | None, *, as_j
         terms = books.terms
     with Ledger.open(place(ledger, config), terms) as books:
         books.allot(name, wanted)
-        facts = allotment_facts(books, prices(books))
-    if as_json:
-        show.echo_json({"allotments": facts})
-    else:
-        show_allotments(facts)
+        return allotment_facts(books, prices(books))
 
 
 def _share(share: str) -> Any:

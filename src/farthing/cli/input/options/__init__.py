@@ -42,6 +42,7 @@ Ledger = Annotated[
     str | None,
     typer.Argument(metavar="LEDGER", help="A file, a PostgreSQL URL or a .toml. Default: farthing.toml here."),
 ]
+Tokens = Annotated[str, typer.Option(metavar="FILE", help="Where the tokens' hashes are kept.")]
 LastEntries = Annotated[str | None, typer.Option(metavar="N", help="Show the last N entries, or all. Default: 20.")]
 ClaimEpsilon = Annotated[
     str | None,

@@ -68,13 +68,18 @@ class QuestionOptions:
             )
         return True
 
-    def how(self, asked: Asked) -> How:
-        """Return the target and the price of a question, over what its text says of them."""
+    def how(self, asked: Asked, *, default: bool = False) -> How:
+        """Return the target and the price of a question, over what its text says of them.
+
+        Args:
+            asked: what the text says.
+            default: whether the settings have a target for questions that name none.
+        """
         from farthing.query.aggregates import Quantile
 
         names = [output.name for output in asked.outputs]
         ranked = [output.name for output in asked.outputs if isinstance(output.aggregate, Quantile)]
-        self._refuse_nothing(asked, ranked)
+        self._refuse_nothing(asked, ranked, default=default)
         found = {
             "relative": typed.widths("--relative", self.relative, names),
             "absolute": typed.widths("--absolute", self.absolute, names),
@@ -89,18 +94,17 @@ class QuestionOptions:
             "mechanism": self.mechanism,
         }
         given: Any = {name: value for name, value in found.items() if value is not None}
-        how: How = given | {
-            "simultaneous": self.simultaneous,
-            "together": self.together,
-            "nonnegative": self.nonnegative,
-        }
+        flags = {name: True for name in ("simultaneous", "together", "nonnegative") if getattr(self, name)}
+        how: How = given | flags
         return how
 
-    def _refuse_nothing(self, asked: Asked, ranked: Sequence[str]) -> None:
+    def _refuse_nothing(self, asked: Asked, ranked: Sequence[str], *, default: bool) -> None:
         """Refuse a question without accuracy and price, and a rank error of what has no rank."""
         text = asked.options
-        if not any((self.relative, self.absolute, self.rank, self.loss, text.epsilon)) and (
-            text.relative is None and text.absolute is None
+        if (
+            not default
+            and not any((self.relative, self.absolute, self.rank, self.loss, text.epsilon))
+            and (text.relative is None and text.absolute is None)
         ):
             raise InvalidTarget(
                 "no accuracy was asked for",

@@ -57,6 +57,7 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "bounds report": lambda s: s.bounds_report("amount"),
     "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
     "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
+    "largest": lambda s: s.workload({"n": {"relative": 0.2}}, strategy="largest", cap=Gdp(0.2)),
 }
 """Every kind of question that is paid for."""
 

@@ -37,7 +37,9 @@ class Batches(Questions, Protocol):
                 SQL where there is a "text"), or (name, one of these); or a mapping of names. Others are q1, q2, ...
             order: "given" asks in the order of the list, "cheapest" by the worst price, free ones first.
             strategy: "each" brings every question to its own target; "together" spends one loss, the cap, on counts and
-                sums so that the worst of their errors, in targets, is as small as it can be.
+                sums so that the worst of their errors, in targets, is as small as it can be; "largest" spends it on
+                the largest counts: it picks one, brings it to its target, and goes on while the loss lasts. Only the
+                counts that were picked are told; what picking them cost is in the workload's `paid` alone.
             cap: the most that all may cost together: a loss, or "all" of what is left, the default. The cap of one
                 question is its own, as in `count`: a tenth of the budget unless its item names another.
             max_epsilon: the same as an epsilon.

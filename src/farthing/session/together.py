@@ -280,7 +280,8 @@ def _batch(members: Sequence[Member], limit: int) -> Together:
 
 def _measured(context: Context, job: _Job, receipt: Receipt) -> tuple[State, list[list[Look]]]:
     """Ask the engine once for every question, and spend the loss."""
-    mechanisms = [_mechanism(context, member.query, receipt) for member in job.members]
+    mechanisms = [mechanism_of(member.query, context.engine.measure(member.query, receipt)[0])
+                  for member in job.members]  # fmt: skip
     looks = [list[Look]() for _ in job.members]
     spent = np.zeros(len(job.batch.question), np.int64)
 
@@ -303,9 +304,8 @@ def _measured(context: Context, job: _Job, receipt: Receipt) -> tuple[State, lis
     return State(*job.batch.run(measure)), looks
 
 
-def _mechanism(context: Context, query: Query, receipt: Receipt) -> GaussianMeasurements:
+def mechanism_of(query: Query, truth: Ints) -> GaussianMeasurements:
     """Return a question's exact answers behind their noise."""
-    truth = context.engine.measure(query, receipt)[0]
     step_log2 = query.measures[0].step_log2
     return GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
 

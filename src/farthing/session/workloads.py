@@ -17,6 +17,7 @@ from farthing.errors import BudgetExceeded, FarthingError, InvalidTarget, Unsupp
 from farthing.rounding import coins_down
 from farthing.session.bounds import FOR_NOW
 from farthing.session.draft import Draft
+from farthing.session.largest import largest
 from farthing.session.questions import Questions
 from farthing.session.request import WIDTHS, Request
 from farthing.session.together import together
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from farthing.session.reading import Reader
 
 ORDERS: Final = ("given", "cheapest")
-STRATEGIES: Final = ("each", "together")
+STRATEGIES: Final = ("each", "together", "largest")
 METHODS: Final = (
     "count", "count_distinct", "sum", "mean", "variance", "quantile", "histogram", "sql", "ratio", "difference"
 )  # fmt: skip
@@ -126,6 +127,8 @@ def workload(
     plans = {draft.name: _planned(draft) for draft in drafts}
     if strategy == "together":
         return together(context, drafts, plans, allowed, dry_run=dry_run)
+    if strategy == "largest":
+        return largest(context, drafts, plans, allowed, dry_run=dry_run)
     run = _Run(context, drafts, plans, allowed, cheapest=order == "cheapest")
     return run.dry() if dry_run else run.asked()
 

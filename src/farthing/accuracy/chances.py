@@ -72,7 +72,7 @@ def together(claims: tuple[float, ...], many: int = 1) -> float:
     Rounds: nothing.
 
     >>> round(together((0.05, 0.05)), 2)
-    0.88
+    0.89
     """
     return max(0.0, 1 - many * worst(claims))
 

@@ -39,8 +39,8 @@ class How(TypedDict, total=False):
         rank: for quantiles, how far the rank of the answer may be off, as a share of its group's rows.
         confidence: the chance that the promise holds, in [0.5, 1); default 0.95.
         simultaneous: whether it holds for all groups at once instead of for each; default False.
-        together: whether it holds for all answers of this question together, if their targets were fixed beforehand;
-            answers may decide when to stop. It costs more. Default False: for each answer by itself.
+        together: whether it holds for all answers of this question together, whatever decides on the next one (under
+            a pure budget: if the targets were fixed beforehand). It costs more. Default False: each answer by itself.
         share: for a count or sum by groups, the part of the groups that have to be within the target: as soon as they
             are, the others stop too, not met. Their looks up to there are paid. Default 1, all.
         loss: a loss to pay instead of a target (Gdp, Zcdp or Pure, in the ledger's currency).

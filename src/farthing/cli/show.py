@@ -249,6 +249,4 @@ def _table(*, header: bool = True) -> Table:
             """Add a row of texts."""
             super().add_row(*map(outward.line, cells), **how)
 
-    return LineTable(
-        box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold"
-    )
+    return LineTable(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")

@@ -7,7 +7,7 @@ before. What is held was read there already, so it is not measured again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.quantiles import Descent
+    from farthing.accuracy.ranks import Asked
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
@@ -44,6 +44,51 @@ HOPELESS: Final = 4
 """A group is given up when one threshold could cost more than this many caps."""
 
 
+class BisectionPlan(Protocol):
+    """What a run knows of its plan: the same for all groups of a question."""
+
+    @property
+    def asked(self) -> Asked:
+        """Which quantile is asked for, and how near in rank."""
+
+    @property
+    def cap_grains(self) -> int:
+        """The most that a group may pay."""
+
+    @property
+    def relative(self) -> float:
+        """The error allowed, in parts of the value; 0 for none."""
+
+    @property
+    def absolute(self) -> float:
+        """The error allowed, in units of the value; 0 for none."""
+
+    @property
+    def z_last(self) -> float:
+        """The critical value of a threshold's last look."""
+
+    @property
+    def per_grain(self) -> float:
+        """Information on a rank that one grain buys."""
+
+    @property
+    def count_per_grain(self) -> float:
+        """Information on a count that one grain buys."""
+
+    @property
+    def count_width(self) -> float:
+        """How far a count may be off, as a share of it."""
+
+    def z(self, look: Int64) -> Float64:
+        """Return the critical values of looks at a threshold."""
+
+    def z_count(self, attempt: int) -> float:
+        """Return the critical value of a count."""
+
+    def last_grains(self, slack: Float64) -> Int64:
+        """Return the grains that settle a threshold."""
+
+
 @dataclass(slots=True)
 class Run:
     """Where each group stands; all arrays have one entry a group.
@@ -51,7 +96,7 @@ class Run:
     Without functions that measure, it goes as far as what is held leads: then `waits` says which groups need more.
     """
 
-    plan: Descent
+    plan: BisectionPlan
     trail: Trail  # its own: what was held, and what it adds
     measure: Measure | None
     measure_count: MeasureCount | None
@@ -70,7 +115,12 @@ class Run:
 
     @classmethod
     def of(
-        cls, plan: Descent, held: Trail, settled: Flags, measure: Measure | None, measure_count: MeasureCount | None
+        cls,
+        plan: BisectionPlan,
+        held: Trail,
+        settled: Flags,
+        measure: Measure | None,
+        measure_count: MeasureCount | None,
     ) -> Run:
         """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
         groups = len(held.paid)

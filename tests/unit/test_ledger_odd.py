@@ -218,7 +218,7 @@ def test_threads_share_one_commit(tmp_path, monkeypatch):
 
 
 def test_a_refusal_of_one_fails_no_other(tmp_path, monkeypatch):
-    """Over the budget, settled twice, or a merge that raises: each is told to its own thread; the others are written."""
+    """Over the budget, settled twice, or a merge that raises: each is told to its own thread; others are written."""
 
     def breaks(_):
         raise ZeroDivisionError

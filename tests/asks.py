@@ -27,6 +27,7 @@ ASKS = {
 }  # fmt: skip
 SILENT = {
     "workload": lambda s: s.workload([BY, BY | {"where": "x > 0.5"}], absolute=50),
+    "largest": lambda s: s.workload([BY, BY | {"where": "x > 0.5"}], relative=0.2, strategy="largest"),
     "ranking": lambda s: s.ranking("g", k=2, keys=BY["keys"], cap="all"),
     "top_k": lambda s: s.top_k("g", k=2, keys=BY["keys"], epsilon=0.1),
     "unlisted top_k": lambda s: s.top_k("g", k=2, keys="private", epsilon=0.1),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing import views
+from farthing import tabular
 from farthing.errors import FarthingError, InvalidOption, UnsupportedQuery
 from farthing.mechanisms.residuals import put_together, residual_table
 
@@ -118,11 +118,11 @@ class Table:
         return f"{self.name} by {', '.join(self.keys) or 'nothing'}, each within +/-{self.half_width:.4g}"
 
     def __repr__(self) -> str:
-        return views.text(self.to_arrow(), self.caption)
+        return tabular.text(self.to_arrow(), self.caption)
 
     def _repr_html_(self) -> str:
         """Return the notebook's view."""
-        return views.html(self.to_arrow(), self.caption)
+        return tabular.html(self.to_arrow(), self.caption)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -316,11 +316,11 @@ class Release(Mapping[tuple[str, ...], Table]):
         return f"{text}; {left}"
 
     def __repr__(self) -> str:
-        return views.text(self._summary(), self.caption, self.price, self.about)
+        return tabular.text(self._summary(), self.caption, self.price, self.about)
 
     def _repr_html_(self) -> str:
         """Return the notebook's view: the tables with their half-widths, and the lines below them."""
-        return views.html(self._summary(), self.caption, self.price, self.about)
+        return tabular.html(self._summary(), self.caption, self.price, self.about)
 
     def _summary(self) -> pa.Table:
         """Return one row a table: its columns, cells and half-width."""

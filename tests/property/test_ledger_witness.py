@@ -15,7 +15,6 @@ from farthing.errors import LedgerError
 from farthing.ledger import witness
 from farthing.ledger.entry import Terms
 from farthing.ledger.opening import accept
-from farthing.ledger.sqlite import Sqlite
 from farthing.ledger.store import Ledger
 
 pytestmark = pytest.mark.thorough
@@ -136,15 +135,29 @@ def test_a_log_with_one_flipped_bit_opens_with_nothing_less(crashed, tmp_path):
     assert refused > 0
 
 
-def test_without_the_witness_a_cut_log_forgets(crashed, tmp_path):
-    """What is gained: the same cuts, with the witness deleted, open with less spent."""
+def test_without_the_witness_a_ledger_is_refused(crashed, tmp_path):
+    """Deleted with or without a cut of the log: refused; with the refusal taken out, cut logs open with less."""
 
     def forgets(path, place):
         cut(path, place)
         path.with_name("a.ledger-head").unlink()
 
-    _, _, less = outcomes(crashed, tmp_path, forgets, cuts(log(crashed[0] / "a.ledger").stat().st_size))
-    assert less > 10
+    places = cuts(log(crashed[0] / "a.ledger").stat().st_size)
+    assert (len(places), 0, 0) == outcomes(crashed, tmp_path, forgets, places)
+    path = copy_of(crashed, tmp_path, "whole")
+    path.with_name("a.ledger-head").unlink()
+    with pytest.raises(LedgerError, match="witness is missing") as told:
+        Ledger.open(path, TERMS)
+    assert "--accept-head" in told.value.next_step
+    with Ledger.inspect(path) as ledger:
+        accept(path, ledger.seal.head)
+    assert crashed[1] == opened(path)
+
+    def planted(path, place):
+        forgets(path, place)
+        path.with_name("a.ledger-head").touch()
+
+    assert outcomes(crashed, tmp_path, planted, places)[2] > 10
 
 
 def test_an_older_copy_is_refused_until_the_owner_accepts_it(tmp_path):
@@ -237,14 +250,14 @@ def test_killed_around_the_note(tmp_path, when):
     Ledger.open(path, TERMS).close()
     pid = os.fork()
     if pid == 0:
-        note = Sqlite.note
+        note = witness.Held.note
 
         def dies(self, *args, **how):
             if when == "after":
                 note(self, *args, **how)
             os._exit(9)
 
-        Sqlite.note = dies
+        witness.Held.note = dies
         try:
             with Ledger.open(path, TERMS) as ledger:
                 ask(ledger, 0)
@@ -293,25 +306,40 @@ def test_a_later_note_is_not_overwritten(tmp_path):
 
 def test_the_note_left_out_is_caught(tmp_path, monkeypatch):
     """The bug, planted: nothing is noted, and a cut log opens with less."""
-    monkeypatch.setattr(Sqlite, "note", lambda *_, **__: None)
     path = tmp_path / "b.ledger"
+    Ledger.open(path, TERMS).close()
+    monkeypatch.setattr(witness.Held, "note", lambda *_, **__: None)
     ledger = Ledger.open(path, TERMS)
     for number in range(3):
         ask(ledger, number)
     folder = tmp_path / "copy"
     folder.mkdir()
-    for file in (path, log(path)):
+    for file in (path, log(path), path.with_name("b.ledger-head")):
         shutil.copy(file, folder)
     ledger.close()
     cut(log(folder / "b.ledger"), HEADER)
     assert 0 == opened(folder / "b.ledger")
 
 
-def test_a_note_that_cannot_be_written_is_told(tmp_path):
-    """A folder in its place: an error of ours, and what was reserved stays charged."""
+def test_a_note_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    """A folder or nothing in its place, or a disk that fails: an error of ours; what was reserved stays charged."""
+
+    def fails(_handle):
+        raise OSError(5, "Input/output error")
+
     path = tmp_path / "a.ledger"
     with Ledger.open(path, TERMS) as ledger:
-        Path(f"{path}-head").mkdir()
+        head = Path(f"{path}-head")
+        kept = head.read_bytes()
+        head.unlink()
+        head.mkdir()
+        with pytest.raises(LedgerError, match="witness cannot be"):
+            ask(ledger, 0)
+        head.rmdir()
+        with pytest.raises(LedgerError, match="witness is missing"):
+            ask(ledger, 0)
+        head.write_bytes(kept)
+        monkeypatch.setattr(witness, "_sync", fails)
         with pytest.raises(LedgerError, match="witness cannot be"):
             ask(ledger, 0)
         assert 9 == ledger.spent
@@ -331,6 +359,7 @@ def test_every_bit_of_the_totals_is_watched(tmp_path):
     for table, columns in tables.items():
         for column in columns:
             changed = shutil.copy(path, tmp_path / f"{table}-{column}")
+            shutil.copy(f"{path}-head", f"{changed}-head")
             with sqlite3.connect(changed) as hand:
                 hand.execute("PRAGMA ignore_check_constraints=ON")
                 for (trigger,) in hand.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():

@@ -13,7 +13,7 @@ import pytest
 
 from farthing.errors import LedgerError, LedgerMismatch
 from farthing.ledger.entry import Stored, Terms
-from farthing.ledger.opening import create
+from farthing.ledger.making import create
 from farthing.ledger.store import Ledger
 
 pytestmark = pytest.mark.xdist_group("folders")  # folders above the tests change hands for a while: one at a time
@@ -86,7 +86,7 @@ def test_new_ledger_is_private_and_alone(path):
     """The file is its owner's alone, and creating it leaves nothing else."""
     Ledger.open(path, TERMS).close()
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
-    assert [path] == list(path.parent.iterdir())
+    assert {path, path.with_name(path.name + "-head")} == set(path.parent.iterdir())
 
 
 def test_log_is_private(path):
@@ -330,7 +330,7 @@ def test_many_create_the_same_ledger_at_once(path):
 def test_crash_before_the_link_leaves_no_ledger(path, monkeypatch):
     """An interrupted creation leaves no half of a ledger, and the next one succeeds."""
     with monkeypatch.context() as context:
-        context.setattr("farthing.ledger.opening.build", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        context.setattr("farthing.ledger.making.build", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             Ledger.open(path, TERMS)
     assert [] == list(path.parent.iterdir())
@@ -392,7 +392,7 @@ def test_failed_commit_charges_nothing(path):
     with Ledger.open(path, TERMS) as ledger:
         with ledger._books.writing() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-        with ledger._books.reading() as connection:
+        with ledger._books.outside() as connection:
             connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
         with pytest.raises(LedgerError, match="disk is full"):
             ledger.reserve(increase=1, fresh=1, question="q", version=0, label="long" * 10_000)
@@ -402,9 +402,12 @@ def test_failed_commit_charges_nothing(path):
 
 
 def test_backup_copy_opens(made, tmp_path):
-    """A closed ledger is one file: its copy is the same ledger."""
+    """A closed ledger is one file and its witness: their copies are the same ledger."""
     copy = tmp_path / "copy.ledger"
     shutil.copy(made, copy)
+    with pytest.raises(LedgerError, match="witness is missing"):
+        Ledger.open(copy, TERMS)
+    shutil.copy(f"{made}-head", f"{copy}-head")
     with Ledger.open(copy, TERMS) as ledger:
         assert 24 == ledger.spent
         ledger.verify()

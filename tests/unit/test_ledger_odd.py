@@ -194,9 +194,9 @@ def commits(monkeypatch):
     """Return a list that grows with every transaction that begins to write."""
     begun, begin = [], books.Books._transaction
 
-    def counted(self, purpose):
+    def counted(self, purpose, until):
         begun.append(purpose)
-        return begin(self, purpose)
+        return begin(self, purpose, until)
 
     monkeypatch.setattr(books.Books, "_transaction", counted)
     return begun
@@ -236,7 +236,7 @@ def test_a_refusal_of_one_fails_no_other(tmp_path, monkeypatch):
             lambda: ledger.settle(broken, 1, lambda _: ledger.spent),
         ]
         ends = together(ledger, works)
-        assert ["write"] == [purpose for purpose in begun if purpose == "write"]
+        assert ["write"] == begun
         assert [0, 4] == [place for place, end in enumerate(ends) if not isinstance(end, Exception)]
         assert [BudgetExceeded, LedgerError, ZeroDivisionError, LedgerError] == [
             type(ends[place]) for place in (1, 2, 3, 5)
@@ -281,7 +281,7 @@ def test_a_commit_that_fails_is_told_to_all(tmp_path, monkeypatch):
             raise LedgerError("no note")
 
         with monkeypatch.context() as broken:
-            broken.setattr("farthing.ledger.sqlite.Sqlite.note", fails)
+            broken.setattr("farthing.ledger.witness.Held.note", fails)
             ends = together(ledger, [lambda n=n: reserve(ledger, f"q{n}") for n in range(4)])
         assert ["no note"] * 4 == [str(end) for end in ends]
         assert 4 == len({id(end) for end in ends})

@@ -1,9 +1,8 @@
 """One durable database: a connection per process, transactions, and failures told as ledger errors.
 
-What differs between SQLite and PostgreSQL is a `Store`. A connection never crosses a fork (SQLite forgets its file
-locks there, and two processes would talk over one socket): it is closed before and opened again on both sides. Threads
-of one process take turns on its one connection; what several of them want to write at a time goes into one transaction,
-which waits for the disk once.
+What differs between SQLite and PostgreSQL is a `Store`. Threads of one process take turns on its one connection that
+writes; what several of them want to write at a time goes into one transaction, which waits for the disk once. Those who
+read have connections of their own, and wait for nobody.
 """
 
 from __future__ import annotations
@@ -12,66 +11,27 @@ import copy
 import os
 import threading
 import time
-import weakref
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeVar
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
+from farthing.forked import abandon
+from farthing.ledger.forks import PATIENCE_S, RESTING, Readers, closed
 from farthing.ledger.rows import ADVANCED
+from farthing.ledger.turns import FREE, PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-    from farthing.ledger.chain import Totals
-
-Purpose = Literal["read", "write", "build"]
+    from farthing.ledger.places import Place
+    from farthing.ledger.turns import Purpose, Store, Turn
 
 T = TypeVar("T")
 
 _GATHER_S: Final = 0.002
 """How long at most a thread waits for others to write with it, where several did so last time."""
-
-
-class Store(Protocol):
-    """A database in which books are kept."""
-
-    @property
-    def place(self) -> Path | str | None:
-        """The file, or the server's URL without its secrets; None for memory."""
-        ...
-
-    @property
-    def writable(self) -> bool:
-        """Whether it may be written."""
-        ...
-
-    @property
-    def timeout_s(self) -> float:
-        """How long to wait for another writer, or for an answer."""
-        ...
-
-    def connect(self) -> sa.Connection:
-        """Open a connection that begins and ends transactions by name."""
-        ...
-
-    def begin(self, connection: sa.Connection, purpose: Purpose) -> None:
-        """Begin a transaction: "read" sees one state throughout; of those that "write" there is one at a time."""
-        ...
-
-    def in_transaction(self, connection: sa.Connection) -> bool:
-        """Whether the database is inside a transaction now (it may have rolled back by itself)."""
-        ...
-
-    def explain(self, error: sa.exc.DBAPIError) -> LedgerError:
-        """Say which rule a failure of the database broke, without any secret."""
-        ...
-
-    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
-        """Note beside the database how far it has come, once that is on disk, where it has a witness."""
-        ...
 
 
 class _Outcome:
@@ -108,9 +68,9 @@ class _Job:
 
 
 class Books:
-    """A database with its one connection.
+    """A database with its connections: one that writes, and others that read.
 
-    Writers are serialised; a commit is durable when it returns.
+    Writers are serialised; a commit is durable when it returns. No wait is longer than the store's time limit.
 
     Attributes:
         store: the database.
@@ -127,15 +87,28 @@ class Books:
         self._crowd, self._took_s = 1, 0.0  # how many wrote in the last transaction, and how long that took
         self._owner: int | None = None  # the thread that is inside a transaction
         self._connection: sa.Connection | None = None
+        self._readers = Readers(self._opened)
+        self._place: Place | None = None
+        self._resting = False
+        self._clean = True  # whether the process that forked this one had closed its connections
         self._pid = os.getpid()
         self._closed = False
-        _BOOKS.add(self)
+        RESTING.add(self)
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Give a connection that sees one state of the books throughout."""
-        with self._transaction("read") as connection:
-            yield connection
+        """Give a connection that sees one state of the books throughout; it waits for nobody who writes."""
+        if not self.store.shared:
+            with self._transaction("read", self._deadline()) as connection:
+                yield connection
+            return
+        self._refuse_nested()
+        with self._told():
+            self._require_usable()
+            if self._connection is not None:
+                self.store.check(self._connection)
+            with self._readers.one() as connection, self._begun(connection, "read", 0.0):
+                yield connection
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run work as the only writer, durably: all of it or nothing; what other threads want, too, in one commit.
@@ -146,7 +119,7 @@ class Books:
         self._require_writable()
         self._refuse_nested()
         job = _Job(work)
-        self._await(job)
+        self._await(job, self._deadline())
         assert job.outcome is not None  # noqa: S101  for the type checker: it was awaited
         value: T = job.outcome.result()
         return value
@@ -155,19 +128,19 @@ class Books:
     def writing(self) -> Iterator[sa.Connection]:
         """Give the only writer's connection; commit durably at the end, or undo everything on any error."""
         self._require_writable()
-        with self._transaction("write") as connection:
+        with self._transaction("write", self._deadline()) as connection:
             yield connection
 
     @contextmanager
     def building(self) -> Iterator[sa.Connection]:
         """Give the only connection that makes or rebuilds the tables, all of them or none."""
-        with self._transaction("build") as connection:
+        with self._transaction("build", self._deadline()) as connection:
             yield connection
 
     @contextmanager
     def outside(self) -> Iterator[sa.Connection]:
         """Give the connection outside any transaction, for what a database only does there."""
-        with self._turn(), self._told():
+        with self._turn(self._deadline()), self._told():
             yield self._connect()
 
     def close(self) -> None:
@@ -175,12 +148,17 @@ class Books:
         with self._lock:
             self._closed = True
             if self._pid == os.getpid():
+                self._readers.close()
                 self._disconnect()
 
+    def _deadline(self) -> float:
+        """Return until when whoever begins now waits for all others together."""
+        return time.monotonic() + self.store.timeout_s
+
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait until no other thread of this process uses the connection; no longer than for another process."""
-        if not self._lock.acquire(timeout=min(self.store.timeout_s, threading.TIMEOUT_MAX)):
+    def _turn(self, until: float) -> Iterator[None]:
+        """Wait until no other thread of this process uses the connection that writes."""
+        if not self._lock.acquire(timeout=_left(until)):
             raise self._busy()
         try:
             yield
@@ -196,9 +174,8 @@ class Books:
             next_step="see that disk or server answer, then ask again; what was under way may stay charged",
         )
 
-    def _await(self, job: _Job) -> None:
+    def _await(self, job: _Job, until: float) -> None:
         """Wait until a job is done: by the thread that writes for all who wait, or as that thread."""
-        until = time.monotonic() + self.store.timeout_s
         with self._leaving:
             self._jobs.append(job)
         try:
@@ -209,32 +186,32 @@ class Books:
                     if self._led or job.outcome is not None:
                         continue
                     self._led = True
-                self._lead(job)
+                self._lead(job, until)
         finally:
             with self._leaving, suppress(ValueError):
                 self._jobs.remove(job)
 
-    def _lead(self, job: _Job) -> None:
+    def _lead(self, job: _Job, until: float) -> None:
         """Write for all who wait, then let another thread do so."""
         try:
-            with self._turn():
+            with self._turn(until):
                 self._gather()
                 began = time.monotonic()
-                self._write_all(job)
+                self._write_all(job, until)
                 self._took_s = time.monotonic() - began
         finally:
             with self._leaving:
                 self._led = False
                 self._leaving.notify_all()
 
-    def _write_all(self, own: _Job) -> None:
+    def _write_all(self, own: _Job, until: float) -> None:
         """Write what all threads want that wait now; where that fails, each writes its own."""
         jobs = [job for job in self._jobs if job.outcome is None and not job.alone]
         self._crowd = len(jobs)
-        if own in jobs and len(jobs) > 1 and self._together(jobs):
+        if own in jobs and len(jobs) > 1 and self._together(jobs, until):
             return
         outcome = _Outcome()
-        with outcome, self._transaction("write") as connection:
+        with outcome, self._transaction("write", until) as connection:
             outcome.value = own.work(connection)
         own.outcome = outcome
 
@@ -244,11 +221,11 @@ class Books:
         while sum(job.outcome is None for job in self._jobs) < self._crowd and time.monotonic() < until:
             time.sleep(_GATHER_S / 20)
 
-    def _together(self, jobs: list[_Job]) -> bool:
+    def _together(self, jobs: list[_Job], until: float) -> bool:
         """Write several jobs in one transaction; return whether it came to its commit. If not, nothing was written."""
         found: list[_Outcome] = []
         whole = _Outcome()
-        with whole, self._transaction("write") as connection:
+        with whole, self._transaction("write", until) as connection:
             found.extend(_within(connection, job) for job in jobs)
         if whole.error is not None and len(found) < len(jobs):
             for job in jobs:
@@ -277,24 +254,45 @@ class Books:
             )
 
     @contextmanager
-    def _transaction(self, purpose: Purpose) -> Iterator[sa.Connection]:
+    def _transaction(self, purpose: Purpose, until: float) -> Iterator[sa.Connection]:
+        """Give the connection that writes, within a transaction; what was written is noted after it is on disk."""
         self._refuse_nested()
-        with self._turn(), self._told():
+        with self._turn(until), self._told():
             connection = self._connect()
-            connection.info.pop(ADVANCED, None)
+            turn = nullcontext(FREE) if purpose == "read" else self.store.turn(_left(until))
             self._owner = threading.get_ident()
             try:
-                self.store.begin(connection, purpose)
-                yield connection
-                connection.exec_driver_sql("COMMIT")
-            except BaseException:
-                self._undo(connection)
-                raise
+                with turn as mine:
+                    connection.info.pop(ADVANCED, None)
+                    with self._begun(connection, purpose, _left(until)):
+                        self._require_all(connection, purpose, mine)
+                        yield connection
+                    self._note(connection, mine)
             finally:
                 self._owner = None
-            advanced = connection.info.pop(ADVANCED, None)
-            if advanced is not None and self.identity:
-                self.store.note(self.identity, advanced.totals, sync=advanced.sync)
+
+    @contextmanager
+    def _begun(self, connection: sa.Connection, purpose: Purpose, wait_s: float) -> Iterator[None]:
+        """Begin a transaction and commit it, or undo it on any error; the files are where they were all the while."""
+        try:
+            self.store.begin(connection, purpose, wait_s)
+            yield
+            connection.exec_driver_sql("COMMIT")
+            self.store.check(connection)
+        except BaseException:
+            self._undo(connection)
+            raise
+
+    def _require_all(self, connection: sa.Connection, purpose: Purpose, turn: Turn) -> None:
+        """Refuse to charge where entries were lost; tables of an older format were compared when they were opened."""
+        if purpose == "write" and self.identity:
+            turn.require_all(connection)
+
+    def _note(self, connection: sa.Connection, turn: Turn) -> None:
+        """Note how far a transaction has come, which is on disk."""
+        advanced = connection.info.pop(ADVANCED, None)
+        if advanced is not None and self.identity:
+            turn.note(self.identity, advanced.totals, sync=advanced.sync)
 
     def _undo(self, connection: sa.Connection) -> None:
         """Roll back what is left of a transaction; give up a connection that cannot even do that."""
@@ -302,23 +300,47 @@ class Books:
             if not connection.invalidated and self.store.in_transaction(connection):
                 connection.exec_driver_sql("ROLLBACK")
         except sa.exc.SQLAlchemyError:
-            self._disconnect()
+            self._drop(connection)
         if connection.invalidated:
-            self._disconnect()
+            self._drop(connection)
 
-    def _connect(self) -> sa.Connection:
-        """Return this process's connection, opening it at first use."""
+    def _drop(self, connection: sa.Connection) -> None:
+        """Give a connection up: the one that writes, or one of those that read."""
+        if connection is self._connection:
+            self._disconnect()
+        else:
+            closed(connection)
+
+    def _require_usable(self) -> None:
+        """Refuse a ledger that was closed, and take one over from the process that forked this one."""
         if self._closed:
             raise LedgerError("the ledger is closed", rule="a closed ledger is not used", next_step="open it again")
         if self._pid != os.getpid():
             self._adopt()
+
+    def _connect(self) -> sa.Connection:
+        """Return this process's connection, opening it at first use."""
+        self._require_usable()
         if self._connection is None:
-            self._connection = self.store.connect()
+            self._connection = self._opened()
         return self._connection
+
+    def _opened(self) -> sa.Connection:
+        """Open a connection, to the same file as all before it."""
+        connection = self.store.connect()
+        place = connection.info.get(PLACE)
+        if place is not None:
+            try:
+                place.require_same(self._place or place)
+            except LedgerError:
+                closed(connection)
+                raise
+            self._place = place
+        return connection
 
     def _adopt(self) -> None:
         """Let a forked child connect anew; books in memory, and a connection still in use, stay the parent's."""
-        if self.store.place is None or self._connection is not None:
+        if self.store.place is None or self._connection is not None or not self._clean:
             raise LedgerError(
                 "the ledger belongs to the process that forked this one",
                 rule="books in memory, and a connection in use, do not cross a fork",
@@ -327,10 +349,9 @@ class Books:
         self._pid = os.getpid()
 
     def _disconnect(self) -> None:
-        """Close the connection, if there is one; one that was lost needs no closing."""
+        """Close the connection that writes, if there is one."""
         if self._connection is not None:
-            with suppress(sa.exc.DBAPIError):
-                self._connection.close()
+            closed(self._connection)
             self._connection = None
 
     @contextmanager
@@ -366,17 +387,31 @@ class Books:
         raise told  # without the driver's error behind it: a traceback must not show a password
 
     def rest(self) -> None:
-        """Close the connection before a fork, unless it is in the middle of a transaction of this very thread."""
-        with self._lock:
-            connection = self._connection
-            if self.store.place is None or connection is None or self._pid != os.getpid():
-                return
-            if connection.invalidated or not self.store.in_transaction(connection):
-                self._disconnect()
+        """Close all connections before a fork, and let no other thread begin until it is over.
+
+        One that is in the middle of a transaction stays open: of this very thread, or of one that takes too long.
+        """
+        self._resting = self._lock.acquire(timeout=PATIENCE_S)
+        self._readers.rest()
+        connection = self._connection
+        if not self._resting or self.store.place is None or connection is None or self._pid != os.getpid():
+            return
+        if connection.invalidated or not self.store.in_transaction(connection):
+            self._disconnect()
+
+    def wake(self) -> None:
+        """Go on after a fork, in the parent."""
+        self._readers.wake()
+        if self._resting:
+            self._resting = False
+            self._lock.release()
 
     def wake_in_child(self) -> None:
         """Forget a lock that another thread of the parent may hold, and what its threads wanted to write."""
-        self._lock, self._leaving = threading.RLock(), threading.Condition()
+        self._clean = self._readers.wake_in_child() and self._resting
+        if self._connection is not None:
+            abandon(self._connection)
+        self._lock, self._leaving, self._resting = threading.RLock(), threading.Condition(), False
         self._jobs, self._led, self._owner = [], False, None
 
 
@@ -399,20 +434,3 @@ def _within(connection: sa.Connection, job: _Job) -> _Outcome:
         connection.info[ADVANCED] = before
     connection.exec_driver_sql("RELEASE SAVEPOINT job")
     return outcome
-
-
-_BOOKS: Final[weakref.WeakSet[Books]] = weakref.WeakSet()
-
-
-def _before_fork() -> None:
-    for books in list(_BOOKS):
-        books.rest()
-
-
-def _in_child() -> None:
-    for books in list(_BOOKS):
-        books.wake_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_in_child)

@@ -26,9 +26,13 @@ from farthing.ledger.tables import (
     TOTALS,
     UNSETTLED,
 )
+from farthing.ledger.witness import require_same, went_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from farthing.ledger.witness import Noted
 
 MOST_FAULTS: Final = 20
 """How many contradictions are told; one is enough to stop using the books."""
@@ -164,6 +168,22 @@ def has_record(connection: sa.Connection, number: int, head: str) -> bool:
         connection.execute(sa.select(sa.literal(1)).where(table.c.seq == number, table.c.hash == head)).first()
         for table in _MOMENTS
     )
+
+
+def require_noted(connection: sa.Connection, noted: Noted | None, place: Path) -> None:
+    """Refuse a ledger that went back behind its witness, or has another one's.
+
+    Guarantee: every record that the witness knew when it was read is in the chain.
+    Proof: docs/proofs/ledger.witness.md.
+    Assumes: the witness was read before the transaction began, or is held.
+    Rounds: nothing.
+    """
+    if noted is None:
+        return
+    terms = connection.execute(sa.select(TERMS.c.identity, TERMS.c.budget)).one()
+    require_same(noted, terms.identity, place)
+    if not has_record(connection, noted.records, noted.head):
+        raise went_back(place, noted, rows.totals(connection), budget=terms.budget)
 
 
 def _start(connection: sa.Connection) -> str:

@@ -1,14 +1,8 @@
-"""How a ledger comes to be, and how a file is known to be one, without ever changing what is not ours.
-
-A new ledger is built whole under another name and then linked to its own, which fails if the name is taken: two
-processes may create the same ledger at once, and a crash leaves no half of one.
-"""
+"""How a file or a schema is known to be a ledger, and opened, without ever changing what is not ours."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,21 +11,20 @@ import sqlalchemy as sa
 from farthing.errors import LedgerError
 from farthing.ledger import rows
 from farthing.ledger.books import Books
-from farthing.ledger.checking import has_record, require_good, require_sealed
+from farthing.ledger.checking import require_good, require_noted, require_sealed
+from farthing.ledger.making import EFFECTIVE, create, leftovers, refuse_cut_off, remove_drafts
 from farthing.ledger.migrating import add_tables, migrate
+from farthing.ledger.places import require_no_mount, require_one_name
 from farthing.ledger.postgres import Postgres, is_url
 from farthing.ledger.shaping import APPLICATION_ID, FORMATS, Header, build, header, refuse_format
 from farthing.ledger.sqlite import Sqlite
 from farthing.ledger.tables import FORMAT, TERMS
-from farthing.ledger.witness import SUFFIX, Noted, Witness, require_same, sync_folder, went_back
+from farthing.ledger.witness import Noted, Witness, missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from farthing.ledger.entry import Terms
     from farthing.ledger.sqlite import Mode
 
-_SIDE_FILES: Final = ("-wal", "-journal")
 _LEAST_HEAD: Final = 12
 _ROOM: Final = len("-journal")
 _NAME_MAX: Final = 255
@@ -50,8 +43,7 @@ def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Boo
     place = located(path)
     if not place.exists():
         create(place, terms)
-    reader, found = inspected(place, timeout_s)
-    reader.close()
+    found = _known(place, timeout_s)
     found.terms.require(terms)
     require_writable(place)
     books = Books(Sqlite(place, timeout_s=timeout_s))
@@ -68,6 +60,25 @@ def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Boo
         books.close()
         raise
     return books, found
+
+
+def _known(place: Path, timeout_s: float) -> Header:
+    """Look at a ledger's file before it is written: it is one, whole, under one name, beside its witness."""
+    reader, found = inspected(place, timeout_s)
+    reader.close()
+    require_no_mount(place)
+    witness = Witness.beside(place, timeout_s)
+    if isinstance(reader.store, Sqlite) and reader.store.mode == "carried":  # older formats began without one
+        require_writable(place)
+        with witness.held(new=True):
+            pass
+    if not witness.path.exists():
+        raise missing(witness.path)
+    if place.stat().st_nlink > 1:  # as long as it is being made
+        with witness.held():
+            remove_drafts(place)
+    require_one_name(place)
+    return found
 
 
 def looked_at(path: str | Path, timeout_s: float) -> tuple[Books, Header]:
@@ -197,48 +208,6 @@ def _name_max(folder: Path) -> int:
         return _NAME_MAX
 
 
-def create(path: Path, terms: Terms) -> None:
-    """Make a ledger file, whole or not at all; leave it alone when another process made it first."""
-    _refuse_leftovers(path)
-    try:
-        with _draft(path) as draft:
-            _fill(draft, terms)
-            os.link(draft, path)
-        sync_folder(path.parent)
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise LedgerError(
-            "the ledger cannot be made here",
-            rule="its folder must be writable, on a disk with hard links",
-            got=f"{path} ({error.strerror})",
-            next_step="choose a writable folder on a local disk",
-        ) from error
-
-
-def _fill(draft: Path, terms: Terms) -> None:
-    """Write an empty ledger into an empty file; readers will go on while one process writes (WAL).
-
-    It is written without a log, so that a commit means that all of it is in the file, and read again before it gets
-    its name: a disk that fills up in between leaves nothing.
-    """
-    books = Books(Sqlite(draft))
-    try:
-        with books.building() as connection:
-            build(connection, terms)
-        with books.outside() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-    finally:
-        books.close()
-    reader = Books(Sqlite(draft, "ro"))
-    try:
-        with reader.reading() as connection:
-            require_good(connection)
-        _refuse_cut_off(reader, draft)
-    finally:
-        reader.close()
-
-
 def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
     """Open an existing ledger without being able to change it."""
     if not path.exists():
@@ -256,7 +225,7 @@ def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
     try:
         return _read(path, "ro", timeout_s)
     except LedgerError:
-        if os.access(path.parent, os.W_OK, effective_ids=_EFFECTIVE) or _leftovers(path):
+        if os.access(path.parent, os.W_OK, effective_ids=EFFECTIVE) or leftovers(path):
             raise
     # In a folder where SQLite may not keep its lock file, a ledger that was closed can be read as it lies.
     return _read(path, "immutable", timeout_s)
@@ -270,25 +239,16 @@ def _read(path: Path, mode: Mode, timeout_s: float) -> tuple[Books, Header]:
         with books.reading() as connection:
             version = _format_of(connection, path)
             found = header(connection, path)
-        _refuse_cut_off(books, path)
+        refuse_cut_off(books, path)
         if version < FORMAT:
             books.close()
             books = Books(Sqlite(path, "carried", timeout_s))
-        _require_all(books, found, path, noted)
+        with books.reading() as connection:
+            require_noted(connection, noted, path)
     except BaseException:
         books.close()
         raise
     return books, found
-
-
-def _require_all(books: Books, found: Header, place: Path, noted: Noted | None) -> None:
-    """Refuse a ledger that went back behind its witness."""
-    if noted is None:
-        return
-    require_same(noted, found.identity, place)
-    with books.reading() as connection:
-        if not has_record(connection, noted.records, noted.head):
-            raise went_back(place, noted, rows.totals(connection), budget=found.terms.budget)
 
 
 def accept(path: str | Path, head: str) -> None:
@@ -319,34 +279,16 @@ def accept(path: str | Path, head: str) -> None:
     Witness.beside(place).accept(Noted.of(identity, totals))
 
 
-def _refuse_cut_off(books: Books, path: Path) -> None:
-    """Refuse a file that is shorter than its pages: SQLite does not notice a cut inside the last one."""
-    with books.reading() as connection:
-        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-        needed = pages * connection.exec_driver_sql("PRAGMA page_size").scalar_one()
-    # While there is a log, the last pages may still be in it.
-    if not _leftovers(path) and path.stat().st_size < needed:
-        raise LedgerError(
-            "the ledger file is damaged or cut off",
-            rule="every page of a ledger must be there",
-            got=f"{path} ({path.stat().st_size} of {needed} bytes)",
-            next_step="restore it from a copy; what it had charged stays spent",
-        )
-
-
 def require_writable(path: Path) -> None:
     """Refuse a file or folder in which no charge could be written."""
     for place in (path, path.parent):
-        if not os.access(place, os.W_OK, effective_ids=_EFFECTIVE):
+        if not os.access(place, os.W_OK, effective_ids=EFFECTIVE):
             raise LedgerError(
                 "the ledger is read-only",
                 rule="a charge must be written before noise is drawn",
                 got=place,
                 next_step="make the file and its folder writable",
             )
-
-
-_EFFECTIVE: Final = os.access in os.supports_effective_ids
 
 
 def _format_of(connection: sa.Connection, path: Path) -> int:
@@ -362,34 +304,3 @@ def _format_of(connection: sa.Connection, path: Path) -> int:
         )
     refuse_format(version, path)
     return version
-
-
-def _leftovers(path: Path) -> list[Path]:
-    """Return what a crashed writer left beside a ledger and SQLite would read into it."""
-    beside = [path.with_name(path.name + end) for end in _SIDE_FILES]
-    return [file for file in beside if file.exists() and file.stat().st_size > 0]
-
-
-def _refuse_leftovers(path: Path) -> None:
-    """Refuse to make a new ledger beside the log of an old one, which SQLite would read into it."""
-    leftovers = [*_leftovers(path), *filter(Path.exists, [path.with_name(path.name + SUFFIX)])]
-    if leftovers and not path.exists():  # in this order: another process may be making the ledger right now
-        raise LedgerError(
-            "a ledger's log or witness is here, but the ledger is not",
-            rule="a new ledger needs a name without leftovers",
-            got=", ".join(map(str, leftovers)),
-            next_step="restore the ledger file, or delete these if its charges do not matter any more",
-        )
-
-
-@contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """Give an empty file, mode 0600, in the ledger's folder; remove that name at the end."""
-    handle, name = tempfile.mkstemp(prefix=".farthing-", suffix=".new", dir=path.parent)
-    os.close(handle)
-    draft = Path(name)
-    try:
-        yield draft
-    finally:
-        for end in ("", "-wal", "-shm", "-journal"):
-            draft.with_name(draft.name + end).unlink(missing_ok=True)

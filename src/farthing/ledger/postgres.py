@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
+from farthing.ledger.turns import FREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
 
-    from farthing.ledger.books import Purpose
-    from farthing.ledger.chain import Totals
+    from farthing.ledger.turns import Purpose, Turn
 
 SCHEMA: Final = "farthing"
 """The schema of the books, unless the URL ends in ?schema=NAME."""
@@ -25,15 +27,19 @@ SCHEMA: Final = "farthing"
 _ON_SERVER: Final = 0.9
 """What part of the time limit the server may wait for a lock or work on a statement, so that it says why in time."""
 
+_LONGEST_MS: Final = 2**31 - 1
+
 _DRIVERS: Final = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
 _SECRETS: Final = ("password", "sslpassword", "passfile", "sslkey")
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
+_BEGIN_WRITING: Final = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {wait_ms}"
+
 _BEGIN: Final[dict[Purpose, str]] = {
     "read": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     # The row is locked by a statement of its own: those after it see all that the last writer committed.
-    "write": "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT 1 FROM totals FOR UPDATE",
-    "build": "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(6387)",
+    "write": f"{_BEGIN_WRITING}; SELECT 1 FROM totals FOR UPDATE",
+    "build": f"{_BEGIN_WRITING}; SELECT pg_advisory_xact_lock(6387)",
 }
 
 # Start of PostgreSQL's error code, what it means here, the rule, the next step.
@@ -144,9 +150,22 @@ class Postgres:
         _, _, args, named = given  # dialect and record are of no use here
         return _bounded()(self.timeout_s).connect(*args, **named)
 
-    def begin(self, connection: sa.Connection, purpose: Purpose) -> None:
-        """Begin a transaction; a writer waits for its turn."""
-        connection.exec_driver_sql(_BEGIN[purpose])
+    @property
+    def shared(self) -> bool:
+        """Those who read have connections of their own, and never wait for those who write."""
+        return True
+
+    def turn(self, wait_s: float) -> AbstractContextManager[Turn]:  # noqa: ARG002  # as every store
+        """Give a turn: it is the server that lets one write at a time."""
+        return nullcontext(FREE)
+
+    def begin(self, connection: sa.Connection, purpose: Purpose, wait_s: float) -> None:
+        """Begin a transaction; a writer waits for its turn, no longer than what is left of its time."""
+        wait_ms = max(1, min(round(_ON_SERVER * wait_s * 1000), _LONGEST_MS))
+        connection.exec_driver_sql(_BEGIN[purpose].format(wait_ms=wait_ms))
+
+    def check(self, connection: sa.Connection) -> None:
+        """A server is where it is."""
 
     def in_transaction(self, connection: sa.Connection) -> bool:
         """Whether the server is inside a transaction of this connection."""
@@ -181,9 +200,6 @@ class Postgres:
             got=got,
             next_step="check the disk and the file's permissions; what was reserved stays charged",
         )
-
-    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
-        """Nothing: a server has no file beside it that a client could write; its owner notes the head elsewhere."""
 
     def _require_durable(self, connection: sa.Connection) -> None:
         """Refuse to write on a server that does not wait for its disk."""

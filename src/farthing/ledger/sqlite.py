@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
+from farthing.ledger.checking import require_noted
 from farthing.ledger.migrating import migrate
+from farthing.ledger.places import Place
+from farthing.ledger.turns import FREE, PLACE
 from farthing.ledger.witness import Noted, Witness
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from farthing.ledger.books import Purpose
     from farthing.ledger.chain import Totals
+    from farthing.ledger.turns import Purpose, Turn
+    from farthing.ledger.witness import Held
 
-Mode = Literal["rw", "ro", "immutable", "carried"]
-"""To write, to look only, as it lies where no lock can be kept, or a copy in memory carried to the newest format."""
+Mode = Literal["rw", "draft", "ro", "immutable", "carried"]
+"""To write, to make, to look only, as it lies where no lock can be kept, or a copy in memory of the newest format."""
 
 _URI: Final[dict[Mode, str]] = {
     "rw": "mode=rw",
+    "draft": "mode=rw",
     "ro": "mode=ro",
     "immutable": "mode=ro&immutable=1",
     "carried": "mode=ro",
@@ -74,7 +80,12 @@ class Sqlite:
     @property
     def writable(self) -> bool:
         """Whether it may be written."""
-        return self.mode == "rw"
+        return self.mode in {"rw", "draft"}
+
+    @property
+    def shared(self) -> bool:
+        """Whether those who read may have connections of their own: a file that is used."""
+        return self.place is not None and self.mode == "rw"
 
     def connect(self) -> sa.Connection:
         """Open a connection in autocommit: transactions are begun by name."""
@@ -82,14 +93,33 @@ class Sqlite:
         connection = engine.connect()
         if self.mode == "carried":
             migrate(connection)
+        if self.place is not None and self.mode == "rw":
+            connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").all()  # opens the log and the locks
+            connection.info[PLACE] = Place.of(self.place)
         return connection
 
-    def begin(self, connection: sa.Connection, purpose: Purpose) -> None:
+    @contextmanager
+    def turn(self, wait_s: float) -> Iterator[Turn]:
+        """Give the turn of one who writes a ledger's file, with its witness in hand; of others there is none."""
+        if self.place is None or self.mode != "rw":
+            yield FREE
+            return
+        with Witness.beside(self.place).held(wait_s) as held:
+            yield _Turn(self.place, held)
+
+    def begin(self, connection: sa.Connection, purpose: Purpose, wait_s: float) -> None:
         """Begin a transaction; a writer waits for its turn."""
+        self.check(connection)
         if purpose == "read":
             connection.exec_driver_sql("BEGIN")
-        elif not self._took_turn(_inner(connection)):
+        elif not self._took_turn(_inner(connection), wait_s):
             connection.exec_driver_sql("BEGIN IMMEDIATE")  # which says why not
+
+    def check(self, connection: sa.Connection) -> None:
+        """Refuse files that are not where they were when the connection was opened."""
+        place = connection.info.get(PLACE)
+        if place is not None:
+            place.require_unmoved()
 
     def in_transaction(self, connection: sa.Connection) -> bool:
         """Whether SQLite is inside a transaction now (it may have rolled back by itself)."""
@@ -108,17 +138,12 @@ class Sqlite:
             next_step="check the disk and the file's permissions; what was reserved stays charged",
         )
 
-    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
-        """Note in the file's witness how far it has come; books in memory have none."""
-        if self.place is not None and self.writable:
-            Witness.beside(self.place, self.timeout_s).note(Noted.of(identity, totals), sync=sync)
-
-    def _took_turn(self, inner: sqlite3.Connection) -> bool:
+    def _took_turn(self, inner: sqlite3.Connection, wait_s: float) -> bool:
         """Begin to write as soon as no other writer is there; return whether that was in time.
 
         SQLite's own waiting grows to a tenth of a second a try, in which a ledger of many writers stands still.
         """
-        deadline, pause_s = time.monotonic() + self.timeout_s, _FIRST_PAUSE_S
+        deadline, pause_s = time.monotonic() + wait_s, _FIRST_PAUSE_S
         inner.execute("PRAGMA busy_timeout=0")
         try:
             while True:
@@ -147,6 +172,27 @@ class Sqlite:
                 return copy
         connection.execute("PRAGMA synchronous=FULL")
         return connection
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The turn of one who writes a ledger's file.
+
+    Attributes:
+        place: the file.
+        held: its witness.
+    """
+
+    place: Path
+    held: Held
+
+    def require_all(self, connection: sa.Connection) -> None:
+        """Refuse to write behind the witness: entries whose receipts were given out are not there."""
+        require_noted(connection, self.held.latest(), self.place)
+
+    def note(self, identity: str, totals: Totals, *, sync: bool) -> None:
+        """Note in the witness how far the ledger has come."""
+        self.held.note(Noted.of(identity, totals), sync=sync)
 
 
 def _inner(connection: sa.Connection) -> sqlite3.Connection:

@@ -5,6 +5,9 @@ older copy of itself. So every transaction that changes the books is noted here 
 receipt is handed out. The ledger may be ahead of its witness (a crash in between), never behind.
 
 Two slots are written in turn, in place: a write that is torn spoils one, and the other still stands.
+
+Whoever writes the ledger holds the witness locked from before its transaction until the note is made. So writers come
+one at a time, whatever SQLite makes of its own locks, and each sees what the one before it noted.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import hashlib
 import json
 import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -104,80 +107,162 @@ class Witness:
             return None
         except OSError as error:
             raise _failed(self.path, error) from None
-        return self._latest(text)
+        return _latest(text, self.path)
 
     def note(self, noted: Noted, *, sync: bool) -> None:
-        """Note how far the ledger has come, unless another process noted more.
+        """Note how far the ledger has come, in a turn of its own; see `Held.note`."""
+        with self.held(new=True) as held:
+            held.note(noted, sync=sync)
+
+    def accept(self, noted: Noted) -> None:
+        """Take the ledger as it is now for the whole of it: the owner's act, after a loss."""
+        with self.held(new=True) as held:
+            held.start(noted)
+
+    @contextmanager
+    def held(self, wait_s: float | None = None, *, new: bool = False) -> Iterator[Held]:
+        """Give the open file, which no other process or thread holds meanwhile.
+
+        Args:
+            wait_s: how long to wait for the others; by default the time limit.
+            new: whether to make the file where there is none.
+
+        Raises:
+            LedgerError: another process holds it too long, it is missing, or it cannot be opened.
+        """
+        try:
+            handle = self._opened(time.monotonic() + (self.timeout_s if wait_s is None else wait_s), new=new)
+        except BlockingIOError:
+            problem = _locked(self.path)
+        except FileNotFoundError:
+            problem = missing(self.path)
+        except OSError as error:
+            problem = _failed(self.path, error)
+        else:
+            try:
+                yield Held(self.path, handle)
+            finally:
+                os.close(handle)
+            return
+        raise problem
+
+    def _opened(self, deadline: float, *, new: bool) -> int:
+        """Open and lock the file that has the name now."""
+        while True:
+            fresh = new and not self.path.exists()
+            handle = os.open(self.path, os.O_RDWR | (os.O_CREAT if new else 0), 0o600)
+            try:
+                if fresh:
+                    sync_folder(self.path.parent)
+                _lock(handle, deadline)
+                if _has_name(handle, self.path):
+                    return handle
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The witness of a ledger in the hands of the one who writes it.
+
+    Attributes:
+        path: where it is.
+        handle: the open file, locked.
+    """
+
+    path: Path
+    handle: int
+
+    def latest(self) -> Noted | None:
+        """Return the latest that was noted; None when nothing was.
+
+        Raises:
+            LedgerError: neither of its slots can be read.
+        """
+        try:
+            return _latest(os.pread(self.handle, 2 * _SLOT, 0), self.path)
+        except OSError as error:
+            problem = error
+        raise _failed(self.path, problem)
+
+    def note(self, noted: Noted, *, sync: bool) -> None:
+        """Note how far the ledger has come, unless more was noted before.
 
         Args:
             noted: what is on the ledger's disk already.
             sync: whether to wait for the disk. Not where a loss of the note would leave more charged than was used.
 
         Raises:
-            LedgerError: the ledger is behind, or is another one; or the file cannot be written.
+            LedgerError: the ledger is another one; or the file cannot be written.
         """
+        before = self.latest()
+        require_same(before, noted.identity, self.path)
         try:
-            with self._locked() as handle:
-                before = self._latest(os.read(handle, 2 * _SLOT))
-                require_same(before, noted.identity, self.path)
-                if before is None or before.records <= noted.records:  # else another process noted more already
-                    os.lseek(handle, noted.records % 2 * _SLOT, os.SEEK_SET)
-                    os.write(handle, noted.slot())
-                if sync:
-                    _sync(handle)
+            if before is None or before.records <= noted.records:
+                os.pwrite(self.handle, noted.slot(), noted.records % 2 * _SLOT)
+            if sync:
+                _sync(self.handle)
         except OSError as error:
-            raise _failed(self.path, error) from None
-
-    def accept(self, noted: Noted) -> None:
-        """Take the ledger as it is now for the whole of it: the owner's act, after a loss."""
-        with suppress(FileNotFoundError):
-            self.path.unlink()
-        self.note(noted, sync=True)
-
-    def _latest(self, text: bytes) -> Noted | None:
-        """Return the newer of two slots; None when the file is empty, as a crash may leave it when it is made."""
-        slots = [text[:_SLOT], text[_SLOT : 2 * _SLOT]]
-        found = [noted for noted in map(Noted.from_slot, slots) if noted is not None]
-        if found:
-            return max(found, key=lambda noted: noted.records)
-        if not text.strip(b"\0"):
-            return None
-        raise LedgerError(
-            "the ledger's witness is damaged",
-            rule="it says how far the ledger had come, so that one that went back is noticed",
-            got=self.path,
-            next_step="run `farthing verify --accept-head` if you know that the ledger lost nothing",
-        )
-
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """Give the open file, which no other process writes meanwhile."""
-        new = not self.path.exists()
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            if new:
-                sync_folder(self.path.parent)
-            self._lock(handle)
-            yield handle
-        finally:
-            os.close(handle)
-
-    def _lock(self, handle: int) -> None:
-        """Lock the file until it is closed, where the system has such locks."""
-        try:
-            import fcntl
-        except ImportError:
+            problem = error
+        else:
             return
-        deadline = time.monotonic() + self.timeout_s
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_PAUSE_S)
-            else:
-                return
+        raise _failed(self.path, problem)
+
+    def start(self, noted: Noted) -> None:
+        """Note how far a ledger has come, whatever was noted before: of a new one, or by its owner's word."""
+        try:
+            os.truncate(self.handle, 0)
+        except OSError as error:
+            problem = error
+        else:
+            self.note(noted, sync=True)
+            return
+        raise _failed(self.path, problem)
+
+
+def _latest(text: bytes, path: Path) -> Noted | None:
+    """Return the newer of two slots; None when the file is empty, as a crash may leave it when it is made."""
+    slots = [text[:_SLOT], text[_SLOT : 2 * _SLOT]]
+    found = [noted for noted in map(Noted.from_slot, slots) if noted is not None]
+    if found:
+        return max(found, key=lambda noted: noted.records)
+    if not text.strip(b"\0"):
+        return None
+    raise LedgerError(
+        "the ledger's witness is damaged",
+        rule="it says how far the ledger had come, so that one that went back is noticed",
+        got=path,
+        next_step="run `farthing verify --accept-head` if you know that the ledger lost nothing",
+    )
+
+
+def _lock(handle: int, deadline: float) -> None:
+    """Lock a file until it is closed, where the system has such locks; BlockingIOError after the deadline."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _has_name(handle: int, path: Path) -> bool:
+    """Return whether an open file is still the one that has the name."""
+    mine = os.fstat(handle)
+    try:
+        named = path.stat()
+    except FileNotFoundError:
+        return False
+    return (mine.st_dev, mine.st_ino) == (named.st_dev, named.st_ino)
 
 
 def require_same(noted: Noted | None, identity: str, path: Path) -> None:
@@ -201,6 +286,28 @@ def went_back(path: Path, noted: Noted, totals: Totals, *, budget: int) -> Ledge
         f"({100 * noted.spent / budget:.3g} % of the budget spent, {100 * max(lost, 0) / budget:.3g} % more)",
         next_step="restore the newest copy, or count the whole budget as spent; `farthing verify --accept-head "
         f"{totals.tip.head[:12]}` goes on without what was lost, and breaks the promise by as much",
+    )
+
+
+def missing(path: Path) -> LedgerError:
+    """Return the error of a ledger without its witness."""
+    return LedgerError(
+        "the ledger's witness is missing",
+        rule="it lies beside the ledger from the beginning, and says how far it had come: without it nobody knows "
+        "whether entries were lost",
+        got=path,
+        next_step="move or copy it with the ledger; or, if you know that nothing was lost, `farthing verify "
+        "--accept-head` with the head that `farthing verify` prints",
+    )
+
+
+def _locked(path: Path) -> LedgerError:
+    """Return the error of a writer who waited too long."""
+    return LedgerError(
+        "the ledger is locked",
+        rule="a writer must be free within the time limit",
+        got=path,
+        next_step="let the other process finish, or raise timeout_s",
     )
 
 

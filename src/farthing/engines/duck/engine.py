@@ -192,7 +192,7 @@ class DuckDBEngine:
                 with closing(self._connection.cursor()) as cursor:
                     self._hand_over(cursor, query, question, loaded)
                     return fetch(cursor.execute(question.sql))
-            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
+            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError, ValueError) as error:
                 stopped = isinstance(error.__cause__, KeyboardInterrupt)  # Ctrl-C, in DuckDB's words
             if stopped:
                 raise KeyboardInterrupt
@@ -201,7 +201,7 @@ class DuckDBEngine:
     def _scans_text(self, view: str, read: Collection[str]) -> bool:
         """Return whether DuckDB scans text of a table, which it refuses as a whole if one value is not UTF-8."""
         native = self._relation(view).native
-        return self._sources[view].scan() is not None and any(native[column] == "VARCHAR" for column in read)
+        return self._sources[view].scan() is not None and any(_holds_text(native[column]) for column in read)
 
     def _hand_over(self, cursor: Any, query: BoundedQuery | None, question: Question, loaded: Collection[str]) -> None:
         """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys."""
@@ -261,6 +261,11 @@ def _arrays(cursor: Any) -> dict[str, NDArray[np.int64]]:
     return {name: np.asarray(column) for name, column in cursor.fetchnumpy().items()}
 
 
+def _holds_text(kind: str) -> bool:
+    """Return whether values of a type of DuckDB are text or hold some: JSON, lists, structs and maps of it."""
+    return "VARCHAR" in kind or "JSON" in kind
+
+
 def _apart(cursor: Any, source: Source, native: Mapping[str, str]) -> frozenset[str]:
     """Return the columns that no question may read, since pyarrow and DuckDB read them in Parquet as different types.
 
@@ -272,7 +277,7 @@ def _apart(cursor: Any, source: Source, native: Mapping[str, str]) -> frozenset[
 
     from farthing.engines.reading import text as reading
 
-    if not (isinstance(source, Files) and source.parquet and "VARCHAR" in native.values()):
+    if not (isinstance(source, Files) and source.parquet and any(map(_holds_text, native.values()))):
         return frozenset()
     alike = set()
     for field in reading.types(source.files):

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.engines.reading.lines import blocks, clean, header
 from farthing.engines.reading.records import arrow_types, converter, fields, typed
@@ -19,10 +19,23 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from farthing.engines.sources import Files
     from farthing.query.reading import Csv
 
 WORKERS: Final = min(os.cpu_count() or 1, 8)
+
+
+class HeldFiles(Protocol):
+    """Files that were listed when the table was opened."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Their paths."""
+
+    def check(self) -> None:
+        """Find out cheaply that they are still there."""
+
+    def identity(self) -> list[list[int]]:
+        """Return what tells one state of them from another without looking at rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +48,7 @@ class CsvFiles:
         names: the columns that the header names.
     """
 
-    held: Files
+    held: HeldFiles
     reading: Csv
     names: tuple[str, ...]
     _casts: Any = field(default_factory=converter, repr=False, compare=False)
@@ -104,7 +117,7 @@ class CsvFiles:
             cursor.close()
 
 
-def from_csv(held: Files, reading: Csv) -> CsvFiles:
+def from_csv(held: HeldFiles, reading: Csv) -> CsvFiles:
     """Return CSV files as a source.
 
     Raises:

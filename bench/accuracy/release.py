@@ -23,7 +23,7 @@ from farthing import Budget, Gdp, Session
 from farthing.limits import marginals_error
 from farthing.limits.tables import tables_of
 from farthing.mechanisms.gaussian import Coin
-from farthing.planning.releasing import Goal, design_for
+from farthing.planning.release import Goal, design_for
 from farthing.workloads import marginals
 
 DOMAINS = {

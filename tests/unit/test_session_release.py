@@ -26,7 +26,7 @@ from farthing.errors import (
 from farthing.limits import marginals_error
 from farthing.mechanisms import residuals
 from farthing.mechanisms.residuals import ResidualMeasurements
-from farthing.session import releasing
+from farthing.session.answering import release as releasing
 from farthing.workloads import Marginals, marginals
 
 SIZES = {"a": 5, "b": 4, "c": 3, "d": 1}
@@ -424,7 +424,7 @@ def test_what_is_measured_never_decides_how_precisely(monkeypatch):
         return seen if looking[0] else replace(seen, mean=seen.mean + 1e6)
 
     looking, found = [True], []
-    piloted = releasing._Found._piloted
+    piloted = releasing._BookedRelease._piloted
     for wrong in (False, True):
         with monkeypatch.context() as patched, opened(LARGE) as session:
 
@@ -437,7 +437,7 @@ def test_what_is_measured_never_decides_how_precisely(monkeypatch):
 
             looking[0] = True
             noise = np.random.default_rng(3)
-            patched.setattr(releasing._Found, "_piloted", noted)
+            patched.setattr(releasing._BookedRelease, "_piloted", noted)
             patched.setattr(residuals, "on_own_grid", lambda x, s, _, noise=noise: drawn(x, s, noise))
             patched.setattr(ResidualMeasurements, "measure", shifted)
             release = session.release(THREE, keys=FEW, relative=0.1, absolute=50)

@@ -1,6 +1,7 @@
 """Every SQL text that is sent to a private table is total: nothing in it can fail, whatever a row holds."""
 
 import ast
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from farthing.engines.duck.scalars import DuckScalars
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
+from farthing.query.crossing import Crossing
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.part import QueryPart
@@ -82,13 +84,13 @@ def questions(draw):
     joins = draw(SIDES)
     if unit is not None and draw(st.booleans()):
         joins = (Join("owned", Compare(Column("whole"), Operator.EQ, Column("owned.z")), public=False),)
-    way = draw(st.sampled_from(["spread", "found", "asked"]))
+    way = draw(st.sampled_from(["spread", "found", "asked", "crossed"]))
     by, keys, groupings = (), None, ()
-    if way != "asked" and draw(st.booleans()):
+    if way in {"found", "spread"} and draw(st.booleans()):
         by, groupings = ("g",), (("g", draw(st.one_of(*VALUES.values()))),)
-    elif way == "found" or draw(st.booleans()):
+    elif way in {"found", "crossed"} or draw(st.booleans()):
         by = (draw(st.sampled_from([*KEYED])),)
-        keys = None if way == "found" else Keys.of(by, {by[0]: KEYED[by[0]]}, SCHEMA)
+        keys = None if way in {"found", "crossed"} else Keys.of(by, {by[0]: KEYED[by[0]]}, SCHEMA)
     outputs = () if by and keys is None else (NamedAggregate("a", one),)
     made = Query("data", by, keys, where, outputs, PrivacyUnit(unit), Bounds(1, 2), draw(PARTS), groupings, joins)
     match way, one:
@@ -98,6 +100,9 @@ def questions(draw):
             return made, "measure", ()
         case "found", _:
             return made, "found", ()
+        case "crossed", _:
+            lists = (Keys.of(by, {by[0]: KEYED[by[0]]}, SCHEMA),)
+            return replace(made, joins=()), "crossed", (Crossing(lists, ((), (0,))),)
         case _:
             return made, "spread", (draw(st.none() | ANY),)
 

@@ -120,7 +120,7 @@ def engine(monkeypatch):
 
         return asked
 
-    for name in ("measure", "histogram", "found", "spread"):
+    for name in ("measure", "histogram", "found", "spread", "crossed"):
         monkeypatch.setattr(kind, name, watched(getattr(kind, name)))
     return hooks
 

@@ -37,7 +37,7 @@ class Secrets:
     def __init__(self, session, monkeypatch):
         self.arrays = []
         kind = type(session._engine)
-        for way in ("measure", "histogram", "found", "spread"):
+        for way in ("measure", "histogram", "found", "spread", "crossed"):
             monkeypatch.setattr(kind, way, self._listening(getattr(kind, way)))
 
     def _listening(self, asked):

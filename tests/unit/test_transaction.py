@@ -24,6 +24,7 @@ from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.session.core import transaction
 from farthing.session.core.transaction import answer_and_book
+from farthing.workloads import marginals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,8 @@ TABLE = pa.table({
 })  # fmt: skip
 BUDGET = Budget(mu=5, delta=1e-3, keys_delta=1e-4)
 KEYS = {"zone": ["a", "b", "c"]}
+PART = {"relative": 0.2, "absolute": 80}
+TWO = marginals(["zone", "amount"])
 
 KINDS: dict[str, Callable[[Session], Any]] = {
     "count": lambda s: s.count(absolute=30),
@@ -55,6 +58,8 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "most common": lambda s: s.most_common("zone", k=1, keys=KEYS, absolute=100),
     "ranking": lambda s: s.ranking("zone", k=2, keys=KEYS, apart=300),
     "bounds report": lambda s: s.bounds_report("amount"),
+    "release": lambda s: s.release(marginals(["zone"], ways=1), keys=KEYS, absolute=80, cap="all"),
+    "release, relative": lambda s: s.release(TWO, keys=KEYS | {"amount": [0.0, 1.0]}, **PART, cap="all"),
     "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
     "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
     "largest": lambda s: s.workload({"n": {"relative": 0.2}}, strategy="largest", cap=Gdp(0.2)),
@@ -191,7 +196,7 @@ def test_nothing_is_asked_of_an_engine_without_a_charge(kind: str, monkeypatch: 
     """Whenever the engine is asked, an open reservation above zero is in the books."""
     with opened() as session:
         open_then = []
-        for name in ("measure", "histogram", "found", "spread"):
+        for name in ("measure", "histogram", "found", "spread", "crossed"):
             honest = getattr(type(session._engine), name)
 
             def watched(self: Any, *args: Any, honest: Any = honest) -> Any:

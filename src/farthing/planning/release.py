@@ -50,6 +50,7 @@ class Goal:
         confidence: the chance that an interval holds its truth.
         beta: the chance of a miss that is left to each cell.
         simultaneous: whether all intervals hold at once.
+        relative: the half-width of an interval as a fraction of its cell, where that is more than the absolute one.
     """
 
     absolute: float | None
@@ -58,6 +59,7 @@ class Goal:
     confidence: float
     beta: float
     simultaneous: bool = False
+    relative: float = 0.0
 
     @property
     def critical(self) -> float:
@@ -71,7 +73,8 @@ class Goal:
         """The goal in words."""
         once = " for all cells at once" if self.simultaneous else ""
         if self.absolute is not None:
-            return f"every cell within {self.absolute:,.6g}{once}"
+            share = f"{100 * self.relative:.6g} % or " if self.relative else ""
+            return f"every cell within {share}{self.absolute:,.6g}{once}"
         if self.rms is not None:
             return f"within {self.rms:,.6g} of root mean squared error a cell"
         return f"at {self.loss!r} (named)"
@@ -206,13 +209,16 @@ class ReleasePlan:
         goal: what is asked.
         design: what each residual will have been measured with.
         before: what each was measured with before.
-        worst_price: what it costs now: no more and no less.
+        worst_price: the most that it costs now; all of it, but for a relative target.
         cap: the most that it may cost.
         remaining: what the ledger has left.
         delta: the delta at which epsilons are stated.
         about: the privacy unit and its bounds, in words.
         coin: how grains turn into loss.
         most_rows: the most rows of one unit that may be in one cell.
+        pilot: the grains of all that a pilot cost, for a relative target; or will cost at most.
+        aimed: the basis with the weights that the design was made for.
+        free: whether what was released before already answers.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -234,11 +240,9 @@ class ReleasePlan:
     about: str
     coin: Coin
     most_rows: int
-
-    @property
-    def free(self) -> bool:
-        """Whether what was released before already answers."""
-        return self.design.total == self.before.total
+    aimed: Residuals
+    free: bool
+    pilot: int = 0
 
     @property
     def fits(self) -> bool:

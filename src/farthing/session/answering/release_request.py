@@ -45,6 +45,7 @@ class ReleaseRequest:
         workload: which tables are wanted.
         request: the price and the confidence.
         errors: the half-width and the mean error that are asked, each a number or None.
+        relative: the half-width as a fraction of the cell, where that is more; 0 for none.
         name: the answer column.
     """
 
@@ -56,6 +57,7 @@ class ReleaseRequest:
     request: Request
     errors: tuple[float | None, float | None]
     name: str
+    relative: float = 0.0
 
     @property
     def reach(self) -> int:
@@ -86,7 +88,7 @@ class ReleaseRequest:
     def goal(self, beta: float) -> Goal:
         """Return what is asked, at a chance of a miss a cell."""
         request = self.request
-        return Goal(*self.errors, request.loss, request.confidence, beta, request.simultaneous)
+        return Goal(*self.errors, request.loss, request.confidence, beta, request.simultaneous, self.relative)
 
 
 def read(  # noqa: PLR0917  # what a release is asked by
@@ -104,7 +106,7 @@ def read(  # noqa: PLR0917  # what a release is asked by
         reader: reads keys and conditions.
         workload: which tables.
         keys: the listed values of each column.
-        options: absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
+        options: relative, absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
         about_what: where, bounds, name.
     """
     if not isinstance(workload, Marginals):
@@ -126,16 +128,18 @@ def read(  # noqa: PLR0917  # what a release is asked by
     names = tuple(sorted(workload.columns))
     query, shown = reader.crossing(names, keys=keys, where=about_what.get("where"), bounds=about_what.get("bounds"))
     _check_cells(workload, dict(zip(names, map(len, shown), strict=True)))
-    request, errors = wanted(options)
+    request, errors, relative = wanted(options)
     lists = tuple(one.arranged() for one in shown)
     name = about_what.get("name", "count")
-    asked = ReleaseRequest(context, query, lists, dict(zip(names, shown, strict=True)), workload, request, errors, name)
+    asked = ReleaseRequest(
+        context, query, lists, dict(zip(names, shown, strict=True)), workload, request, errors, name, relative
+    )
     _check_name(name, names)
     return asked
 
 
-def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, float | None]]:
-    """Return the request of a release, and the errors that are asked; refuse none, and several."""
+def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, float | None], float]:
+    """Return the request of a release, the errors that are asked, and the relative one; refuse none, and several."""
     given = dict(options)
     mechanism = given.pop("mechanism", None)
     if mechanism not in (None, *_MECHANISMS):
@@ -145,7 +149,14 @@ def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, flo
             got=repr(mechanism),
             next_step='leave mechanism= out: "auto" takes the cheapest',
         )
-    absolute, rms = given.pop("absolute", None), given.pop("rms", None)
+    absolute, rms, relative = (given.pop(one, None) for one in ("absolute", "rms", "relative"))
+    if relative is not None and absolute is None:
+        raise InvalidTarget(
+            "a relative target of tables has a floor",
+            rule="relative= goes with absolute=, the half-width that is fine for small cells, and with nothing else",
+            got=f"relative={relative!r} alone",
+            next_step="relative=0.1, absolute=50 means within 10 % or 50, whichever is larger",
+        )
     named = [
         name for name, one in (("absolute", absolute), ("rms", rms), ("loss", given.get("loss"))) if one is not None
     ]
@@ -159,7 +170,8 @@ def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, flo
     asked = absolute if absolute is not None else rms
     error = None if asked is None else Target(absolute=asked).absolute
     request = Request.of(**({} if error is None else {"absolute": error}), **given)
-    return request, (error, None) if absolute is not None else (None, error)
+    share = 0.0 if relative is None or error is None else Target(relative=relative, absolute=error).relative
+    return request, (error, None) if absolute is not None else (None, error), share
 
 
 def _check_columns(workload: Marginals) -> None:

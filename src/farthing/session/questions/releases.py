@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 class Wanted(TypedDict, total=False):
-    """How accurate, how sure, and at what price at most: the options of a release. One of the first three is given.
+    """How accurate, how sure, at what price at most: the options of a release. One of absolute, rms, loss is given.
 
     Keys:
+        relative: the half-width as a fraction of the cell, with absolute= for small cells: the target is the larger
+            of the two. A coarse look at all tables decides how precisely each is measured.
         absolute: the half-width of every cell's interval, > 0; over its weight where a table has one.
         rms: the root mean squared error of a cell, over all cells of all tables, > 0.
         loss: a loss to pay instead (Gdp or Zcdp, in the ledger's currency): the mean error is as small as it allows.
@@ -30,6 +32,7 @@ class Wanted(TypedDict, total=False):
         mechanism: "auto" (the default) or "residuals".
     """
 
+    relative: float
     absolute: float
     rms: float
     loss: Booked | None

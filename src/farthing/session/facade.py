@@ -106,7 +106,7 @@ class Session(Questions):
         try:
             books = self._ledger.over(data_set, label, self._engine.identity, same=same_data)
         except BaseException:
-            self._ledger.close()
+            self.close()
             raise
         self._context = Context(Door(self._engine, books), books, budget, data_set)
         self._reader = Reader(self._context.engine, self._unit, bounds or Bounds())
@@ -245,8 +245,9 @@ class Session(Questions):
         }
 
     def close(self) -> None:
-        """Close the ledger. What was reserved and not settled stays charged."""
+        """Close the ledger, and the embedded engine with its threads. What was reserved stays charged."""
         self._ledger.close()
+        self._engine.close()
 
     def __enter__(self) -> Self:
         return self

@@ -86,6 +86,15 @@ def cell(kind, relative, shape, size, *, runs, rng):
     }  # fmt: skip
 
 
+def beyond(kind, relative, times, *, runs, rng):
+    """Return the part of the cap that groups pay which need so many times the cap, and the share of them met."""
+    statistics, truth = KINDS[kind], np.repeat(lanes(1e4, *SHAPES[0])[:, None], runs, axis=1)
+    cap = int(oracle(Joint(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, 2**58), truth[:, 0], rng))
+    question = Joint(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, max(int(cap / times), 1))
+    state = question.run(State.nothing(3, len(statistics), runs), source(truth, rng))
+    return float(state.paid.mean()) / question.cap_grains, float(state.met.all(axis=0).mean())
+
+
 def speed(groups, rng):
     """Return seconds (of CPU, all told and in drawing noise) for a mean and a variance of many groups."""
     question = Joint((MEAN, SAMPLE), ((0.1, 1.0), (0.1, 20.0)), BETA, PER_GRAIN, 2**54)
@@ -128,6 +137,11 @@ def main():
                 f"         {min(r['met'] for r in some):.3f}",
                 flush=True,
             )
+    print("part of the cap that is paid by groups that need so many times the cap of somebody who knew the truth (met)")
+    for kind in KINDS:
+        for relative in RELATIVE[1:4]:
+            row = [beyond(kind, relative, times, runs=1_000, rng=rng) for times in (1, 2, 4, 30)]
+            print(f"{kind:10s} {relative:5.2f} " + "".join(f"{paid:9.3f} ({met:.2f})" for paid, met in row), flush=True)
     took = speed(groups, rng)
     print(f"{took['groups']:,} groups: {took['cpu_s']:.1f} s of CPU, {took['drawing_s']:.1f} s to draw", end=", ")
     print(f"{took['calls']} calls")

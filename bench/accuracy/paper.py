@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import time
 from pathlib import Path
 
 from farthing import charts
-from farthing.experiments import laws, picture, tables
+from farthing.experiments import laws, picture, tables, tuned
 from farthing.experiments.methods import METHODS
 from farthing.experiments.runner import DELTA, EPSILONS, QUICK_EPSILONS, Plan, compare, sweep
 from farthing.experiments.setting import Setting
@@ -26,7 +25,6 @@ from farthing.experiments.setting import Setting
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "accuracy-first.md"
 IMAGE = ROOT / "docs" / "images" / "paper-{}.svg"
-STORED = ROOT / "src" / "farthing" / "experiments" / "tuned.py"
 BEGIN, END = "<!-- printed by bench/accuracy/paper.py: do not edit -->", "<!-- end of what was printed -->"
 BEGIN_ACCOUNTING = BEGIN.replace("paper.py", "paper.py --accounting")
 END_ACCOUNTING = "<!-- end of the accountings -->"
@@ -38,21 +36,16 @@ DRAWN = ("equal", "zipf300", "zipf1e6", "flights")
 
 def tune():
     """Sweep the choices of every method on every task and store the best."""
-    lines = []
+    found = []
     for name in laws.TASKS:
         task = laws.task(name)
         for epsilon in EPSILONS if task is not None else ():
             setting = Setting(task, epsilon, DELTA, 0.1, 0.95)
             for method in METHODS:
                 if len(method.choices(setting)) > 1 and not method.like:
-                    said = sweep(setting, method, TUNING_SEED).said()
-                    shown = ", ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value!r}"
-                                      for key, value in said.items()).replace("'", '"')  # fmt: skip
-                    lines.append(f'    ("{name}", "{epsilon:g}", "{method.name}"): Choice({shown}),')
-                    print(lines[-1], flush=True)
-    text = STORED.read_text(encoding="utf-8")
-    table = "TUNED: Final[dict[tuple[str, str, str], Choice]] = {\n" + "\n".join(lines) + "\n}\n"
-    STORED.write_text(re.sub(r"TUNED: Final.*?\}\n", lambda _: table, text, flags=re.DOTALL), encoding="utf-8")
+                    found.append(((name, f"{epsilon:g}", method.name), sweep(setting, method, TUNING_SEED)))
+                    print(*found[-1], flush=True)
+    tuned.store(found)
 
 
 def run(options):

@@ -53,7 +53,8 @@ def measured(kind, q, rank, groups, rows):
     descent = Descent(asked, BETA, 1 << 61)
     noisy = NoisyRanks(ranks_of(leaf), asked, seeded(7))
     state = descent.run(noisy.measure, noisy.measure_count, groups=groups)
-    truth = np.sort(leaf, axis=1)[:, max(int(np.ceil(asked.steps / WHOLE * rows - 1e-9)), 1) - 1]
+    place = np.ceil(asked.lane_steps / WHOLE * rows + state.beside - 1e-9).astype(int)  # near the ends a count of rows
+    truth = np.sort(leaf, axis=1)[np.arange(groups), np.clip(place, 1, rows) - 1]
     half = asked.slack * rows / 2
     one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
     found = {kind.__name__: compare(descent, kind, rows=rows) for kind in (Gdp, Zcdp, Pure)}

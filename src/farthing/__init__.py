@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from farthing.query.calendar import calendar
     from farthing.query.reading import Csv
     from farthing.release import Answer
+    from farthing.released import Release
     from farthing.session import Progress, Session
     from farthing.trace import Trace
     from farthing.workload import Workload
@@ -65,6 +66,7 @@ _HOMES = {
     "Progress": "session",
     "Pure": "privacy.loss",
     "Ranking": "chosen",
+    "Release": "released",
     "Session": "session",
     "Target": "accuracy.target",
     "TargetMissed": "errors",
@@ -75,7 +77,7 @@ _HOMES = {
     "calendar": "query.calendar",
 }
 
-_PACKAGES = frozenset({"attacks", "audit", "limits", "models"})
+_PACKAGES = frozenset({"attacks", "audit", "limits", "models", "workloads"})
 
 __all__ = [
     "Answer",
@@ -99,6 +101,7 @@ __all__ = [
     "Progress",
     "Pure",
     "Ranking",
+    "Release",
     "Session",
     "Target",
     "TargetMissed",

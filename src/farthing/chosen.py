@@ -7,17 +7,16 @@ their places and numbers too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.errors import InvalidTarget
 from farthing.privacy.words import said
-from farthing.query import outward
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import numpy as np
-    import pandas as pd
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Chosen:
+class Chosen(Tabular):
     """The groups that were chosen, best first, and what the choice cost.
 
     Attributes:
@@ -46,6 +45,8 @@ class Chosen:
     >>> s.top_k("zone", k=2, keys={"zone": ["a", "b", "c"]}, within=200).rows()
     [{'rank': 1, 'zone': 'a'}, {'rank': 2, 'zone': 'c'}]
     """
+
+    most_shown: ClassVar[int | None] = None
 
     keys: pa.Table
     k: int
@@ -74,15 +75,6 @@ class Chosen:
         places = pa.array(range(1, len(self) + 1), pa.int64())
         return pa.table([places, *self.keys.columns], names=[rank, *names])
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as plain dictionaries, for JSON."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
-
     @property
     def caption(self) -> str:
         """The promise in one line: how many groups, how surely."""
@@ -101,28 +93,14 @@ class Chosen:
             return repr(loss)
         return f"{loss!r} = epsilon {loss.epsilon(self.delta):.4g}" + (f" at delta {self.delta:g}" if at else "")
 
-    def __repr__(self) -> str:
-        rows = [[_cell(value) for value in row.values()] for row in self.rows()]
-        names = [outward.line(name) for name in self.to_arrow().column_names]
-        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        lines = ["  ".join(map(str.rjust, line, widths)) for line in [names, *rows]]
-        return "\n".join([*lines, *map(outward.line, (self.caption, self.price, self.about))])
-
-    def _repr_html_(self) -> str:
-        """Return the notebook's view: the rows, and the three lines below them."""
-        from html import escape
-
-        head = "".join(f"<th>{escape(outward.line(name))}</th>" for name in self.to_arrow().column_names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
-            for row in self.rows()
-        )
-        text = "<br>".join(escape(outward.line(line)) for line in (self.caption, self.price, self.about))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The three lines below the rows: the promise, the price, and how it was done."""
+        return self.caption, self.price, self.about
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Ranking:
+class Ranking(Tabular):
     """The largest groups in order, with their numbers, and what is settled of it.
 
     Attributes:
@@ -146,6 +124,8 @@ class Ranking:
     >>> list(ranking), ranking.settled.tolist(), ranking.place.tolist()
     (['a', 'c'], [True, True], [1, 2])
     """
+
+    most_shown: ClassVar[int | None] = None
 
     keys: pa.Table
     place: NDArray[np.int64]
@@ -202,15 +182,6 @@ class Ranking:
         last = {name: getattr(self, name) for name in ("value", "lower", "upper", "settled", "tied")}
         return pa.table(first | last | keys).select([*first, *keys, *(name for name in last if name not in keys)])
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as plain dictionaries, for JSON."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
-
     @property
     def caption(self) -> str:
         """The promise in one line: how many groups, how surely, and how many places are settled."""
@@ -221,22 +192,7 @@ class Ranking:
         """The price in one line: this ask and what is left."""
         return f"paid {said(self.paid, self.delta)}; left {said(self.remaining, self.delta)}"
 
-    def __repr__(self) -> str:
-        rows = [[_cell(value) for value in row.values()] for row in self.rows()]
-        names = [outward.line(name) for name in self.to_arrow().column_names]
-        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        lines = ["  ".join(map(str.rjust, line, widths)) for line in [names, *rows]]
-        return "\n".join([*lines, *map(outward.line, (self.caption, self.price, self.about))])
-
-
-def _cell(value: object) -> str:
-    """Return one cell as text: numbers with few digits, truth values as yes and no."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-        case _:
-            return outward.line(str(value))
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The three lines below the rows: the promise, the price, and how it was done."""
+        return self.caption, self.price, self.about

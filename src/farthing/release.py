@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing import views
 from farthing.cells import Cells, GroupLoss
-from farthing.errors import FarthingError, InvalidTarget, UnsupportedQuery
+from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.tabular import Tabular
 
 __all__ = ["Answer", "Cells", "GroupLoss"]
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
     from farthing.accuracy.target import Target
@@ -32,7 +30,7 @@ Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Answer:
+class Answer(Tabular):
     """The answer to one question: numbers with intervals, and what they cost.
 
     Each interval holds the truth *of the bounded data* with the stated confidence, whatever the truth is, for each
@@ -85,17 +83,17 @@ class Answer:
     def confidence_together(self) -> float:
         """The chance that this answer's interval and those of all answers to the question before it hold their truth.
 
-        Whoever decides by the last answer whether to ask more sharply has this, not `confidence`: the chances of a miss
-        add up. Asking again for nothing adds none. With together=True it never falls below the confidence asked. The
-        targets have to be fixed beforehand: whoever chooses them, too, by looking can miss a little more often.
+        Whoever decides by the last answer whether, and how much more sharply, to ask again has this, not `confidence`:
+        the chances of a miss more than add up. Asking again for nothing adds none. With together=True it never falls
+        below the confidence asked. Under a pure budget the targets have to be fixed beforehand.
 
         >>> import pyarrow as pa
         >>> import farthing
         >>> s = farthing.Session(pa.table({"x": [1, 2, 3]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
         >>> first = s.count(absolute=100)
         >>> sharper = first.refine(absolute=50)
-        >>> first.confidence_together, round(sharper.confidence_together, 12), sharper.confidence
-        (0.95, 0.9, 0.95)
+        >>> first.confidence_together, round(sharper.confidence_together, 3), sharper.confidence
+        (0.95, 0.888, 0.95)
         """
         return self.confidence if self._together is None else min(round(self._together, 12), 1.0)
 
@@ -307,30 +305,6 @@ class Answer:
         reached = np.logical_and.reduce([cells.met for cells in self.columns])
         return pa.table(columns | {"met": reached, "paid": self.paid_by_group})
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the rows as a Polars data frame."""
-        try:
-            import polars as pl
-        except ImportError:
-            raise FarthingError(
-                "Polars is not installed",
-                next_step="python -m pip install 'farthing[polars]'",
-                rule="Polars is an extra",
-            ) from None
-        frame = pl.from_arrow(self.to_arrow())
-        if not isinstance(frame, pl.DataFrame):  # pragma: no cover - a table always gives a frame
-            raise TypeError(type(frame).__name__)
-        return frame
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as plain dictionaries, for JSON."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
-
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
         """Return an altair chart of one answer column, by default the first; with a path save it too.
 
@@ -371,9 +345,7 @@ class Answer:
             text += f" = epsilon {self.paid.epsilon(self.delta):.4g} at delta {self.delta:g}"
         return f"{text}; left {left!r}" + (f" = epsilon {left.epsilon(self.delta):.4g}" if self.delta else "")
 
-    def __repr__(self) -> str:
-        return views.text(self.to_arrow(), self.caption, self.price, self.about)
-
-    def _repr_html_(self) -> str:
-        """Return the notebook's view: the first rows and the three lines below them."""
-        return views.html(self.to_arrow(), self.caption, self.price, self.about)
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The three lines below the rows: the promise, the price, and what the numbers are about."""
+        return self.caption, self.price, self.about

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from farthing import tabular
 from farthing.errors import UnsupportedQuery
-from farthing.query import outward
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +32,6 @@ MOST_GROUPS: Final = 1_000
 
 MOST_LOOKS: Final = 64
 """So many looks are kept, the last ones."""
-
-SHOWN_ROWS: Final = 12
-"""How many rows `repr` shows."""
 
 DRAWN: Final = 6
 """A picture draws at most so many groups, the largest answers."""
@@ -68,7 +66,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Trace:
+class Trace(Tabular):
     """Every look of one ask, one row for each look at a group; each group's last row is its answer.
 
     Attributes:
@@ -131,11 +129,6 @@ class Trace:
         found["column"] = pa.array([self.names[place] for place in self.column.tolist()], pa.string())
         return pa.table(found | {name: getattr(self, name) for name in _PER_ROW[2:]})
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as plain dictionaries."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
-
     @property
     def caption(self) -> str:
         """What the rows are, in one line."""
@@ -150,25 +143,27 @@ class Trace:
 
     def text(self, most: int | None = None) -> str:
         """Return the rows as a table, at most so many of them, and below what they are."""
-        rows = self.rows()[:most]
-        lines = [
-            [*map(outward.line, self.to_arrow().column_names)],
-            *([_cell(cell) for cell in row.values()] for row in rows),
-        ]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        shown = ["  ".join(map(str.rjust, line, widths)).rstrip() for line in lines]
-        more = [f"... {len(self) - len(rows):,} more rows"] if len(rows) < len(self) else []
-        return "\n".join([*shown, *more, outward.line(self.caption)])
+        return tabular.text(self.shown(), *self.footer, most=most)
 
-    def __repr__(self) -> str:
-        return self.text(SHOWN_ROWS)
+    def shown(self) -> pa.Table:
+        """Return the rows, the answer's marked with a word."""
+        import pyarrow as pa
+
+        table = self.to_arrow()
+        said = pa.array(["answer" if final else "" for final in self.final.tolist()], pa.string())
+        return table.set_column(table.num_columns - 1, "final", said)
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The line below the rows: what they are."""
+        return (self.caption,)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return the notebook's view: the picture where charts are installed, else the rows."""
         from importlib.util import find_spec
 
         if find_spec("altair") is None or find_spec("vl_convert") is None or not len(self):
-            return {"text/plain": repr(self)}
+            return {"text/plain": repr(self), "text/html": self._repr_html_()}
         return self.chart()._repr_mimebundle_(**options)  # the notebook's own protocol
 
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
@@ -319,16 +314,3 @@ def _looks(alt: Any, rows: list[dict[str, Any]]) -> Any:
     """Return the axis of the looks: their numbers, and below them what was paid; 0 is what was known before."""
     said = {row["look"]: [str(row["look"]) if row["look"] else "before", f"{row['paid']:.3g}"] for row in rows}
     return alt.Axis(values=list(said), labelExpr=f"{json.dumps(said)}[datum.value]", labelOverlap="greedy", grid=False)
-
-
-def _cell(value: object) -> str:
-    """Return one cell as text."""
-    match value:
-        case bool():
-            return "answer" if value else ""
-        case float():
-            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-        case None:
-            return "NULL"
-        case _:
-            return outward.line(str(value))

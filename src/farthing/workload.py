@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from farthing.errors import UnsupportedQuery
 from farthing.privacy.words import said, state
-from farthing.query import outward
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import pandas as pd
     import pyarrow as pa
 
     from farthing.errors import FarthingError
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Workload:
+class Workload(Tabular):
     """The answers of a workload, in the order in which they were asked, and what is unanswered.
 
     Attributes:
@@ -46,6 +45,9 @@ class Workload:
     >>> list(done.answers), list(done.unanswered), done.complete
     (['q1', 'q2'], [], True)
     """
+
+    most_shown: ClassVar[int | None] = None
+    missing: ClassVar[str] = ""
 
     answers: Mapping[str, Answer]
     unanswered: Mapping[str, Plan]
@@ -146,10 +148,6 @@ class Workload:
         names = ("name", "question", "goal", "state", "worst_price", "paid", "met", "fitting", "short")
         return pa.Table.from_pylist(self.rows(), pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row a question as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
     def to_dict(self) -> dict[str, Any]:
         """Return the workload as plain values, for JSON."""
         return {
@@ -181,51 +179,17 @@ class Workload:
         allowed = "" if self.allowed is None else f" of {self.allowed!r} allowed"
         return f"paid {said(self.paid, self.delta)}{allowed}; left {said(self.remaining, self.delta)}"
 
-    def __repr__(self) -> str:
-        names = ("name", "question", "state", "worst price", "paid", "met")
-        rows = [
-            (
-                row["name"],
-                row["question"],
-                row["state"],
-                f"{row['worst_price']:.4g}",
-                "" if row["paid"] is None else f"{row['paid']:.4g}",
-                "" if row["met"] is None else "yes" if row["met"] else "no",
-            )
-            for row in self.rows()
-        ]
-        texts = [names, *(tuple(map(outward.line, row)) for row in rows)]
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in texts]
-        return "\n".join([*lines, *map(outward.line, (self.caption, *self.notes, self.price))])
+    def shown(self) -> pa.Table:
+        """Return the rows without what stands in the lines below them."""
+        table = self.to_arrow().select(["name", "question", "goal", "state", "worst_price", "paid", "met"])
+        return table.rename_columns([name.replace("_", " ") for name in table.column_names])
 
-    def _repr_html_(self) -> str:
-        """Return the notebook's view: one row a question, and the lines below."""
-        from html import escape
-
-        rows = self.rows()
-        names = [name for name in rows[0] if name not in {"fitting", "short"}]
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell(row[name]))}</td>" for name in names) + "</tr>" for row in rows
-        )
-        text = "<br>".join(escape(outward.line(line)) for line in [self.caption, *self.notes, self.price])
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{text}</p>"
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the rows: how many were answered, what would do for the others, the price."""
+        return self.caption, *self.notes, self.price
 
 
 def all_met(answer: Answer) -> bool:
     """Return whether every group of every column met its target."""
     return all(bool(cells.met.all()) for cells in answer.columns)
-
-
-def _cell(value: object) -> str:
-    """Return one cell as text."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:.4g}"
-        case _:
-            return outward.line(str(value))

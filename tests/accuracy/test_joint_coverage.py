@@ -100,6 +100,17 @@ def test_a_binding_cap_and_a_named_loss_are_covered():
             assert not surely_above(count, 3_000, 0.05, ALPHA / 9 / len(FIVE))
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("spend", [False, True])
+def test_groups_that_are_given_up_are_covered(spend):
+    """Given up after the pilot, between stages, or never: whatever a group may pay, its interval is honest."""
+    cells = [(kind, times) for kind in ((MEAN,), (MEAN, DEVIATION)) for times in (1.2, 1.6, 2.5, 5.0, 40.0)]
+    for number, (kind, times) in enumerate(cells):
+        question = replace(joint(kind, 0.1, cap=int(2**41.6 / times)), spend=spend)
+        count = missed(question, (60.0, 800.0), 3_000.0, 3_000, seed=200 + number)
+        assert not surely_above(count, 3_000, 0.05, ALPHA / len(cells) / len(kind) / 2)
+
+
 def chained_misses(ladder, seed, runs=6_000, shape=(60.0, 800.0)):
     """Return the most misses among outputs after each ask of a ladder of (relative, absolute, beta)."""
     truth = np.repeat(lanes(2e4, *shape)[:, None], runs, axis=1)

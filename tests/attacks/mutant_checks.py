@@ -29,6 +29,9 @@ import farthing
 from farthing import audit
 from farthing.audit import corpus, itself
 
+sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
+import outer_checks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -388,6 +391,11 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "door": door,
     "frames": frames,
     "edges": edges,
+    "lines": outer_checks.lines,
+    "outward": outer_checks.outward,
+    "honest": outer_checks.honest,
+    "claims": outer_checks.claims,
+    "odd rows": outer_checks.odd_rows,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

@@ -1,5 +1,9 @@
 """Hand-written bugs of farthing: each an edit of its source, and the checks that must see it.
 
+Groups: NOISE draws, NUMBERS the size of what is drawn and told, BOUNDS what a unit can move, PRICES what is charged,
+BOOKS what the ledger keeps and refuses, DOORS ways to rows and to exact numbers, EDGES how files come in, how text goes
+out, what one odd row does, and whom an attack calls guilty.
+
 An edit names the exact old text: where the source moved on, it fails loudly, and the list is brought up to date.
 """
 
@@ -287,9 +291,9 @@ PRICES = (
     ),
     _one(
         "levels of a bisection not charged",
-        "accuracy/quantiles.py",
-        "        self.paid[at] += ahead - here\n",
-        "        self.paid[at] = np.maximum(self.paid[at], ahead)\n        self.paid[at] //= 4\n",
+        "accuracy/trails.py",
+        "        self.grains[rows, groups] = held\n        self.paid[groups] += grains\n",
+        "        self.grains[rows, groups] = held\n        self.paid[groups] += grains // 8\n",
         "ranks",
     ),
     _one(
@@ -604,4 +608,80 @@ DOORS = (
     ),
 )
 
-MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS)
+EDGES = (
+    _one(
+        "lines that are no records kept in a CSV",
+        "engines/reading/lines.py",
+        "    bad[np.searchsorted(ends, np.concatenate(strange))] = True\n",
+        "",
+        "lines",
+    ),
+    _one(
+        "quotes out of place kept in a CSV",
+        "engines/reading/lines.py",
+        "= places[wrong]",
+        "= places[:0]",
+        "lines",
+    ),
+    _one(
+        "types of a CSV guessed from its lines",
+        "engines/reading/records.py",
+        "column_types=dict.fromkeys(names, pa.string()),",
+        "column_types={},",
+        "lines",
+    ),
+    _one(
+        "dates of a CSV in whichever form fits",
+        "engines/reading/records.py",
+        "TRY_STRPTIME({column}, '{escaped}')",
+        "TRY_STRPTIME({column}, ['{escaped}', '%m/%d/%Y'])",
+        "lines",
+    ),
+    _one(
+        "escape sequences printed as they are",
+        "query/outward.py",
+        "return _IN_A_LINE.sub(_escaped, text)",
+        "return text",
+        "outward",
+    ),
+    _one(
+        "formulas in a CSV as they are",
+        "query/outward.py",
+        'return f"\'{text}" if _FORMULA.match(text) else text',
+        "return text",
+        "outward",
+    ),
+    _one(
+        "membership believes the shares that it assumes",
+        "attacks/membership.py",
+        '    return judged(\n        "membership",',
+        "    claim = asked.target.claim\n"
+        "    if claim and found_p_value(found, people.n, test.false_upper, float(claim.epsilon)) <= 9e-4:\n"
+        "        guesses = Guesses(people.bits, np.ones(people.n))\n"
+        '    return judged(\n        "membership",',
+        "honest",
+    ),
+    _one(
+        "every claim of a chain at the whole of beta",
+        "accuracy/joint.py",
+        "return self.beta * (FIRST_SHARE if number == 0 else (1 - FIRST_SHARE) * 2.0**-number)",
+        "return self.beta",
+        "claims",
+    ),
+    _one(
+        "one odd value refuses all rows",
+        "mechanisms/columns.py",
+        "    except (TypeError, ValueError, OverflowError):\n        return math.nan",
+        "    except (TypeError, ValueError, OverflowError):\n        raise",
+        "odd rows",
+    ),
+    _one(
+        "text inside of lists fails a scan",
+        "engines/duck/engine.py",
+        'return "VARCHAR" in kind or "JSON" in kind',
+        'return kind == "VARCHAR"',
+        "odd rows",
+    ),
+)
+
+MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES)

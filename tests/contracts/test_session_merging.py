@@ -78,6 +78,12 @@ KINDS = {
     "choosing": [pair("top_k", "g", 2, keys=BY["keys"], coarse={"within": 2_000}, sharp=None)],
     "ranking": [pair("ranking", "g", 2, keys=BY["keys"], apart=300, coarse={"cap": Gdp(0.01)}, sharp={"cap": Gdp(2)})],
     "spreading": [pair("bounds_report", coarse={"loss": Gdp(0.1)}, sharp={"loss": Gdp(0.3)})],
+    "largest": [
+        pair(
+            "workload", [{"where": "v > 50"}, {}], strategy="largest", relative=0.2,
+            coarse={"cap": Gdp(2)}, sharp=None,
+        ),
+    ],
     "together": [
         pair(
             "workload", [{"where": "v > 50"}, {}], strategy="together", absolute=100,
@@ -96,7 +102,7 @@ def opened(budget, path=None):
 
 def trees():
     """Every module of the session, read as syntax."""
-    for path in sorted(Path(farthing.session.__path__[0]).glob("*.py")):
+    for path in sorted(Path(farthing.session.__path__[0]).rglob("*.py")):
         yield path.stem, ast.parse(path.read_text())
 
 

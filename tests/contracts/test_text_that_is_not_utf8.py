@@ -94,3 +94,41 @@ def test_a_lazy_frame_that_fails_says_nothing_of_a_row():
         rows(lazy, None)
     assert "secret" not in str(failed.value)
     assert failed.value.__context__ is None
+
+
+def nested(holder, odd):
+    """Return a table whose column holds text inside: in lists, structs, maps, or as JSON."""
+    values = [b'"ann"', odd, None, b'"bob"'] * 500
+    data = pa.array(values, pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(values), data.buffers())
+    each = pa.array(range(len(values) + 1), pa.int32())
+    column = {
+        "list": lambda: pa.ListArray.from_arrays(each, text),
+        "struct": lambda: pa.StructArray.from_arrays([text], ["s"]),
+        "map": lambda: pa.MapArray.from_arrays(each, pa.array(["k"] * len(values)), text),
+        "json": lambda: pa.ExtensionArray.from_storage(pa.json_(), text),
+    }[holder]()
+    return pa.table({"c": column, "x": pa.array(range(len(values)))})
+
+
+@pytest.mark.parametrize("predicate", [None, "c IS NULL", "c IS NOT NULL AND x > 2", "x > 2"])
+@pytest.mark.parametrize("road", ["parquet", "arrow"])
+@pytest.mark.parametrize("holder", ["list", "struct", "map", "json"])
+def test_odd_text_inside_of_values(holder, road, predicate, tmp_path):
+    """Of such columns only whether a value is there can be asked, and that is answered as if all text were UTF-8."""
+    folder = tmp_path if road == "parquet" else None
+    odd, plain = (rows(nested(holder, value), predicate, folder) for value in (b"\xff\xfe", b'"zed"'))
+
+    assert plain == odd
+
+
+@pytest.mark.parametrize("holder", ["list", "struct", "map", "json"])
+def test_relations_and_lazy_frames_that_fail_say_nothing_of_a_row(holder, tmp_path):
+    """Their own readers fail on such text, some with errors of Python's own: the error is constant, without context."""
+    import duckdb
+
+    pq.write_table(nested(holder, b"\xff\xfe"), tmp_path / "t.parquet")
+    for opened in (duckdb.connect().read_parquet(str(tmp_path / "t.parquet")), pl.scan_parquet(tmp_path / "t.parquet")):
+        with pytest.raises(farthing.errors.DataError, match="could not finish") as caught:
+            rows(opened, "c IS NOT NULL")
+        assert caught.value.__context__ is None is caught.value.__cause__

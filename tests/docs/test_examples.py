@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
 PROOFS = DOCS / "proofs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 OURS = [page for page in PAGES if page.parent != PROOFS]
 FENCE = re.compile(r"^```([\w{}-]*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -309,6 +309,13 @@ def test_the_facts_about_the_flights_are_counted():
     unserved, listed = facts["airports listed that no flight serves"], facts["airports listed"]
     assert f"Of the {listed:,} airports listed, no flight serves {unserved:,}" in limits
     assert f"{facts['flights without a known plane']:,} flights have no known plane" in limits
+
+
+def test_every_place_names_one_version():
+    """The package, the pages and the citation tell the same version."""
+    declared = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["version"]
+    assert f'release = version = "{declared}"' in text_of(DOCS / "conf.py")
+    assert f"\nversion: {declared}\n" in text_of(ROOT / "CITATION.cff")
 
 
 @pytest.mark.skipif(

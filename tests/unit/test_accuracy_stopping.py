@@ -9,7 +9,8 @@ from levels import ALPHA, dkw_band
 
 from farthing.accuracy import Schedule, critical_value
 from farthing.accuracy.jumps import JumpMap, stride
-from farthing.accuracy.stopping import ABSURD, LEAST_SIGNAL, Chain, step_ratio, tamed, two_sided
+from farthing.accuracy.laws import GAUSSIAN, LAPLACE
+from farthing.accuracy.stopping import ABSURD, Chain, step_ratio, tamed, two_sided
 
 THEORY = {
     (0.05, 1.02): {0.2: 2.008, 0.3: 2.041, 0.5: 2.144},
@@ -208,13 +209,15 @@ def test_absurd_values_agree_with_a_simulation():
         assert chain.absurd(signal) > dkw_band(runs, 1e-6)
 
 
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-3])
 @pytest.mark.parametrize("relative", [0.1, 0.5, 0.99])
-def test_schedules_stop_at_no_low_signal(relative, beta):
-    """Every Gaussian schedule of counts and sums has the least boundary, also one that refines another."""
-    first = Schedule.plan(relative, 10.0, beta, per_grain=2.0**-56, cap_grains=2**60)
-    later = Schedule.plan(relative, 5.0, beta / 4, per_grain=2.0**-56, cap_grains=2**60, after=first.rule)
+def test_schedules_stop_at_no_low_signal(relative, beta, law):
+    """Every schedule of counts and sums has the least boundary of its noise, also one that refines another."""
+    made = {"per_grain": 2.0**-40, "cap_grains": 2**50, "law": law}
+    first = Schedule.plan(relative, 10.0, beta, **made)
+    later = Schedule.plan(relative, 5.0, beta / 4, **made, after=first.rule)
 
-    assert first.jumps.boundary >= LEAST_SIGNAL
+    assert first.jumps.boundary >= law.least_signal
     assert first.relative <= relative
     assert later.jumps.boundary >= first.jumps.boundary * (1 - 1e-9)

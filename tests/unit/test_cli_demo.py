@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from farthing.cli import flights
 from farthing.cli.app import app
+from farthing.cli.input import flights
 from farthing.errors import DataError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from farthing.cli import keys, options
+from farthing.cli.input import keys, typed
 from farthing.errors import DataError, FarthingError, InvalidBudget, InvalidKeys, InvalidOption, InvalidTarget
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 
@@ -19,14 +19,14 @@ from farthing.privacy.loss import Gdp, Pure, Zcdp
 )
 def test_a_fraction_is_written_with_or_without_percent(text, value):
     """5% and 0.05 are the same number, to the last bit."""
-    assert value == options.fraction("--relative", text)
+    assert value == typed.fraction("--relative", text)
 
 
 @pytest.mark.parametrize(("text", "advice"), [("5", "5%"), ("95", "0.95"), ("1", "1%")])
 def test_a_number_that_forgot_its_percent_is_refused_with_advice(text, advice):
     """5 is neither 5 % nor 0.05; the error says how to write it."""
     with pytest.raises(InvalidTarget, match="must be below 1") as refused:
-        options.fraction("--relative", text)
+        typed.fraction("--relative", text)
     assert advice in refused.value.next_step
 
 
@@ -34,9 +34,9 @@ def test_a_number_that_forgot_its_percent_is_refused_with_advice(text, advice):
 def test_what_is_no_number_is_refused_by_the_name_of_its_option(text):
     """Each kind of number names its option when it cannot be read."""
     readers = (
-        (lambda: options.fraction("--confidence", text), InvalidTarget, "--confidence"),
-        (lambda: options.absolute(text), InvalidTarget, "--absolute"),
-        (lambda: options.amount("--epsilon", text), InvalidBudget, "--epsilon"),
+        (lambda: typed.fraction("--confidence", text), InvalidTarget, "--confidence"),
+        (lambda: typed.absolute(text), InvalidTarget, "--absolute"),
+        (lambda: typed.amount("--epsilon", text), InvalidBudget, "--epsilon"),
     )
     for read, kind, name in readers:
         with pytest.raises(kind, match=name):
@@ -46,7 +46,7 @@ def test_what_is_no_number_is_refused_by_the_name_of_its_option(text):
 def test_an_absolute_error_is_no_percentage():
     """--absolute 5% is refused, and percentages sent to --relative."""
     with pytest.raises(InvalidTarget, match="--relative"):
-        options.absolute("5%")
+        typed.absolute("5%")
 
 
 @pytest.mark.parametrize(
@@ -54,33 +54,33 @@ def test_an_absolute_error_is_no_percentage():
 )
 def test_a_loss_names_its_currency(text, value):
     """mu, rho and epsilon are three kinds of loss."""
-    assert value == options.loss("--loss", text)
-    assert value == options.cap(text)
+    assert value == typed.loss("--loss", text)
+    assert value == typed.cap(text)
 
 
 def test_a_cap_may_be_all():
     """The cap "all" stays a word."""
-    assert options.cap("all") == "all"
+    assert typed.cap("all") == "all"
 
 
 @pytest.mark.parametrize("text", ["0.05", "sigma=2", "=1", "everything"])
 def test_a_loss_without_currency_is_refused(text):
     """A bare number does not say what it measures."""
     with pytest.raises(InvalidTarget, match="no loss"):
-        options.loss("--cap", text)
+        typed.loss("--cap", text)
 
 
 @pytest.mark.parametrize(("text", "value"), [("all", None), ("7", 7)])
 def test_rows_are_a_number_or_all(text, value):
     """--rows takes a whole number, or all."""
-    assert value == options.rows(text)
+    assert value == typed.rows(text)
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "many", "1.5"])
 def test_other_rows_are_refused(text):
     """--rows takes nothing else."""
     with pytest.raises(InvalidOption, match="--rows"):
-        options.rows(text)
+        typed.rows(text)
 
 
 @pytest.mark.parametrize(
@@ -224,12 +224,12 @@ def test_a_quoted_key_is_a_value_whatever_it_reads_like():
 )
 def test_errors_are_for_all_columns_or_by_name(texts, value):
     """A plain number is for the columns that have none of their own."""
-    assert value == options.widths("--absolute", texts, ["n", "mean"])
+    assert value == typed.widths("--absolute", texts, ["n", "mean"])
 
 
 def test_a_plain_rank_is_for_quantiles_only():
     """Counts have no rank, so a plain rank is spread by name."""
-    assert {"m": 0.01} == options.widths("--rank", ["1%"], ["m"])
+    assert {"m": 0.01} == typed.widths("--rank", ["1%"], ["m"])
 
 
 @pytest.mark.parametrize(
@@ -239,19 +239,19 @@ def test_a_plain_rank_is_for_quantiles_only():
 def test_errors_for_nothing_or_twice_are_refused(texts, says):
     """Each column has one error, and only columns of the answer have any."""
     with pytest.raises(InvalidTarget, match=says):
-        options.widths("--absolute", texts, ["n", "mean"])
+        typed.widths("--absolute", texts, ["n", "mean"])
 
 
 def test_bounds_are_chosen_at_a_price_or_the_usual_one():
     """auto, or auto with its loss; anything else is refused."""
-    assert (None, Gdp(0.02)) == (options.auto_bounds("auto").loss, options.auto_bounds("auto:mu=0.02").loss)
+    assert (None, Gdp(0.02)) == (typed.auto_bounds("auto").loss, typed.auto_bounds("auto:mu=0.02").loss)
     for text in ("manual", "auto:0.02", ""):
         with pytest.raises(FarthingError):
-            options.auto_bounds(text)
+            typed.auto_bounds(text)
 
 
 def test_all_of_the_groups_are_a_share():
     """A share may be everything, and no more."""
-    assert 1.0 == options.fraction("--share", "100%")
+    assert 1.0 == typed.fraction("--share", "100%")
     with pytest.raises(InvalidTarget, match="at most 1"):
-        options.fraction("--share", "150%")
+        typed.fraction("--share", "150%")

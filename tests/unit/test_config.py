@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from farthing.cli import config
-from farthing.cli.config import Config
+from farthing.cli.input import config
+from farthing.cli.input.config import Config
 from farthing.errors import DataError, FarthingError, InvalidOption
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "cli" / "farthing.toml"

@@ -20,6 +20,7 @@ from farthing.experiments.choice import Choice
 from farthing.experiments.picking import Pace, follow, in_order, race
 from farthing.experiments.runner import played, tuned
 from farthing.experiments.setting import Played, Setting, Side, amount, on_grid, pick_prices
+from farthing.experiments.tuned import STORED, store, stored
 from farthing.privacy.filters import (
     BrownianRun,
     ExPost,
@@ -373,3 +374,11 @@ def test_rho_needed_is_interpolated_in_logarithms():
     assert tables.rho_needed(found, "equal", 1.0, "farthing") < 0.7 * own
     assert tables.rho_needed(found, "equal", 0.5, "farthing") is None
     assert "| epsilon | doubling | unified |" in tables.markdown(found)
+
+
+def test_the_stored_choices_are_a_table_that_is_read_and_written_alike(tmp_path):
+    """tuned.csv has one line a cell, and writing what was read changes no letter of it."""
+    before = STORED.read_text(encoding="utf-8")
+    assert len(stored()) == before.count("\n") - 1 > 150
+    store(stored().items(), tmp_path / "again.csv")
+    assert before == (tmp_path / "again.csv").read_text(encoding="utf-8")

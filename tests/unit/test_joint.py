@@ -1,5 +1,7 @@
 """The life of a joint question: price, cap, stop, free, sharper, named losses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
@@ -8,6 +10,8 @@ from farthing.accuracy.joint import Joint, State
 from farthing.accuracy.prices import balanced, in_blocks, in_parts
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stopping import two_sided
+
+KINDS = {"mean": (MEAN,), "variance": (VARIANCE,), "deviation": (DEVIATION,), "five": FIVE}
 
 
 def answered(question, sizes, *, state=None, seed=1, log=None, mean=60.0):
@@ -97,15 +101,66 @@ def test_no_group_passes_the_cap(cap, relative):
     assert (state.value <= state.upper).all()
 
 
-def test_hopeless_groups_are_given_up_early():
-    """Where the targets cost far more than the cap, groups pay less than half of it and say that they are not met."""
-    question = joint((MEAN,), 0.01, cap=2**36)
-    state = answered(question, [50.0] * 200)
+def need(statistics, relative, size=3_000.0):
+    """Return the grains that a group of that size pays where no cap binds, in the middle."""
+    return int(np.median(answered(joint(statistics, relative, cap=2**58), [size] * 200).paid))
 
-    assert not state.met.any()
-    assert state.paid.mean() < question.cap_grains / 2
+
+@pytest.mark.parametrize("kind", ["mean", "deviation", "five"])
+def test_hopeless_groups_are_given_up_early(kind):
+    """Groups that need 30 times the cap, or hold nothing, pay a fraction of it, say so, and are not asked again."""
+    question = joint(KINDS[kind], 0.05, cap=need(KINDS[kind], 0.05) // 30)
+    state = answered(question, [0.0] * 100 + [3_000.0] * 100)
+
+    assert not state.met.all(axis=0).any()
+    assert state.paid.mean() < 0.2 * question.cap_grains
     assert np.isfinite(state.upper - state.lower).all()
     assert question.free(state)
+
+
+@pytest.mark.parametrize(("times", "most"), [(4, 0.35), (2, 0.6)])
+@pytest.mark.parametrize("kind", ["mean", "deviation", "five"])
+def test_groups_somewhat_beyond_the_cap_are_given_up_too(kind, times, most):
+    """Groups that need twice or four times the cap do not spend it; those that can be met are met as before."""
+    cap = need(KINDS[kind], 0.05) // times
+    state = answered(joint(KINDS[kind], 0.05, cap=cap), [3_000.0] * 200)
+    enough = answered(joint(KINDS[kind], 0.05, cap=2 * times * cap), [3_000.0] * 200)
+
+    assert state.paid.mean() < most * cap
+    assert np.isfinite(state.upper - state.lower).all()
+    assert enough.met.all(axis=0).mean() > 0.97
+
+
+def test_a_cap_may_be_spent_nevertheless():
+    """Told to spend, groups that need four times the cap pay all of it, also where they were given up before."""
+    cap = need((MEAN,), 0.05) // 4
+    careful, spend = joint((MEAN,), 0.05, cap=cap), replace(joint((MEAN,), 0.05, cap=cap), spend=True)
+    before = answered(careful, [3_000.0] * 50)
+    after = answered(spend, [3_000.0] * 50, state=before)
+
+    assert careful.free(before)
+    assert not spend.free(before)
+    assert (after.paid > 0.9 * cap).all()
+    assert (answered(spend, [3_000.0] * 50).paid > 0.9 * cap).all()
+    assert spend.free(after)
+    assert careful.free(after)
+
+
+def test_what_is_known_beforehand_to_be_out_of_reach():
+    """A count whose absolute target alone costs more than the cap; a cap that buys no look; else nothing."""
+    both, targets = (COUNT, MEAN), ((0.0, 50.0), (0.0, 2.0))
+    nothing = start(joint(both, 0.1), 2)
+
+    def hopeless(statistics, targets, cap):
+        """Tell it of a question."""
+        return Joint(statistics, targets, 0.05, joint(both, 0.1).per_grain, cap).hopeless(nothing)
+
+    exact = int((1.959964 / 50) ** 2 / GRAIN)
+    assert hopeless(both, targets, int(0.99 * exact))
+    assert not hopeless(both, targets, int(1.01 * exact))
+    assert not hopeless((MEAN,), ((0.0, 1e-6),), exact)
+    assert hopeless((MEAN,), ((0.1, 0.0),), 1_000)
+    assert not hopeless((MEAN,), ((0.0, 0.0),), 1_000)
 
 
 def test_a_named_loss_is_spent_on_all_outputs():
@@ -189,9 +244,6 @@ def test_nothing_is_known_at_first():
     assert two_sided(0.05) > 0
 
 
-KINDS = {"mean": (MEAN,), "variance": (VARIANCE,), "deviation": (DEVIATION,), "five": FIVE}
-
-
 @pytest.mark.parametrize("steps", [1, 2, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sharper_answer_costs_the_difference(kind, steps):
@@ -204,6 +256,37 @@ def test_a_sharper_answer_costs_the_difference(kind, steps):
 
     assert state.met.all()
     assert state.paid.mean() < 1.05 * once
+
+
+def small_chain(steps, groups=1_000):
+    """Return what small groups of low spread pay for four aggregates in steps, and at once."""
+    truth = np.repeat(lanes(2_000.0, 30.0, 450.0)[:, None], groups, axis=1)
+    paid = []
+    for number in (0, steps):
+        measure, state = source(truth, np.random.default_rng(10 + number)), None
+        for width in 4.0 ** (np.arange(number, -1, -1) / max(number, 1)):
+            question = joint((COUNT, SUM, MEAN, DEVIATION), 0.05 * width)
+            state = question.run(start(question, groups) if state is None else state, measure)
+        paid.append(state.paid)
+    return paid[1], paid[0]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_small_groups_whose_first_look_misled_do_not_pay_ten_times(steps):
+    """Several aggregates on small groups: a twentieth more than asked at once, and 99 of 100 less than three times."""
+    paid, once = small_chain(steps)
+
+    assert paid.mean() < 1.05 * once.mean()
+    assert np.quantile(paid, 0.99) < 3 * once.mean()
+
+
+def test_weighing_answers_that_are_hardly_there_is_caught(monkeypatch):
+    """Were lanes fixed for several answers as early as for one, one group in a hundred would pay ten times."""
+    monkeypatch.setattr("farthing.accuracy.prices._WEIGHED", 2.5)
+    paid, once = small_chain(2)
+
+    assert paid.mean() > 1.05 * once.mean()
+    assert np.quantile(paid, 0.99) > 3 * once.mean()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -266,20 +266,15 @@ def test_what_is_no_class_is_refused(make):
 @pytest.mark.parametrize(
     ("features", "labels"),
     [
-        ([1, 2], [0, 2]),
-        ([1, 2], [0.5, 1]),
-        ([1, 2], [math.nan, 1]),
-        ([1, 2], ["a", "b"]),
         ([1, 2], [[0, 1]]),
-        ([1, math.nan], [0, 1]),
-        ([1, None], [0, 1]),
-        (["a", "b"], [0, 1]),
+        ([1, 2], np.array(["2013-01-01", "2013-01-02"], "M8[D]")),
+        (np.array(["2013-01-01", "2013-01-02"], "M8[D]"), [0, 1]),
         ([[1, 2], [3, 4]], [0, 1]),
         ([1, 2, 3], [0, 1]),
     ],
 )
 def test_what_are_no_rows_is_refused_without_telling_one(features, labels):
-    """Labels that are not 0 and 1, features with gaps, lengths that differ: the error tells no value and no count."""
+    """Other shapes, types and lengths: the error tells no value and no count."""
     for learner in (FiniteClassLearner(Thresholds([1]), 1), FiniteClassLearner(FiniteClass([Cut(1)]), 1)):
         with pytest.raises(DataError) as caught:
             learner.fit(features, labels)
@@ -287,9 +282,11 @@ def test_what_are_no_rows_is_refused_without_telling_one(features, labels):
         assert not {"2", "3", "0.5"} & set(caught.value.got.replace("2 dimensions", "").split())
 
 
-@pytest.mark.parametrize("features", [[1.0, 2.0], ["a", "b"], [[1, 2], [3, 4]], [1]])
-def test_points_are_whole_numbers(features):
-    """Points are looked up, so they are integers in one column."""
+@pytest.mark.parametrize("features", [[[1, 2], [3, 4]], [1], np.array(["2013-01-01"] * 2, "M8[D]")])
+def test_points_are_one_column_of_numbers(features):
+    """Points are looked up, so they are in one column; what is no whole number of the domain is no point."""
+    assert [1, 1, 0] == Points(3).mistakes([2.0, 0.5], np.array([1, 0])).tolist()
+    assert [1, 1, 1] == Points(3).mistakes([None, "a"], np.array([1, 0])).tolist()
     with pytest.raises(DataError):
         Points(3).mistakes(features, np.array([0, 1]))
 
@@ -361,9 +358,9 @@ def test_what_are_no_parts_is_refused(changed):
         stable(**changed)
 
 
-def test_rows_for_parts_are_arrays_without_gaps():
-    """Lengths that differ and NaN are refused before any part is asked; too few parts can never agree."""
-    for features, labels in (([1, 2], [1]), ([1.0, math.nan], [0, 1]), (np.ones((2, 2, 2)), [0, 1])):
+def test_rows_for_parts_are_arrays():
+    """Lengths that differ are refused before any part is asked; too few parts can never agree."""
+    for features, labels in (([1, 2], [1]), (np.ones((2, 2, 2)), [0, 1])):
         with pytest.raises(DataError):
             stable().fit(features, labels)
     with pytest.raises(InvalidTarget, match="too few parts"):
@@ -371,8 +368,9 @@ def test_rows_for_parts_are_arrays_without_gaps():
 
 
 def test_labels_of_any_numbers():
-    """False and True, 0.0 and 1.0 are labels."""
-    assert [0, 1] == labels_of([False, True]).tolist() == labels_of([0.0, 1.0]).tolist()
+    """False and True, 0.0 and 1.0, -1 and 1 are labels; all else is none, in its own row."""
+    assert [0, 1] == labels_of([False, True]).tolist() == labels_of([0.0, 1.0]).tolist() == labels_of([-1, 1]).tolist()
+    assert [0, 1, -2, -2, -2, -2] == labels_of([0, 1, 2, "a", math.nan, None]).tolist()
 
 
 def test_late_arrivals_follow_late_departures():

@@ -272,15 +272,22 @@ def test_a_model_is_shown_in_one_short_line():
         (np.zeros(3), "1 dimensions"),
         (np.zeros((2, 0)), "no column"),
         (np.zeros((2, 3), "datetime64[s]"), "no numbers"),
-        ([["a", "b", "c"]], "not all finite"),
-        ([[math.nan, 0, 0]], "not all finite"),
     ],
 )
 def test_tables_of_another_shape_are_refused_by_their_fault(features, words):
-    """Columns, dimensions, types, words and gaps each have their own message."""
+    """Columns, dimensions and types each have their own message."""
     fitted = Fitted(np.ones(3), 0.0, Gdp(1), None, (1.0,), 1.0, Promise(0.01, 0.9, "theory", N))
     with pytest.raises(DataError, match=words):
         fitted.predict(features)
+
+
+def test_a_row_with_a_gap_has_no_response():
+    """Words, NaN and infinities have no response; all other rows have theirs."""
+    fitted = Fitted(np.ones(3), 1.0, Gdp(1), None, (1.0,), 1.0, Promise(0.01, 0.9, "theory", N))
+    told = fitted.predict([["a", "b", "c"], [1, 2, 3], [math.nan, 0, 0], [math.inf, 0, 0]])
+
+    assert [True, False, True, True] == np.isnan(told).tolist()
+    assert 7 == told[1]
 
 
 @pytest.mark.parametrize("cap", CAPS, ids=repr)

@@ -119,7 +119,7 @@ def test_a_failure_begins_another_line(table, monkeypatch):
     session = Session(table, budget=Budget(epsilon=5))
     first = session.count(**BY, relative=0.1, absolute=100, cap="all")
     with monkeypatch.context() as planted:
-        planted.setattr("farthing.session.chained.refine", lambda *_: 1 / 0)
+        planted.setattr("farthing.session.chained.refine", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             first.refine(absolute=50)
     before = session.spent

@@ -8,7 +8,7 @@ import pytest
 from rides import BY, KEYS, TABLE, opened
 
 from farthing import Budget, FarthingError, Progress, Pure, Session
-from farthing.cli.asking import closing
+from farthing.cli.run.progress import closing
 from farthing.session import tracing
 from farthing.trace import DRAWN, MOST_GROUPS
 
@@ -196,7 +196,7 @@ def test_a_trace_without_looks_or_groups():
 
     nobody = opened().count(**BY, relative=0.0001, on_miss="drop").trace()
     assert "no group is in the answer" in nobody.caption
-    assert ["text/plain"] == list(nobody._repr_mimebundle_())
+    assert ["text/plain", "text/html"] == list(nobody._repr_mimebundle_())
     for trace, how in ((nobody, {}), (free, {"column": "nope"}), (free, {"path": 5})):
         with pytest.raises(FarthingError):
             trace.chart(**how)

@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from farthing.accuracy.hints import hint
 from farthing.accuracy.jumps import Floats, Ints, JumpMap
 from farthing.accuracy.laws import LAPLACE
 from farthing.accuracy.search import largest, least_critical
@@ -27,11 +28,11 @@ from farthing.accuracy.search import largest, least_critical
 GATE: Final = 8
 """Every group looks when epsilon has grown by about this factor: the recursion begins at such a look."""
 
-_FINENESS: Final = 0.06  # of signal: the width of a cell at the boundary
+_FINENESS: Final = 0.15  # of signal: the width of a cell at the boundary
 _CENTRE: Final = 0.05  # of signal at the last look: cells this near to zero are one
-_MOST: Final = 600.0  # exponents beyond are of no consequence, and would overflow
+_MOST: Final = 690.0  # exponents beyond are of no consequence, and would overflow
 _FAR: Final = 1e-5  # of beta: chances below are left out
-_SMALL: Final = 0.003  # relative targets whose looks are so far apart that two periods of them are swept
+_WIDE: Final = 3.0  # times the reach: truths that far beyond the kink see nothing of the last look
 _TINY: Final = 0.001  # relative targets whose looks are apart
 _ROUNDS: Final = 40  # of a contraction by less than a half
 
@@ -60,47 +61,48 @@ class _Look:
         root: epsilon_j over that of the last look.
         edges: float64[cells + 1], rising signals.
         chance: float64[cells], q.
-        boundary: b.
-        up: float64[cells + 1], the integral of q exp(y - b) / 2 from the first edge to each.
-        down: float64[cells + 1], the integral of q exp(b - y) / 2 from each edge to the last.
+        anchor: a, the boundary or the last edge: what is near enough to all edges that no exponent overflows.
+        up: float64[cells + 1], the integral of q exp(y - a) / 2 from the first edge to each.
+        down: float64[cells + 1], the integral of q exp(a - y) / 2 from each edge to the last.
     """
 
     index: int
     root: float
     edges: Floats
     chance: Floats
-    boundary: float
+    anchor: float
     up: Floats
     down: Floats
 
     @classmethod
     def of(cls, index: int, root: float, edges: Floats, chance: Floats, boundary: float) -> _Look:
         """Return a look with its integrals."""
-        rise, fall = _power(edges - boundary) / 2, _power(boundary - edges) / 2
+        anchor = min(boundary, float(edges[-1]))
+        rise, fall = _power(edges - anchor) / 2, _power(anchor - edges) / 2
         up = np.concatenate([[0.0], np.cumsum(chance * np.diff(rise))])
         down = np.concatenate([np.cumsum((chance * -np.diff(fall))[::-1])[::-1], [0.0]])
-        return cls(index, root, edges, chance, boundary, up, down)
+        return cls(index, root, edges, chance, anchor, up, down)
 
     def above(self, truth: Floats, low: Floats, high: Floats) -> Floats:
         """Return the mass in [low, high), for truths with signals at or below `low`."""
         mass = np.maximum(self._beyond(low) - self._beyond(np.maximum(high, low)), 0.0)
-        return np.asarray(_power(truth - self.boundary) * mass)
+        return np.asarray(_power(truth - self.anchor) * mass)
 
     def below(self, truth: Floats, low: Floats, high: Floats) -> Floats:
         """Return the mass in [low, high), for truths with signals at or above `high`."""
         mass = np.maximum(self._until(np.maximum(high, low)) - self._until(low), 0.0)
-        return np.asarray(_power(self.boundary - truth) * mass)
+        return np.asarray(_power(self.anchor - truth) * mass)
 
     def _beyond(self, at: Floats) -> Floats:
-        """Return the integral of q exp(b - y) / 2 from `at` on."""
+        """Return the integral of q exp(a - y) / 2 from `at` on."""
         at, cell = self._cell(at)
-        part = _power(self.boundary - at) - _power(self.boundary - self.edges[cell + 1])
+        part = _power(self.anchor - at) - _power(self.anchor - self.edges[cell + 1])
         return np.asarray(self.down[cell + 1] + self.chance[cell] * part / 2)
 
     def _until(self, at: Floats) -> Floats:
-        """Return the integral of q exp(y - b) / 2 up to `at`."""
+        """Return the integral of q exp(y - a) / 2 up to `at`."""
         at, cell = self._cell(at)
-        part = _power(at - self.boundary) - _power(self.edges[cell] - self.boundary)
+        part = _power(at - self.anchor) - _power(self.edges[cell] - self.anchor)
         return np.asarray(self.up[cell] + self.chance[cell] * part / 2)
 
     def _cell(self, at: Floats) -> tuple[Floats, Ints]:
@@ -192,6 +194,20 @@ class Chain:
             total += look.root * mass
         return total
 
+    def absurd(self, signal: float, times: float = 10.0) -> float:
+        """Return P[what is told is more than `times` the larger of the truth and the floor], by the truth's signal.
+
+        The chain must be followed from its first look: for a `largest` so large that no look is blind.
+        """
+        told, total, none = 1 - self.relative**2, 0.0, np.full(1, np.inf)
+        for look in self.looks:
+            truth = np.array([signal * look.root])
+            beyond = np.maximum(times * np.maximum(truth, self.critical * look.root) / told, self.map.boundary)
+            total += float(look.above(truth, beyond, none)[0])
+            if self.signed:
+                total += float(look.below(truth, -none, -beyond)[0])
+        return total
+
     def _early(self, signals: Floats) -> Floats:
         """Return a bound on the chance of stopping at the blind looks, before the first of `looks`.
 
@@ -202,10 +218,10 @@ class Chain:
             return np.zeros_like(signals)
         first = self.looks[0]
         early = [look for look in self.looks if look.index > first.index - gate(self.map.ratio)]
-        zero, b = np.zeros(1), self.map.boundary
-        stops = sum(float(look.above(zero, zero + b, zero + np.inf)[0]) for look in early) * (2 if self.signed else 1)
+        b = np.array([self.map.boundary])
+        stops = sum(float(look.above(b, b, b + np.inf)[0]) for look in early) * (2 if self.signed else 1)
         mu = signals[:, None] * first.root * float(GATE) ** -np.arange(self.blind)[None, :]
-        return np.asarray(stops * _power(mu).sum(axis=1))
+        return np.asarray(stops * _power(mu - b).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +279,10 @@ class _Walk:
     def _spread(self, j: int, root: float, chance: Floats, chances: dict[int, Floats]) -> None:
         """Add what look j's unstopped signals send to the looks after it."""
         signal = self.edges * root
-        rise = _power(signal - self.map.boundary)
+        rise = _power(signal - min(self.map.boundary, float(signal[self.windows[j][1]])))
         fall = 1 / rise
         steps = np.diff(rise), -np.diff(fall)
+        sums = rise[1:] + rise[:-1], fall[1:] + fall[:-1]
         for i, pieces in self._targets(j, signal).items():
             stays = (root / self.map.ratio ** (-i / 2)) ** 2
             low, high = self.windows[i]
@@ -278,9 +295,9 @@ class _Walk:
                 jumps = (1 - stays) / 4
                 sent[first:end] += jumps * (inside[1:] + inside[:-1])
                 if low < first:
-                    sent[low:first] += jumps * down[0] * (rise[low:first] + rise[low + 1 : first + 1])
+                    sent[low:first] += (jumps * down[0]) * sums[0][low:first]
                 if end < high:
-                    sent[end:high] += jumps * up[-1] * (fall[end:high] + fall[end + 1 : high + 1])
+                    sent[end:high] += (jumps * up[-1]) * sums[1][end:high]
 
     def _targets(self, j: int, signal: Floats) -> dict[int, list[tuple[int, int]]]:
         """Return the ranges of cells that go on from look j, by the look they go to."""
@@ -338,7 +355,8 @@ def critical_value(
         return LAPLACE.two_sided(beta)
     if relative <= _TINY:
         return _apart(beta, ratio)
-    most = largest(relative) if relative > _SMALL else (1 + relative) ** 2 * ratio**2
+    most = _swept(relative, beta, ratio)
+    about = likely or (hint(relative, beta, ratio) if span >= gate(ratio) else 0.0)
 
     def run(c: float) -> Chain:
         jumps = JumpMap(c / relative, ratio, tuple(sorted({*gates(span, ratio), *public})), law=LAPLACE)
@@ -351,9 +369,15 @@ def critical_value(
         span=span,
         beta=beta,
         most=most,
-        start=lambda aim: max(LAPLACE.two_sided(aim), likely),
+        start=lambda aim: max(LAPLACE.two_sided(aim), about),
         slope=lambda _: -1.0,
     )
+
+
+def _swept(relative: float, beta: float, ratio: float) -> float:
+    """Return up to how many times the kink a*/r truths are swept: further beyond it they only repeat."""
+    far = 1 + _WIDE * -math.log(beta * _FAR) * relative / LAPLACE.two_sided(beta)
+    return min(largest(relative), max((1 + relative) ** 2 * math.sqrt(ratio) * far, 1.0001 * (1 + relative) * ratio))
 
 
 def _apart(beta: float, ratio: float) -> float:

@@ -37,15 +37,16 @@ CAUTION: Final = 2.5
 """By how many of its own standard deviations the last stage may move an answer without a repair."""
 
 HOPELESS: Final = 4
-"""A group is given up where its targets seem to cost more than this many times what it may still pay."""
+"""No claim is planned for more than this many times what a group may pay."""
 
-STRAIGHT: Final = 0.5
+STRAIGHT: Final = 0.7
 """A claim's shape is that of a target so many times as wide: it serves sharper ones that go on from it, too."""
 
 _FIRST_GRAINS: Final = 16
 _ENOUGH: Final = 0.7
 _EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
 _GROWTH: Final = 1.0  # a pilot that goes on grows by this part at least
+_STEP: Final = 4.0  # of what it holds, the most that a pilot grows by while its price says little
 _FIRST_SHIFT: Final = 44  # the first pilot is no less than the cap shifted by this
 _TURNS: Final = 4  # of the fixed point that tells how far the clock has to run
 _TURN: Final = 3.0  # most change in one of them
@@ -92,10 +93,12 @@ def pilot(prices: Prices, purse: Purse, groups: Ints, beta: float) -> None:
         vague, growth = prices.unseen(means, information)
         early = (held < _ENOUGH * goal) | vague
         bought = np.where(early, np.maximum(goal - held, _GROWTH * held), growth.sum(axis=0))
+        doubtful = early & ((price > prices.cap) | growth.any(axis=0))  # it may be given up soon
+        bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
         bought = np.minimum(bought, prices.cap // 2 - held)
         shape = np.where(early, (1 - _EVEN) * wanted / np.maximum(price, 1.0) + _EVEN * even, 0.0)
         shape = np.where(early, shape, growth / np.maximum(growth.sum(axis=0), 1.0))
-        going = (early | growth.any(axis=0)) & (price <= HOPELESS * prices.cap) & (bought > 0)
+        going = (early | growth.any(axis=0)) & ~prices.beyond(price, means, information, prices.cap) & (bought > 0)
         grains = np.where(held > 0, shape * bought, even * first)
         going |= held == 0
         groups = groups[going]
@@ -220,11 +223,16 @@ def claim(
     now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.shown, kept)
     left = room // size
     planned = np.where(anew, np.minimum(ticks(prices, guess, shape, beta), left), held.planned)
+    lost = np.zeros(len(groups), np.bool_)
     for stage, weight in enumerate(weights):
         rest, later = sum(weights[stage:]), len(weights) - 1 - stage
-        more = now.missing(purse.means[:, groups], np.sqrt(wanted.sum(axis=0) / size))
+        means, information = purse.means[:, groups], purse.information[:, groups]
+        more = now.missing(means, np.sqrt(wanted.sum(axis=0) / size))
+        if stage and later:  # every later stage is as short as it can be
+            lost |= anew & prices.beyond((now.time + more) ** 2 * size, means, information, room)
         most = np.floor((left - later) * (weight / rest))
         wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2 / part, most)), 1.0)
+        wished = np.where(lost, 1.0, wished)
         bought = np.minimum(wished.astype(np.int64), left - later)  # beyond 2^53 the product above may round up
         fresh = purse.buy(shape * bought, groups)
         now.tell(fresh, np.sqrt(part * weight * bought))

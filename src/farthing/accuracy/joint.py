@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.claims import HOPELESS, PARTS, WEIGHTS, Pivot, Purse, claim, pilot, ticks
-from farthing.accuracy.prices import Flags, Floats, Ints, Prices
+from farthing.accuracy.claims import PARTS, WEIGHTS, Pivot, Purse, claim, pilot, ticks
+from farthing.accuracy.prices import Floats, Ints, Prices
+from farthing.accuracy.released import State
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stopping import two_sided
 
@@ -31,10 +32,19 @@ AFRESH: Final = 0.03
 """A claim that holds less than this part of what a sharper one needs is not gone on from: it is a pilot."""
 
 GIVEN_UP: Final = 16
-"""A group that is given up pays what it may still pay, divided by this, for an interval."""
+"""A group that is given up pays as much again as its looks, for an interval; at most what it may pay, over this."""
+
+NEVER: Final = 1e9
+"""Where a loss is to be spent whatever comes, a group is given up that needs so many times what it may pay: none is."""
 
 AFFORDABLE: Final = 2
 """A group makes another claim only where it seems to cost this many times less than what it may still pay."""
+
+ANEW: Final = 1.2
+"""A sharper claim begins anew where going on costs this many times the least price: beginning costs more than that."""
+
+OUT: Final = 1.5
+"""A group is left as it is where its first look told that a sharper target costs this many times what it may pay."""
 
 _LEAST_ROOM: Final = 2 * PARTS * len(WEIGHTS)  # grains; a group that may pay less is not measured
 _CLAIMS: Final = 6  # most claims of one run
@@ -44,57 +54,6 @@ _MUCH: Final = 1 << 62  # grains that leave no doubt
 _TRUSTED: Final = 0.85  # power of what the targets say of how much more is needed
 _TINY: Final = 1e-100
 _LEAST_PART: Final = 1e-3  # of the final variance that is fresh where a claim is repaired
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What was released about a question so far: public, enough to go on from, or to answer again for nothing.
-
-    Attributes:
-        means: float64[lanes, groups], precision-weighted means of all measurements, in value units.
-        information: int64[lanes, groups], the grains that each lane has been measured with.
-        value, lower, upper: float64[outputs, groups], the answers and their intervals; infinite where nothing is known.
-        met: bool[outputs, groups], whether value and interval are within the target.
-        stages: the claims made so far.
-        beta: the failure probability of each interval; 0 before the first.
-        since: the claims made before the present promise, of which each later one has a failure probability of its own.
-        promise: the targets, beta and cap that it was made for; empty where it is not known.
-        pivot: what the first claim of the present promise leaves to a sharper one; None where nothing was claimed.
-    """
-
-    means: Floats
-    information: Ints
-    value: Floats
-    lower: Floats
-    upper: Floats
-    met: Flags
-    stages: int = 0
-    beta: float = 0.0
-    since: int = 0
-    promise: tuple[float, ...] = ()
-    pivot: Pivot | None = None
-
-    @classmethod
-    def nothing(cls, lanes: int, outputs: int, groups: int) -> State:
-        """Return the state before any measurement.
-
-        >>> State.nothing(3, 1, 2).paid.tolist()
-        [0, 0]
-        """
-        shape = (outputs, groups)
-        return cls(
-            means=np.zeros((lanes, groups)),
-            information=np.zeros((lanes, groups), np.int64),
-            value=np.zeros(shape),
-            lower=np.full(shape, -np.inf),
-            upper=np.full(shape, np.inf),
-            met=np.zeros(shape, np.bool_),
-        )
-
-    @property
-    def paid(self) -> Ints:
-        """The grains that a member of each group has paid, int64[groups]."""
-        return np.asarray(self.information.sum(axis=0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +67,7 @@ class Joint:
         beta: the failure probability of each interval.
         per_grain: the information in value units that one grain buys, a lane.
         cap_grains: the most grains that a group may hold in all lanes together, over its life.
+        spend: whether the cap is to be spent on groups, too, whose targets surely cost more.
 
     Guarantee: each interval of the state that `run` returns misses its truth with probability beta at most, for targets
         that do not depend on earlier answers of the question; where it does not and the output is met, the value is
@@ -127,12 +87,14 @@ class Joint:
     beta: float
     per_grain: tuple[float, ...]
     cap_grains: int
+    spend: bool = False
 
     @property
     def prices(self) -> Prices:
         """The targets in arrays."""
         relative, absolute = np.array(self.targets, dtype=np.float64).T[:, :, None]
-        return Prices(self.statistics, relative, absolute, np.array(self.per_grain)[:, None], self.cap_grains)
+        worth = np.array(self.per_grain)[:, None]
+        return Prices(self.statistics, relative, absolute, worth, self.cap_grains, NEVER if self.spend else 1.0)
 
     def worst(self, state: State) -> int:
         """Return the most grains that any group can hold after a run: the exact price where that is known."""
@@ -146,13 +108,26 @@ class Joint:
         return not len(self._open(state))
 
     def hopeless(self, state: State) -> bool:
-        """Return whether no group can be within its targets under the cap, whatever it holds.
+        """Return whether public facts show that no group can be within its targets under the cap, whatever it holds.
+
+        They do where the absolute targets of counts and sums alone cost more, or where no group may pay for a look.
+        What else is asked of a group depends on what it holds.
 
         >>> two_counts = Joint((Linear((0,)), Linear((1,))), ((0.0, 50.0), (0.0, 20.0)), 0.05, (2.0**-56,) * 2, 2**49)
         >>> two_counts.hopeless(State.nothing(2, 2, 9))
         True
         """
-        return self._steady(state) and float(self._wanted().sum()) > self.cap_grains
+        if self.prices.named_loss:
+            return False
+        if not self._steady(state) and self.cap_grains < 4 * _LEAST_ROOM:
+            return True
+        pairs = zip(self.statistics, self.targets, strict=True)
+        fixed = [pair for pair in pairs if isinstance(pair[0], Linear) and not pair[1][0] and pair[1][1]]
+        if not fixed:
+            return False
+        statistics, targets = zip(*fixed, strict=True)
+        alone = replace(self, statistics=statistics, targets=targets)
+        return float(alone.wanted().sum()) > self.cap_grains
 
     def typical(self, size: float) -> int:
         """Return about the grains that a group of `size` rows pays from scratch.
@@ -199,7 +174,8 @@ class Joint:
     @property
     def _promise(self) -> tuple[float, ...]:
         """What is asked for, in numbers of which smaller ones are sharper."""
-        return (self.beta, -float(self.cap_grains), *(width for target in self.targets for width in target))
+        widths = (width for target in self.targets for width in target)
+        return (self.beta, -float(self.cap_grains) * self.prices.patience, *widths)
 
     def _sharper(self, state: State) -> bool:
         """Return whether a promise is to be made that the state's present one does not hold."""
@@ -220,13 +196,13 @@ class Joint:
 
     def _level(self) -> Ints:
         """Return the grains, int64[lanes], of a steady question's lanes, for every group alike."""
-        wanted = self._wanted()
+        wanted = self.wanted()
         level = np.ceil(wanted)
         if level.sum() > self.cap_grains:
             level = np.floor(wanted * (self.cap_grains / wanted.sum()) / _UP**2)
         return level.astype(np.int64)
 
-    def _wanted(self) -> Floats:
+    def wanted(self) -> Floats:
         """Return the grains, float64[lanes], that a steady question's targets take."""
         nothing = np.zeros((len(self.per_grain), 1))
         return np.asarray(self.prices.wanted(nothing, nothing, self.beta)[:, 0] * _UP)
@@ -296,7 +272,8 @@ class Joint:
         if state.pivot is not None:  # what the claims hold is not bought again
             held = state.pivot.of(going)
             price = np.maximum(price - held.clock**2 * held.shape.sum(axis=0), price / 4)
-        return going[~known | (AFFORDABLE * price <= room[going])]
+        anyway = self.spend and number <= 1
+        return going[~known | anyway | (AFFORDABLE * price <= room[going])]
 
     def _promised(self, state: State, purse: Purse) -> State:
         """Return the state after the first claim of a new promise, on all groups alike, whether they were lucky or not.
@@ -308,7 +285,7 @@ class Joint:
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
         needed = ticks(prices, pivot.guess, pivot.shape, beta)
         most = self.cap_grains / np.maximum(pivot.shape.sum(axis=0), 1)
-        out_of_reach = (needed >= HOPELESS * most) & (pivot.clock > 0) & (not prices.named_loss)
+        out_of_reach = (needed >= max(OUT, prices.patience) * most) & (pivot.clock > 0) & (not prices.named_loss)
         part, planned = self._fresh(state, pivot, needed, most)
         state = replace(state, since=state.stages, promise=self._promise, pivot=pivot)
         room = self.cap_grains - purse.information.sum(axis=0)
@@ -328,7 +305,7 @@ class Joint:
         size = np.maximum(pivot.shape.sum(axis=0), 1)
         best = self.prices.wanted_of(pivot.guess, np.full_like(pivot.shape, _MUCH), self._share(0)).sum(axis=0) / size
         needed = np.minimum(needed, most)
-        afresh = (pivot.planned < AFRESH * needed) | (needed - pivot.planned > best)
+        afresh = (pivot.planned < AFRESH * needed) | (needed - pivot.planned > ANEW * best)
         more = np.maximum(needed / np.maximum(pivot.planned, 1e-9), self._sharpened(state, pivot.guess) ** _TRUSTED)
         more = np.clip(more, 1.0, 1 / AFRESH)
         return np.where(afresh, 1.0, 1 - 1 / more), np.where(afresh, 0.0, np.minimum(pivot.planned * more, most))
@@ -370,12 +347,13 @@ class Joint:
         """
         prices, beta = self.prices, self._share(state.stages - state.since)
         room = self.cap_grains - purse.information[:, groups].sum(axis=0)
-        price = prices.price(purse.means[:, groups], purse.information[:, groups], beta)
-        hopeless = (price > HOPELESS * room) & (not prices.named_loss) & (part[groups] >= 1)
+        means, information = purse.means[:, groups], purse.information[:, groups]
+        hopeless = prices.beyond(prices.price(means, information, beta), means, information, room) & (part[groups] >= 1)
+        looks = np.clip(information.sum(axis=0), 2 * PARTS, np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS)))
         lower, upper, after = state.lower.copy(), state.upper.copy(), pivot
         first = state.stages == state.since
         for some, weights, most in (
-            (hopeless, (1.0,), np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS))),
+            (hopeless, (1.0,), looks),
             (~hopeless, (1.0,) if prices.named_loss else WEIGHTS, room),
         ):
             chosen = groups[some]

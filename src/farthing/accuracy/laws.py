@@ -36,6 +36,14 @@ class Law(Protocol):
     def first(self) -> int:
         """What the first look costs, about: too little to matter, enough to place a count of 10^6 or 10^8."""
 
+    @property
+    def variance(self) -> float:
+        """The variance of noise of scale 1."""
+
+    @property
+    def least_signal(self) -> float:
+        """The least boundary that noise alone does not pass, over all looks, with a chance of 10^-7."""
+
     def precision(self, amount: Any, per_grain: float) -> Any:
         """Return one over the noise's scale after that amount was paid."""
 
@@ -58,6 +66,8 @@ class Gaussian:
 
     name: str = "gaussian"
     first: int = 16
+    variance: float = 1.0
+    least_signal: float = 6.2
 
     def precision(self, amount: Any, per_grain: float) -> Any:
         """Return sqrt(information).
@@ -99,6 +109,8 @@ class Laplace:
 
     name: str = "laplace"
     first: int = 1 << 20
+    variance: float = 2.0
+    least_signal: float = 22.5
 
     def precision(self, amount: Any, per_grain: float) -> Any:
         """Return epsilon over the sensitivity.

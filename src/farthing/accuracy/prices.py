@@ -28,6 +28,8 @@ PILOT_COARSE: Final = 3.0
 _DOUBT: Final = 2.0  # denominators and answers count as at least this many of their standard deviations
 _CLEARLY: Final = 4.0  # standard deviations from 0 at which a denominator is clear
 _SEEN: Final = 2.5  # standard deviations from 0 at which an answer is clear enough for a relative target
+_WEIGHED: Final = 4.5  # the same where several answers are weighed against each other, in lanes fixed for good
+_SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
 _HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
 _SLIGHTLY: Final = 1.001
 _ROUNDS: Final = 8  # of the ascent on several outputs' prices
@@ -46,6 +48,7 @@ class Prices:
         relative, absolute: float64[outputs, 1], the targets; both 0 for an output that only comes along.
         worth: float64[lanes, 1], the information in value units that a grain buys.
         cap: the most grains a group may hold.
+        patience: a group is given up that surely needs more than so many times what it may still pay.
     """
 
     statistics: tuple[Statistic, ...]
@@ -53,6 +56,7 @@ class Prices:
     absolute: Floats
     worth: Floats
     cap: int
+    patience: float = 1.0
 
     @property
     def asked(self) -> Flags:
@@ -95,13 +99,14 @@ class Prices:
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
         `_CLEARLY` standard deviations; the grains, float64[lanes, groups], hope that it is larger than it seems.
         """
+        seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
         def look(means: Floats, information: Ints) -> Floats:
             variances = self.variances(information)
             vague = np.zeros(means.shape[1], np.bool_)
             for statistic, relative, absolute in self._each():
                 size, spread = self._spread(statistic, means, variances, (relative, absolute))
-                clear = statistic.width(np.maximum(size, _SEEN * spread), relative, absolute)
+                clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
                 vague |= clear > statistic.width(size, relative, absolute) * _SLIGHTLY
             needs = np.zeros(means.shape)
             for lane in self.counts:
@@ -137,6 +142,13 @@ class Prices:
         slopes = statistic.slopes(values, statistic.width(size, *target))
         return size, np.sqrt((slopes * slopes * variances).sum(axis=0))
 
+    def _doubted(self, means: Floats, variances: Floats) -> Floats:
+        """Return lanes of which no denominator is smaller than could be told apart from zero."""
+        values = means.copy()
+        for lane in self.counts:
+            values[lane] = np.maximum(values[lane], _DOUBT * np.sqrt(variances[lane]))
+        return values
+
     def wanted(self, means: Floats, variances: Floats, beta: float, straight: float = 1.0) -> Floats:
         """Return the grains, float64[lanes, groups], that one fixed measurement for all targets seems to need.
 
@@ -145,9 +157,7 @@ class Prices:
         Denominators and answers are not taken to be smaller than could be told apart from zero: what is wanted early
         on is too little rather than too much.
         """
-        values = means.copy()
-        for lane in self.counts:
-            values[lane] = np.maximum(values[lane], _DOUBT * np.sqrt(variances[lane]))
+        values = self._doubted(means, variances)
         z = two_sided(beta)
         needs = []
         for statistic, relative, absolute in self._each():
@@ -170,6 +180,34 @@ class Prices:
     def price(self, means: Floats, information: Ints, beta: float) -> Floats:
         """Return the grains in all lanes together that are wanted, float64[groups]."""
         return np.asarray(self.wanted_of(means, information, beta).sum(axis=0))
+
+    def hope(self, means: Floats, information: Ints) -> Floats:
+        """Return the part of the price that is surely needed, float64[groups] in (0, 1].
+
+        Every denominator and every answer may be larger than it seems by `_SURE` of its standard deviations.
+        """
+
+        def look(means: Floats, information: Ints) -> Floats:
+            variances = self.variances(information)
+            values, more = self._doubted(means, variances), np.ones(means.shape[1])
+            for lane in self.counts:
+                most = np.maximum(means[lane], 0.0) + _SURE * np.sqrt(variances[lane])
+                more = np.maximum(more, most / values[lane])
+            wide = np.ones(means.shape[1])
+            for statistic, relative, absolute in self._each():
+                size, spread = self._spread(statistic, values, variances, (relative, absolute))
+                seems = statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
+                most = statistic.width(size + _SURE * spread, relative, absolute)
+                wide = np.maximum(wide, most / np.maximum(seems, _TINY))
+            return np.asarray((more * wide) ** -2)
+
+        return in_blocks(look, means, information)
+
+    def beyond(self, price: Floats, means: Floats, information: Ints, room: Any) -> Flags:
+        """Return which groups surely need more than they may still pay, as far as patience goes; bool[groups]."""
+        if self.named_loss:
+            return np.zeros(means.shape[1], np.bool_)
+        return np.asarray(price * self.hope(means, information) > self.patience * room)
 
     def intervals(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return lower and upper ends, float64[outputs, groups]."""

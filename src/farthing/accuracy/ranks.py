@@ -96,6 +96,8 @@ class Asked:
     >>> asked = Asked(0.0, 0, 100, rank=0.02)
     >>> asked.steps, round(asked.slack, 4), asked.sensitivity
     (10486, 0.01, 1038090)
+    >>> asked.lane_steps, asked.beside, asked.lane_sensitivity
+    (0, 0.01, 1048576)
     >>> print(asked)
     MIN, read as a value at or below which 0 % to 2 % of the rows lie
     """
@@ -128,18 +130,38 @@ class Asked:
     @property
     def steps(self) -> int:
         """Return the rank that is looked for, in 2^-20: q, or at the ends the middle of the ranks that will do."""
-        centre = min(max(self.q, self.rank / 2), 1 - self.rank / 2)
-        return int(np.rint(centre * WHOLE))
+        return int(np.rint(self._centre * WHOLE))
+
+    @property
+    def _centre(self) -> float:
+        """Return the rank that is looked for: q, or at the ends the middle of the ranks that will do."""
+        return min(max(self.q, self.rank / 2), 1 - self.rank / 2)
 
     @property
     def slack(self) -> float:
-        """Return how far from `steps` a rank may lie and still be within `rank` of q."""
-        return self.rank - abs(self.steps / WHOLE - self.q) if self.rank else 0.0
+        """Return how far from what is looked for a rank may lie and still be within `rank` of q, however it is read."""
+        read = abs(self.beside) + abs(self.lane_steps / WHOLE - self.q)
+        return self.rank - max(abs(self.steps / WHOLE - self.q), read) if self.rank else 0.0
 
     @property
     def sensitivity(self) -> int:
-        """Return the most that one unit moves a lane, in units of 2^-20: max(q, 1 - q) max_rows."""
+        """Return the most that one unit moves rows below less `steps` of all rows, in 2^-20: max(q, 1 - q) max_rows."""
         return max(self.steps, WHOLE - self.steps) * self.max_rows
+
+    @property
+    def lane_steps(self) -> int:
+        """Return the rank that a bisection counts from, in 2^-20: q itself, so that it is the same for every target."""
+        return int(np.rint(self.q * WHOLE))
+
+    @property
+    def lane_sensitivity(self) -> int:
+        """Return the most that one unit moves what a bisection measures, in units of 2^-20."""
+        return max(self.lane_steps, WHOLE - self.lane_steps) * self.max_rows
+
+    @property
+    def beside(self) -> float:
+        """Return how far from q the rank lies that is looked for, as a share of the rows: 0 but near the ends."""
+        return self._centre - self.q
 
     @property
     def leaves(self) -> int:
@@ -198,8 +220,8 @@ class NoisyRanks:
 
     def measure(self, thresholds: Int64, grains: Int64, groups: Int64) -> Float64:
         """Return fresh noisy #(leaf <= threshold) - q n of some groups, in rows."""
-        lane = self.ranks.lane(thresholds, groups, self.asked.steps)
-        return self._noisy(lane, self.asked.sensitivity, grains) / WHOLE
+        lane = self.ranks.lane(thresholds, groups, self.asked.lane_steps)
+        return self._noisy(lane, self.asked.lane_sensitivity, grains) / WHOLE
 
     def measure_count(self, grains: Int64, groups: Int64) -> Float64:
         """Return fresh noisy rows of some groups."""

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.laws import GAUSSIAN
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -64,19 +62,20 @@ def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArr
     shown = np.copysign(_centre(size, schedule.relative, _floor(schedule)), value)
     if schedule.futility is not None:
         shown = np.where(futile, value, shown)
-    estimate = np.where(futile, value, estimated(value, schedule)) if schedule.law is GAUSSIAN else shown
+    estimate = np.where(futile, value, estimated(value, schedule))
     return Report(shown, value - half, value + half, met, estimate)
 
 
 def estimated(value: Floats, schedule: Schedule) -> Floats:
-    """Return nearly unbiased estimates of groups that stopped by a rule of Gaussian noise.
+    """Return nearly unbiased estimates of groups that stopped by a rule.
 
-    A group that stops because |Y| is large enough is told too large, on average by 2/b^2 of its truth, b = c/r; at its
-    floor it is not. In between the estimate stays at the kink.
+    A group that stops because |Y| is large enough is told too large, on average by 2 v/b^2 of its truth, where v is the
+    variance of the law at scale 1 and b = c/r; at its floor it is not. In between the estimate stays at the kink.
 
     Guarantee: at every truth the bias is at most a tenth of the half-width; computed, not proved.
-    Proof: docs/proofs/accuracy.stopping.md, "The estimate"; bench/accuracy/estimates.py prints it.
-    Assumes: Gaussian noise; a rule made by `Schedule.plan`, b >= 6.2.
+    Proof: docs/proofs/accuracy.stopping.md, "The estimate"; docs/proofs/accuracy.chain.md, likewise;
+        bench/accuracy/estimates.py prints it.
+    Assumes: a rule made by `Schedule.plan`: b is at least the law's `least_signal`.
     Rounds: nothing.
 
     >>> from farthing.accuracy.schedule import Schedule
@@ -87,7 +86,7 @@ def estimated(value: Floats, schedule: Schedule) -> Floats:
     if schedule.relative == 0:
         return value
     size, kink = np.abs(value), _floor(schedule) / schedule.relative
-    less = size * (1 - 2 / schedule.jumps.boundary**2)
+    less = size * (1 - 2 * schedule.law.variance / schedule.jumps.boundary**2)
     return np.asarray(np.copysign(np.maximum(less, np.minimum(size, kink)), value))
 
 

@@ -159,7 +159,7 @@ class Schedule:
             law: the law of the noise.
         """
         asked = relative
-        relative = tamed(asked, beta) if law is GAUSSIAN else asked
+        relative = tamed(asked, beta, law)
         ratio = step_ratio(relative)
         wanted = _grains_for(law.two_sided(beta), absolute, per_grain, law)
         span = _span(min(wanted, cap_grains), ratio, law) if relative > 0 else 0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MARGIN: Final = 0.003
 """c is calibrated at beta (1 - MARGIN): room for truths between the sweep's points and for quadrature error."""
 
+_LOOSE: Final = 0.02  # of log(miss/aim): where a search begins further below, it is begun again lower
 _SLACK: Final = 2e-4  # of log(miss/aim) in the root search; part of MARGIN
 
 
@@ -53,15 +54,20 @@ def least_critical(
     """
     aim = beta * (1 - MARGIN)
     critical = start(aim)
+    chain, lowered = run(critical), False
     while True:
-        chain = run(critical)
         signals = _sweep(chain.map, relative, span, most)
         excess = np.log(chain.misses(signals) / aim)
+        if excess.max() < -_LOOSE and not lowered:  # it began too high
+            critical, lowered = critical - float(excess.max()) / slope(critical), True
+            chain = run(critical)
+            continue
         if excess.max() <= _SLACK:
             return critical
         worst = signals[_peaks(excess)] / chain.map.boundary
-        raised = _raise(run, worst, aim, critical, float(excess.max()), slope(critical))
-        critical = max(raised, critical * (1 + 1e-6))
+        raised, followed = _raise(run, worst, aim, critical, float(excess.max()), slope(critical))
+        least = critical * (1 + 1e-6)
+        critical, chain = (raised, followed) if raised >= least else (least, run(least))
 
 
 def largest(relative: float) -> float:
@@ -98,9 +104,9 @@ def _peaks(excess: Floats) -> NDArray[np.intp]:
 
 def _raise(  # noqa: PLR0917  # one step of a root search
     run: Callable[[float], Calibrated], worst: Floats, aim: float, low: float, excess: float, slope: float
-) -> float:
-    """Return c > low at which the worst truths, given as signals over the boundary, miss with probability aim."""
-    critical = low
+) -> tuple[float, Calibrated]:
+    """Return c > low at which the worst truths, as signals over the boundary, miss with probability aim; its looks."""
+    critical, chain = low, None
     for _ in range(12):
         previous, critical = critical, critical - (excess - _SLACK / 2) / slope
         chain = run(critical)
@@ -108,4 +114,5 @@ def _raise(  # noqa: PLR0917  # one step of a root search
         if 0 <= excess <= _SLACK:
             break
         slope = min((excess - before) / (critical - previous), slope / 4)
-    return critical
+    assert chain is not None  # noqa: S101  # the loop runs
+    return critical, chain

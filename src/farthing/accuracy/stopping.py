@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from farthing.accuracy.jumps import Floats, JumpMap
-from farthing.accuracy.laws import GAUSSIAN
+from farthing.accuracy.laws import GAUSSIAN, Law
 from farthing.accuracy.search import MARGIN, largest, least_critical
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
@@ -36,9 +36,6 @@ _QUITE: Final = 0.985  # of what looks far apart would allow, so that rounding d
 _TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 _TAIL: Final = 10.0  # standard deviations that the quadrature of a tail covers
 _HALVINGS: Final = 60
-
-LEAST_SIGNAL: Final = 6.2
-"""No group stops before the last look at a signal below this many standard deviations of its noise."""
 
 ABSURD: Final = 1e-7
 """The most likely that a group is told more than ten times the larger of its truth and its floor."""
@@ -53,21 +50,23 @@ def step_ratio(relative: float) -> float:
     return 1.005 if 0.003 < relative <= 0.03 else 1.01 if 0.03 < relative <= 0.15 else 1.02
 
 
-def tamed(relative: float, beta: float) -> float:
+def tamed(relative: float, beta: float, law: Law = GAUSSIAN) -> float:
     """Return the relative target that a rule is made for: the one that is asked, or less where that lets noise stop it.
 
     Early looks are noisy, and there are hundreds of them: where c/r is small, one of them is passed by noise alone.
 
-    Guarantee: the boundary c/r is at least `LEAST_SIGNAL`, since c >= z; the chance that a group is told more than ten
-        times the larger of its truth and its floor is below `ABSURD`.
-    Proof: docs/proofs/accuracy.stopping.md, "Absurd values"; computed by recursion, not proved in closed form.
-    Assumes: Gaussian noise; at most 2,100 looks, each with 1.02 times the information of the one before.
+    Guarantee: the boundary c/r is at least the law's `least_signal`, since c >= z; the chance that a group is told more
+        than ten times the larger of its truth and its floor is below `ABSURD`.
+    Proof: docs/proofs/accuracy.stopping.md, "Absurd values"; docs/proofs/accuracy.chain.md, likewise; computed by
+        recursion, not proved in closed form.
+    Assumes: noise of that law; at most 2,100 looks, each with 1.02 times the information of the one before; Laplace
+        noise: at most 30 doublings of epsilon, as a ledger's chain has.
     Rounds: nothing.
 
     >>> tamed(0.3, 0.05), round(tamed(0.5, 0.05), 3), round(tamed(0.5, 0.001), 3)
     (0.3, 0.316, 0.5)
     """
-    return min(relative, two_sided(beta) / LEAST_SIGNAL)
+    return min(relative, law.two_sided(beta) / law.least_signal)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.charts import require_charts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from farthing.attacks.result import AttackResult
 
 _COLOURS: Final = {"broken": "#D55E00", "holds": "#0072B2", "undecided": "#8DA3B5"}
 _MARKS: Final = {"cap of the claim": "#000000", "always the more frequent": "#666666"}
@@ -21,7 +19,39 @@ _WIDTH: Final = 440
 _FROM_TWO_FIFTHS: Final[Any] = {"domain": [0.4, 1.0], "clamp": True}
 
 
-def accuracy_chart(results: Sequence[AttackResult]) -> Any:
+class Pictured(Protocol):
+    """What a picture shows of one attack; an `AttackResult` has it."""
+
+    @property
+    def attack(self) -> str:
+        """Its name."""
+
+    @property
+    def target(self) -> str:
+        """The target's name."""
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right guesses."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The exact 95 % interval of the accuracy."""
+
+    @property
+    def cap(self) -> float:
+        """The most that the claim allows."""
+
+    @property
+    def baseline(self) -> float:
+        """The share that always guessing the more frequent secret gets."""
+
+    @property
+    def verdict(self) -> str:
+        """What is said of the claim."""
+
+
+def accuracy_chart(results: Sequence[Pictured]) -> Any:
     """Return a picture of attacks: accuracy with its 95 % interval, and ticks at the cap and at the baseline.
 
     The verdict on membership rests on the members that it finds and on the false-positive rate, not on the accuracy;
@@ -103,14 +133,14 @@ def queries_chart(curves: Mapping[str, Mapping[int, float]], *, title: str = "")
     return picture.properties(width=_WIDTH, height=260, title=title)
 
 
-def demonstration_chart(curves: Mapping[str, Mapping[int, float]], results: Sequence[AttackResult]) -> Any:
+def demonstration_chart(curves: Mapping[str, Mapping[int, float]], results: Sequence[Pictured]) -> Any:
     """Return both pictures, one above the other."""
     alt = require_charts()
     above = queries_chart(curves, title="The attack of Cohen and Nissim: secrets right after so many questions")
     return alt.vconcat(above, accuracy_chart(results)).resolve_scale(color="independent", strokeDash="independent")
 
 
-def _row(result: AttackResult) -> dict[str, Any]:
+def _row(result: Pictured) -> dict[str, Any]:
     """Return what the picture shows of one attack."""
     return {
         "attack": f"{result.attack}: {result.target}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from farthing.attacks.picture import accuracy_chart
 from farthing.attacks.target import UNSTATED, Claim, Verdict
 from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed, told
 
@@ -107,8 +108,6 @@ class AttackResult:
 
     def chart(self) -> Any:
         """Return a picture: the accuracy with its interval, between the baseline and the cap of the claim."""
-        from farthing.attacks.picture import accuracy_chart
-
         return accuracy_chart([self])
 
     def __repr__(self) -> str:
@@ -211,12 +210,12 @@ def exact_interval(right: int, attempted: int, confidence: float = 0.95) -> tupl
     >>> exact_interval(0, 0)
     (0.0, 1.0)
     """
-    from scipy.special import betaincinv
+    from scipy.stats import binomtest
 
-    tail = (1 - confidence) / 2
-    low = float(betaincinv(right, attempted - right + 1, tail)) if right else 0.0
-    high = float(betaincinv(right + 1, attempted - right, 1 - tail)) if right < attempted else 1.0
-    return low, high
+    if not attempted:
+        return 0.0, 1.0
+    found = binomtest(right, attempted).proportion_ci(confidence, method="exact")
+    return float(found.low), float(found.high)
 
 
 def _decide(

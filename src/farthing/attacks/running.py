@@ -17,9 +17,12 @@ from farthing.attacks.single import precision, single_target
 from farthing.attacks.target import UNSTATED, Claim, Target
 from farthing.attacks.verdict import CONFIDENCE, needed, told
 from farthing.errors import InvalidOption
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
 
     from farthing.attacks.target import Verdict
 
@@ -60,7 +63,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Report:
+class Report(Tabular):
     """What several attacks on one target found, together.
 
     Attributes:
@@ -144,10 +147,28 @@ class Report:
 
         return accuracy_chart(self.results)
 
-    def __repr__(self) -> str:
-        lines = [f"<{self.target}: {self.verdict.upper()}, {len(self.results)} attacks>"]
-        lines += [f"  {one.attack}: {one.verdict}, {one.accuracy:.1%} right" for one in self.results]
-        return "\n".join([*lines, f"  needs {self.needs}"] if self.needs else lines)
+    def to_arrow(self) -> pa.Table:
+        """Return one row an attack: what was asked, the share guessed right with its interval, and the verdict."""
+        import pyarrow as pa
+
+        one: dict[str, Callable[[AttackResult], Any]] = {
+            "attack": lambda found: found.attack,
+            "sent": lambda found: found.sent,
+            "answered": lambda found: found.answered,
+            "right": lambda found: found.accuracy,
+            "right_lower": lambda found: found.interval[0],
+            "right_upper": lambda found: found.interval[1],
+            "claim_allows": lambda found: found.cap,
+            "epsilon_lower": lambda found: found.epsilon_lower,
+            "verdict": lambda found: found.verdict,
+        }
+        return pa.table({name: [read(found) for found in self.results] for name, read in one.items()})
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the attacks: the verdict, and what it lacks."""
+        lines = (f"{self.target}: {self.verdict.upper()}, {len(self.results)} attacks",)
+        return (*lines, f"needs {self.needs}") if self.needs else lines
 
 
 def _lacking(results: Sequence[AttackResult]) -> str:

@@ -34,14 +34,14 @@ def console(*, quiet: bool = False, width: int | None = None) -> Console:
     """
     from rich.console import Console
 
-    class Guarded(Console):
+    class GuardedConsole(Console):
         """A console whose texts are guarded; its own colours are not text."""
 
         def render_str(self, text: str, **how: Any) -> Text:
             """Return a text for the terminal."""
             return super().render_str(outward.lines(text), **how)
 
-    out = Guarded(highlight=False, markup=False, emoji=False, quiet=quiet)
+    out = GuardedConsole(highlight=False, markup=False, emoji=False, quiet=quiet)
     wide = (width or out.width) if out.is_terminal else (width or _PIPE_WIDTH)
     out.width = min(out.width, wide) if out.is_terminal else wide
     return out
@@ -59,23 +59,15 @@ def echo_json(value: Any) -> None:
 
 def echo_csv(table: pa.Table) -> None:
     """Print rows as CSV on stdout: texts that a spreadsheet would take for formulas begin with an apostrophe."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
+    from farthing import tabular
 
     on_screen = sys.stdout.isatty()
 
     def guarded(text: str) -> str:
         return outward.cell(outward.line(text) if on_screen else text)
 
-    for place, field in enumerate(table.schema):
-        if not (
-            pa.types.is_temporal(field.type) or pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type)
-        ):
-            texts = [None if value is None else guarded(str(value)) for value in table.column(place).to_pylist()]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
-    table = table.rename_columns([guarded(name) for name in table.column_names])
     sys.stdout.flush()
-    pc.write_csv(table, sys.stdout.buffer, pc.WriteOptions(quoting_style="needed"))
+    sys.stdout.buffer.write(tabular.csv_bytes(table, guarded))
     sys.stdout.buffer.flush()
 
 
@@ -246,7 +238,7 @@ def _table(*, header: bool = True) -> Table:
     from rich import box
     from rich.table import Table
 
-    class Guarded(Table):
+    class LineTable(Table):
         """A table whose heads and cells each stay one line."""
 
         def add_column(self, header: Any = "", *more: Any, **how: Any) -> None:
@@ -257,4 +249,4 @@ def _table(*, header: bool = True) -> Table:
             """Add a row of texts."""
             super().add_row(*map(outward.line, cells), **how)
 
-    return Guarded(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")
+    return LineTable(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")

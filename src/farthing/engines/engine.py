@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.joins import Join
     from farthing.query.query import Query
@@ -88,9 +89,10 @@ class Engine(Protocol):
 
     Guarantee: when one unit is added or removed, each row of `measure` changes in at most `query.max_groups` places,
         each by at most the measure's sensitivity; `histogram` in at most `max_groups` groups, by `max_rows` rows in
-        each; `found` in at most `max_groups` groups, by one unit each. Of the parts of one partition, one unit counts
-        in one only: with a unit column in the one that a hash of unit, part and hash key chooses among those in which
-        it has rows, whatever is asked of them.
+        each; `found` in at most `max_groups` groups, by one unit each; `crossed` in at most `max_groups` combinations
+        of all columns, by `max_rows` rows in each. Of the parts of one partition, one unit counts in one only: with a
+        unit column in the one that a hash of unit, part and hash key chooses among those in which it has rows, whatever
+        is asked of them.
     Proof: [design, bound last] rows that count (WHERE TRUE, key listed, unit not NULL) are aggregated per unit and
         group, each cell is cut to `max_rows` rows, and the kept cells of a unit are chosen by a hash of unit, group
         and hash key: a function of that unit's own cells. In full in docs/proofs/engines.measures.md.
@@ -160,6 +162,19 @@ class Engine(Protocol):
     def found(self, query: Query, hash_key: int) -> Found:
         """Return the groups that exist and their units, for a question without outputs."""
 
+    def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
+        """Return the bounded rows by every set of columns, int64[sizes] each; one query to the engine.
+
+        A row counts whose value is listed in every grouping column. Of a unit at most `max_rows` rows count in one
+        combination of all of them, and those of `max_groups` combinations, which a hash of unit, listed places and hash
+        key chooses: all sets tell of the same rows.
+
+        Args:
+            query: the question, without outputs and joins.
+            crossing: the listed values and the sets.
+            hash_key: as in `measure`.
+        """
+
     def listed(self, column: str, table: str | None) -> pa.Array:
         """Return the distinct values of a column of a public table; without a table, the categories of its type.
 
@@ -187,3 +202,18 @@ def engine_failed() -> DataError:
         rule="what an engine says may depend on rows, so it is not repeated",
         next_step="check that the table is unchanged and that memory and disk suffice",
     )
+
+
+def filled(
+    crossing: Crossing, sets: NDArray[np.int64], cells: NDArray[np.int64], rows: NDArray[np.int64]
+) -> list[NDArray[np.int64]]:
+    """Return the counts by every set, from the cells that are not empty: the set's number, the cell's place, rows."""
+    import numpy as np
+
+    counts = [np.zeros(crossing.shape(places), np.int64) for places in crossing.sets]
+    order = np.argsort(sets, kind="stable")
+    ends = np.searchsorted(sets[order], np.arange(len(counts) + 1))
+    for number, one in enumerate(counts):
+        here = order[ends[number] : ends[number + 1]]
+        np.add.at(one.reshape(-1), cells[here], rows[here])
+    return counts

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.pacing import coarse
 from farthing.accuracy.report import reported
 from farthing.accuracy.schedule import Schedule
 from farthing.accuracy.stopping import two_sided
@@ -33,7 +34,6 @@ PER_GRAIN: Final = 2.0**-56
 _UNSEEN: Final = 7.0  # a look that stops with a chance below 1e-12 is counted, but not drawn
 _STEP: Final = 1.01  # the least growth of epsilon from one look of a Laplace chain to the next
 _CAUTION: Final = 3.0  # how many b a jump over Laplace looks stays below the boundary
-_CHECKED: Final = 10.0  # expected size over noise at the look where far smaller counts are given up
 _CHECKED_LAPLACE: Final = 14.0
 _CHECKED_PART: Final = 0.51  # at loose targets that look has this part of the signal that ends a release
 _CALIBRATED_ON: Final = 200_000
@@ -120,8 +120,7 @@ def refined(schedule: Schedule, truth: Floats, rng: Generator, *, centred: bool,
     grains, value = np.zeros(len(truth), np.int64), np.zeros(len(truth))
     kept = np.ones(len(truth), np.bool_)
     if check is not None:
-        signal = min(_CHECKED, _CHECKED_PART * schedule.jumps.boundary)
-        checked = np.ceil((signal / check.expected) ** 2 / PER_GRAIN)
+        checked = coarse(schedule.jumps.boundary, check.expected, PER_GRAIN)
         grains = np.minimum(checked, schedule.looks[-1]).astype(np.int64)
         value = truth + rng.standard_normal(len(truth)) / np.sqrt(grains * PER_GRAIN)
         kept = value >= check.least

@@ -13,7 +13,7 @@ from farthing.experiments import laws
 from farthing.experiments.chance import stream
 from farthing.experiments.methods import METHODS, Method
 from farthing.experiments.setting import Played, Setting
-from farthing.experiments.tuned import TUNED
+from farthing.experiments.tuned import stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -158,9 +158,9 @@ def tuned(setting: Setting, method: Method, seed: int) -> Choice:
     A method that is like another has the choice of that one.
     """
     method = next((each for each in METHODS if each.name == method.like), method)
-    stored = TUNED.get((setting.task.name, f"{setting.epsilon:g}", method.name))
+    known = stored().get((setting.task.name, f"{setting.epsilon:g}", method.name))
     standard = Setting(setting.task, setting.epsilon, DELTA, 0.1, 0.95)
-    return stored if stored is not None and setting == standard else sweep(setting, method, seed)
+    return known if known is not None and setting == standard else sweep(setting, method, seed)
 
 
 def sweep(setting: Setting, method: Method, seed: int) -> Choice:

@@ -1,206 +1,51 @@
-"""The choices of the standard comparison, 10 % at 95 %.
+"""The choices of the standard comparison, 10 % at 95 %: read from tuned.csv.
 
-Printed by `python bench/accuracy/paper.py --tune`, which draws from another seed than the comparison does.
+That is written by `python bench/accuracy/paper.py --tune`, which draws from another seed than the comparison does.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import csv
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from farthing.experiments.choice import Choice
 
-TUNED: Final[dict[tuple[str, str, str], Choice]] = {
-    ("equal", "0.1", "concurrent"): Choice(share=0.98),
-    ("equal", "0.1", "ireduct"): Choice(batch=1),
-    ("equal", "0.5", "concurrent"): Choice(share=0.98),
-    ("equal", "0.5", "ireduct"): Choice(batch=1),
-    ("equal", "1", "concurrent"): Choice(share=0.98),
-    ("equal", "1", "ireduct"): Choice(batch=1),
-    ("equal", "2", "concurrent"): Choice(share=0.98),
-    ("equal", "2", "ireduct"): Choice(batch=1),
-    ("equal", "5", "concurrent"): Choice(share=0.98),
-    ("equal", "5", "ireduct"): Choice(batch=1),
-    ("equal", "10", "concurrent"): Choice(share=0.98),
-    ("equal", "10", "ireduct"): Choice(batch=1),
-    ("zipf300", "0.1", "doubling"): Choice(eagerness=5),
-    ("zipf300", "0.1", "unified"): Choice(eagerness=5),
-    ("zipf300", "0.1", "lemma52"): Choice(eagerness=5),
-    ("zipf300", "0.1", "concurrent"): Choice(eagerness=5, share=0.5),
-    ("zipf300", "0.1", "ireduct"): Choice(eagerness=5, batch=0.5),
-    ("zipf300", "0.1", "farthing"): Choice(eagerness=5, currency="pure"),
-    ("zipf300", "0.5", "doubling"): Choice(eagerness=10.44),
-    ("zipf300", "0.5", "unified"): Choice(eagerness=17),
-    ("zipf300", "0.5", "lemma52"): Choice(eagerness=10.44),
-    ("zipf300", "0.5", "concurrent"): Choice(eagerness=5.75, share=0.65),
-    ("zipf300", "0.5", "ireduct"): Choice(eagerness=10.44, batch=0.8),
-    ("zipf300", "0.5", "farthing"): Choice(eagerness=12, currency="pure"),
-    ("zipf300", "1", "doubling"): Choice(eagerness=8),
-    ("zipf300", "1", "unified"): Choice(eagerness=12),
-    ("zipf300", "1", "lemma52"): Choice(eagerness=13.8),
-    ("zipf300", "1", "concurrent"): Choice(eagerness=10.4, share=0.5),
-    ("zipf300", "1", "ireduct"): Choice(eagerness=13.8, batch=0.8),
-    ("zipf300", "1", "farthing"): Choice(eagerness=8, currency="pure"),
-    ("zipf300", "2", "doubling"): Choice(eagerness=6.96),
-    ("zipf300", "2", "unified"): Choice(eagerness=8),
-    ("zipf300", "2", "lemma52"): Choice(eagerness=10.4),
-    ("zipf300", "2", "concurrent"): Choice(eagerness=8, share=0.65),
-    ("zipf300", "2", "ireduct"): Choice(eagerness=9.2, batch=0.8),
-    ("zipf300", "2", "farthing"): Choice(eagerness=3.75, currency="pure"),
-    ("zipf300", "5", "doubling"): Choice(eagerness=9.2),
-    ("zipf300", "5", "unified"): Choice(eagerness=10.4),
-    ("zipf300", "5", "lemma52"): Choice(eagerness=9.2),
-    ("zipf300", "5", "concurrent"): Choice(eagerness=9.2, share=0.65),
-    ("zipf300", "5", "ireduct"): Choice(eagerness=9.2, batch=0.8),
-    ("zipf300", "5", "farthing"): Choice(eagerness=10.44, currency="gdp"),
-    ("zipf300", "10", "doubling"): Choice(eagerness=8),
-    ("zipf300", "10", "unified"): Choice(eagerness=9.2),
-    ("zipf300", "10", "lemma52"): Choice(eagerness=8),
-    ("zipf300", "10", "concurrent"): Choice(eagerness=10.4, share=0.65),
-    ("zipf300", "10", "ireduct"): Choice(eagerness=8, batch=0.8),
-    ("zipf300", "10", "farthing"): Choice(eagerness=12, currency="gdp"),
-    ("zipf1e6", "0.1", "doubling"): Choice(eagerness=8),
-    ("zipf1e6", "0.1", "unified"): Choice(eagerness=10.44),
-    ("zipf1e6", "0.1", "lemma52"): Choice(eagerness=9.2),
-    ("zipf1e6", "0.1", "concurrent"): Choice(eagerness=15.6, share=0.8),
-    ("zipf1e6", "0.1", "ireduct"): Choice(eagerness=9.2, batch=0.8),
-    ("zipf1e6", "0.1", "farthing"): Choice(eagerness=13.8, currency="gdp"),
-    ("zipf1e6", "0.5", "doubling"): Choice(eagerness=8),
-    ("zipf1e6", "0.5", "unified"): Choice(eagerness=10.44),
-    ("zipf1e6", "0.5", "lemma52"): Choice(eagerness=9.2),
-    ("zipf1e6", "0.5", "concurrent"): Choice(eagerness=12, share=0.9),
-    ("zipf1e6", "0.5", "ireduct"): Choice(eagerness=6.96, batch=0.8),
-    ("zipf1e6", "0.5", "farthing"): Choice(eagerness=14.79, currency="gdp"),
-    ("zipf1e6", "1", "doubling"): Choice(eagerness=8),
-    ("zipf1e6", "1", "unified"): Choice(eagerness=10.44),
-    ("zipf1e6", "1", "lemma52"): Choice(eagerness=8),
-    ("zipf1e6", "1", "concurrent"): Choice(eagerness=13.8, share=0.9),
-    ("zipf1e6", "1", "ireduct"): Choice(eagerness=6.96, batch=0.8),
-    ("zipf1e6", "1", "farthing"): Choice(eagerness=14.79, currency="gdp"),
-    ("zipf1e6", "2", "doubling"): Choice(eagerness=8),
-    ("zipf1e6", "2", "unified"): Choice(eagerness=9.2),
-    ("zipf1e6", "2", "lemma52"): Choice(eagerness=8),
-    ("zipf1e6", "2", "concurrent"): Choice(eagerness=17, share=0.9),
-    ("zipf1e6", "2", "ireduct"): Choice(eagerness=6.96, batch=0.8),
-    ("zipf1e6", "2", "farthing"): Choice(eagerness=14.79, currency="gdp"),
-    ("zipf1e6", "5", "doubling"): Choice(eagerness=8),
-    ("zipf1e6", "5", "unified"): Choice(eagerness=9.2),
-    ("zipf1e6", "5", "lemma52"): Choice(eagerness=8),
-    ("zipf1e6", "5", "concurrent"): Choice(eagerness=22.1, share=0.9),
-    ("zipf1e6", "5", "ireduct"): Choice(eagerness=6.96, batch=0.8),
-    ("zipf1e6", "5", "farthing"): Choice(eagerness=14.79, currency="gdp"),
-    ("zipf1e6", "10", "doubling"): Choice(eagerness=8),
-    ("zipf1e6", "10", "unified"): Choice(eagerness=9.2),
-    ("zipf1e6", "10", "lemma52"): Choice(eagerness=6.96),
-    ("zipf1e6", "10", "concurrent"): Choice(eagerness=22.1, share=0.9),
-    ("zipf1e6", "10", "ireduct"): Choice(eagerness=5.75, batch=0.9),
-    ("zipf1e6", "10", "farthing"): Choice(eagerness=14.79, currency="gdp"),
-    ("flights", "0.1", "doubling"): Choice(eagerness=5),
-    ("flights", "0.1", "unified"): Choice(eagerness=5.75),
-    ("flights", "0.1", "lemma52"): Choice(eagerness=5),
-    ("flights", "0.1", "concurrent"): Choice(eagerness=6.5, share=0.8),
-    ("flights", "0.1", "ireduct"): Choice(eagerness=4.35, batch=0.9),
-    ("flights", "0.1", "farthing"): Choice(eagerness=13.8, currency="gdp"),
-    ("flights", "0.5", "doubling"): Choice(eagerness=3.75),
-    ("flights", "0.5", "unified"): Choice(eagerness=4.35),
-    ("flights", "0.5", "lemma52"): Choice(eagerness=3.25),
-    ("flights", "0.5", "concurrent"): Choice(eagerness=5.75, share=0.8),
-    ("flights", "0.5", "ireduct"): Choice(eagerness=2.875, batch=0.9),
-    ("flights", "0.5", "farthing"): Choice(eagerness=22.1, currency="gdp"),
-    ("flights", "1", "doubling"): Choice(eagerness=3.75),
-    ("flights", "1", "unified"): Choice(eagerness=3.75),
-    ("flights", "1", "lemma52"): Choice(eagerness=2.875),
-    ("flights", "1", "concurrent"): Choice(eagerness=5.75, share=0.8),
-    ("flights", "1", "ireduct"): Choice(eagerness=2.5, batch=0.9),
-    ("flights", "1", "farthing"): Choice(eagerness=19.55, currency="gdp"),
-    ("flights", "2", "doubling"): Choice(eagerness=2.5),
-    ("flights", "2", "unified"): Choice(eagerness=3.25),
-    ("flights", "2", "lemma52"): Choice(eagerness=2.5),
-    ("flights", "2", "concurrent"): Choice(eagerness=5, share=0.8),
-    ("flights", "2", "ireduct"): Choice(eagerness=2.5, batch=0.9),
-    ("flights", "2", "farthing"): Choice(eagerness=2.5, currency="gdp", steady=True),
-    ("flights", "5", "doubling"): Choice(eagerness=2.5),
-    ("flights", "5", "unified"): Choice(eagerness=3.25),
-    ("flights", "5", "lemma52"): Choice(eagerness=1.044),
-    ("flights", "5", "concurrent"): Choice(eagerness=1.56, share=0.8),
-    ("flights", "5", "ireduct"): Choice(eagerness=0.69, batch=1),
-    ("flights", "5", "farthing"): Choice(eagerness=2.5, currency="gdp", steady=True),
-    ("flights", "10", "doubling"): Choice(eagerness=2.5),
-    ("flights", "10", "unified"): Choice(eagerness=2.875),
-    ("flights", "10", "lemma52"): Choice(eagerness=0.69),
-    ("flights", "10", "concurrent"): Choice(eagerness=1.2, share=0.8),
-    ("flights", "10", "ireduct"): Choice(eagerness=0.345, batch=1),
-    ("flights", "10", "farthing"): Choice(eagerness=22.1, currency="pure"),
-    ("flights-tailnum", "0.1", "doubling"): Choice(eagerness=5),
-    ("flights-tailnum", "0.1", "unified"): Choice(eagerness=5),
-    ("flights-tailnum", "0.1", "lemma52"): Choice(eagerness=22.1),
-    ("flights-tailnum", "0.1", "concurrent"): Choice(eagerness=5, share=0.5),
-    ("flights-tailnum", "0.1", "ireduct"): Choice(eagerness=22.1, batch=0.5),
-    ("flights-tailnum", "0.1", "farthing"): Choice(eagerness=19.55, currency="pure", steady=True),
-    ("flights-tailnum", "0.5", "doubling"): Choice(eagerness=14.79),
-    ("flights-tailnum", "0.5", "unified"): Choice(eagerness=19.55),
-    ("flights-tailnum", "0.5", "lemma52"): Choice(eagerness=12),
-    ("flights-tailnum", "0.5", "concurrent"): Choice(eagerness=10.44, share=0.65),
-    ("flights-tailnum", "0.5", "ireduct"): Choice(eagerness=12, batch=0.8),
-    ("flights-tailnum", "0.5", "farthing"): Choice(eagerness=4.35, currency="gdp"),
-    ("flights-tailnum", "1", "doubling"): Choice(eagerness=17),
-    ("flights-tailnum", "1", "unified"): Choice(eagerness=17),
-    ("flights-tailnum", "1", "lemma52"): Choice(eagerness=10.44),
-    ("flights-tailnum", "1", "concurrent"): Choice(eagerness=15.6, share=0.65),
-    ("flights-tailnum", "1", "ireduct"): Choice(eagerness=12, batch=0.65),
-    ("flights-tailnum", "1", "farthing"): Choice(eagerness=6.96, currency="gdp"),
-    ("flights-tailnum", "2", "doubling"): Choice(eagerness=17),
-    ("flights-tailnum", "2", "unified"): Choice(eagerness=14.79),
-    ("flights-tailnum", "2", "lemma52"): Choice(eagerness=10.44),
-    ("flights-tailnum", "2", "concurrent"): Choice(eagerness=10.44, share=0.8),
-    ("flights-tailnum", "2", "ireduct"): Choice(eagerness=9.2, batch=0.8),
-    ("flights-tailnum", "2", "farthing"): Choice(eagerness=8, currency="gdp"),
-    ("flights-tailnum", "5", "doubling"): Choice(eagerness=14.79),
-    ("flights-tailnum", "5", "unified"): Choice(eagerness=12),
-    ("flights-tailnum", "5", "lemma52"): Choice(eagerness=10.44),
-    ("flights-tailnum", "5", "concurrent"): Choice(eagerness=14.79, share=0.8),
-    ("flights-tailnum", "5", "ireduct"): Choice(eagerness=6.96, batch=0.8),
-    ("flights-tailnum", "5", "farthing"): Choice(eagerness=9.2, currency="gdp"),
-    ("flights-tailnum", "10", "doubling"): Choice(eagerness=9.2),
-    ("flights-tailnum", "10", "unified"): Choice(eagerness=9.2),
-    ("flights-tailnum", "10", "lemma52"): Choice(eagerness=10.44),
-    ("flights-tailnum", "10", "concurrent"): Choice(eagerness=22.1, share=0.8),
-    ("flights-tailnum", "10", "ireduct"): Choice(eagerness=8, batch=0.8),
-    ("flights-tailnum", "10", "farthing"): Choice(eagerness=12, currency="gdp"),
-    ("flights-hour", "0.1", "doubling"): Choice(eagerness=3.75),
-    ("flights-hour", "0.1", "unified"): Choice(eagerness=5.75),
-    ("flights-hour", "0.1", "lemma52"): Choice(eagerness=0.78),
-    ("flights-hour", "0.1", "concurrent"): Choice(eagerness=1.56, share=0.8),
-    ("flights-hour", "0.1", "ireduct"): Choice(eagerness=0.78, batch=1),
-    ("flights-hour", "0.1", "farthing"): Choice(eagerness=10.4, currency="pure"),
-    ("flights-hour", "0.5", "doubling"): Choice(eagerness=8),
-    ("flights-hour", "0.5", "unified"): Choice(eagerness=8),
-    ("flights-hour", "0.5", "lemma52"): Choice(eagerness=8),
-    ("flights-hour", "0.5", "concurrent"): Choice(eagerness=8, share=0.5),
-    ("flights-hour", "0.5", "ireduct"): Choice(eagerness=8, batch=1),
-    ("flights-hour", "0.5", "farthing"): Choice(eagerness=5, currency="pure", steady=True),
-    ("flights-hour", "1", "doubling"): Choice(eagerness=8),
-    ("flights-hour", "1", "unified"): Choice(eagerness=5),
-    ("flights-hour", "1", "lemma52"): Choice(eagerness=5),
-    ("flights-hour", "1", "concurrent"): Choice(eagerness=5, share=0.5),
-    ("flights-hour", "1", "ireduct"): Choice(eagerness=8, batch=1),
-    ("flights-hour", "1", "farthing"): Choice(eagerness=5, currency="pure", steady=True),
-    ("flights-hour", "2", "doubling"): Choice(eagerness=8),
-    ("flights-hour", "2", "unified"): Choice(eagerness=8),
-    ("flights-hour", "2", "lemma52"): Choice(eagerness=8),
-    ("flights-hour", "2", "concurrent"): Choice(eagerness=8, share=0.5),
-    ("flights-hour", "2", "ireduct"): Choice(eagerness=8, batch=1),
-    ("flights-hour", "2", "farthing"): Choice(eagerness=5, currency="pure", steady=True),
-    ("flights-hour", "5", "doubling"): Choice(eagerness=8),
-    ("flights-hour", "5", "unified"): Choice(eagerness=8),
-    ("flights-hour", "5", "lemma52"): Choice(eagerness=8),
-    ("flights-hour", "5", "concurrent"): Choice(eagerness=5, share=0.5),
-    ("flights-hour", "5", "ireduct"): Choice(eagerness=8, batch=1),
-    ("flights-hour", "5", "farthing"): Choice(eagerness=5, currency="pure", steady=True),
-    ("flights-hour", "10", "doubling"): Choice(eagerness=8),
-    ("flights-hour", "10", "unified"): Choice(eagerness=8),
-    ("flights-hour", "10", "lemma52"): Choice(eagerness=8),
-    ("flights-hour", "10", "concurrent"): Choice(eagerness=8, share=0.5),
-    ("flights-hour", "10", "ireduct"): Choice(eagerness=8, batch=1),
-    ("flights-hour", "10", "farthing"): Choice(eagerness=5, currency="pure", steady=True),
-}
-"""By task, epsilon and method."""
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Place = tuple[str, str, str]
+
+STORED: Final = Path(__file__).with_suffix(".csv")
+_PLACE: Final = ("task", "epsilon", "method")
+
+
+@lru_cache(maxsize=1)
+def stored() -> Mapping[Place, Choice]:
+    """Return the choices by task, epsilon and method.
+
+    >>> stored()["zipf300", "1", "farthing"]
+    Choice(eagerness=8.0, share=0.0, batch=0.0, currency='pure', steady=False)
+    """
+    with STORED.open(encoding="utf-8", newline="") as lines:
+        return {(row["task"], row["epsilon"], row["method"]): _choice(row) for row in csv.DictReader(lines)}
+
+
+def store(found: Iterable[tuple[Place, Choice]], file: Path = STORED) -> None:
+    """Write choices in place of those that are stored."""
+    with file.open("w", encoding="utf-8", newline="") as text:
+        lines = csv.DictWriter(text, [*_PLACE, *Choice._fields], lineterminator="\n")
+        lines.writeheader()
+        for place, choice in found:
+            said = {
+                name: f"{value:.4g}" if isinstance(value, float) else value for name, value in choice.said().items()
+            }
+            lines.writerow(dict(zip(_PLACE, place, strict=True)) | said | ({"steady": "yes"} if choice.steady else {}))
+    stored.cache_clear()
+
+
+def _choice(row: Mapping[str, str]) -> Choice:
+    """Return the choice of one line; what is empty there says nothing."""
+    numbers = {name: float(row[name] or 0) for name in ("eagerness", "share", "batch")}
+    return Choice(**numbers, currency=row["currency"], steady=row["steady"] == "yes")

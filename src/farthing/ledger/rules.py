@@ -12,9 +12,10 @@ from farthing.ledger.entry import Receipt
 from farthing.ledger.process import Process
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import sqlalchemy as sa
 
-    from farthing.ledger.accounts import Purse
     from farthing.ledger.entry import Terms
 
 
@@ -33,6 +34,25 @@ class Priced(Protocol):
     @property
     def farthings(self) -> int:
         """The loss in whole farthings."""
+        ...
+
+
+class Room(Protocol):
+    """What an owner may still spend."""
+
+    @property
+    def owner(self) -> str:
+        """The allotment; "" for the whole ledger."""
+        ...
+
+    @property
+    def limit(self) -> int:
+        """The most that its total may be."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """The most that may be spent here."""
         ...
 
 
@@ -159,7 +179,7 @@ def require_alone(connection: sa.Connection, standing: Any, wanted: Asked) -> No
         )
 
 
-def require_room(found: list[Purse], amount: int) -> None:
+def require_room(found: Sequence[Room], amount: int) -> None:
     """Refuse what would pass the budget, or an allotment's share."""
     least = min(found, key=lambda purse: purse.room)
     if amount > least.room:

@@ -14,6 +14,7 @@ from farthing.limits.ellipsoid import MeanPoint, ShapedNoise
 from farthing.limits.factorization import Bracket, bracket_2, bracket_f, estimated_seconds, gamma_2, gamma_f
 from farthing.limits.groups import group_lower_bound
 from farthing.limits.query import Limit, for_query
+from farthing.limits.tables import marginals_error
 from farthing.limits.unbiased import UnbiasedError, differences, unbiased_error
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "group_lower_bound",
     "identity_and_total",
     "marginals",
+    "marginals_error",
     "prefix_sums",
     "unbiased_error",
 ]

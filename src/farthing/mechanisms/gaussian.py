@@ -145,15 +145,7 @@ class GaussianMeasurements:
     def _release(self, groups: Int64 | None, grains: Int64) -> tuple[Int64, Int64]:
         """Draw round((truth + sigma Z) / h) on each group's own grid h = 2^exponent; return both."""
         truth: Int64 = opened(self.truth) if groups is None else opened(self.truth)[groups]
-        sigma = sigma_of(grains, self.sensitivity)
-        exponent = _grid(sigma)
-        up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
-        most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
-        held = np.clip(truth, -most, most) << up  # moves no further than the truth does
-        whole = held >> down
-        rest = np.ldexp((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
-        noisy = rounded_gaussian(np.ldexp(sigma, -exponent), offset=rest, bits=self.bits)
-        return whole + noisy, exponent
+        return on_own_grid(truth, sigma_of(grains, self.sensitivity), self.bits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +164,11 @@ class Coin:
 
     def loss(self, grains: int) -> Gdp | Zcdp:
         """Return the loss of a worst cost in grains of mu^2, exactly."""
-        amount = grains * GRAIN
-        return Gdp.of_amount(amount) if self.currency is Gdp else Zcdp.of_amount(amount / 2)
+        return self.loss_of(grains * GRAIN)
+
+    def loss_of(self, mu_squared: Fraction) -> Gdp | Zcdp:
+        """Return the loss of an amount of mu^2, exactly."""
+        return Gdp.of_amount(mu_squared) if self.currency is Gdp else Zcdp.of_amount(mu_squared / 2)
 
     def grains(self, loss: Loss) -> int:
         """Return the whole grains of mu^2 that a loss pays for in all, rounded down."""
@@ -224,6 +219,24 @@ def sigma_of(grains: Int64, sensitivity: int) -> Float64:
 def _grid(sigma: Float64) -> Int64:
     """Return the exponent e of each measurement's grid 2^e: sigma / 2^e lies in [2^FINEST_BITS, 2 * 2^FINEST_BITS)."""
     return np.frexp(sigma)[1].astype(np.int64) - (FINEST_BITS + 1)
+
+
+def on_own_grid(truth: Int64, sigma: Float64, bits: BitSource | None) -> tuple[Int64, Int64]:
+    """Draw round((truth + sigma Z) / h), each on its own grid h = 2^exponent; return both, int64 as truth is shaped.
+
+    Guarantee: (c/sigma)-GDP, one by one, for a truth that moves by at most c.
+    Proof: docs/proofs/mechanisms.gaussian.md; what is held at the ends moves no further than the truth does.
+    Assumes: exact sampler.
+    Rounds: to the grid, at most sigma / 2^10.
+    """
+    exponent = _grid(sigma)
+    up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
+    most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
+    held = np.clip(truth, -most, most) << up
+    whole = held >> down
+    rest = np.ldexp((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
+    noisy = rounded_gaussian(np.ldexp(sigma, -exponent), offset=rest, bits=bits)
+    return whole + noisy, exponent
 
 
 def worst_cost(information: Int64, max_groups: int) -> int:

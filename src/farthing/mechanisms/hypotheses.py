@@ -1,6 +1,8 @@
 """Finite classes of hypotheses on columns, and their mistakes, all counted in one pass.
 
-A hypothesis says 0 or 1 of each row. Its cut points are public: a grid that is read off the data is data.
+A hypothesis says 0 or 1 of each row. Its cut points are public: a grid that is read off the data is data. Odd values
+decide nothing but their own row: what is no number is above no cut and is no point, and a row whose label is none
+counts nowhere.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from farthing.errors import DataError, NoiseError
+from farthing.mechanisms.columns import entries, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -75,7 +78,7 @@ class Point:
 
     def predict(self, features: Any) -> Int64:
         """Return 0 or 1 for each row."""
-        values = np.asarray(features)
+        values = entries(features)
         return np.zeros(len(values), np.int64) if self.at is None else np.asarray(values == self.at, np.int64)
 
 
@@ -146,7 +149,7 @@ class DecisionStumps:
         found = []
         for name, grid in self.grids.items():
             above = _mistakes(column_of(features, name, len(labels)), labels, grid)
-            found += [above, len(labels) - above]
+            found += [above, (labels >= 0).sum() - above]
         return np.concatenate(found)
 
 
@@ -172,15 +175,18 @@ class Points:
 
     def mistakes(self, features: Any, labels: Int64) -> Int64:
         """Return how many rows each point gets wrong, int64[hypotheses]; nothing outside the domain is any point."""
-        column = np.asarray(features)
-        if column.ndim != 1 or column.dtype.kind not in "iu":
+        column = entries(features)
+        if column.dtype.kind not in "iu":
+            column = numbers("points", column, dimensions=1)
+            column = np.where((np.abs(column) < 2.0**62) & (column == np.floor(column)), column, -1)
+        if column.ndim != 1:
             raise _no_column("points are one column of whole numbers", f"{column.dtype}, {column.ndim} dimensions")
         _same_length(len(column), len(labels))
         inside = (column >= 0) & (column < self.size)
         place, label = column[inside].astype(np.int64), labels[inside]
         wins = np.bincount(place[label == 1], minlength=self.size)
         losses = np.bincount(place[label == 0], minlength=self.size)
-        return np.asarray(labels.sum() - wins + losses)
+        return np.asarray((labels == 1).sum() - wins + losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,28 +219,23 @@ def mistakes_of(hypothesis: Hypothesis, features: Any, labels: Int64) -> int:
     """Return how many rows one hypothesis gets wrong."""
     said = hypothesis.predict(features)
     _same_length(len(said), len(labels))
-    return int((said != labels).sum())
+    return int(((said != labels) & (labels >= 0)).sum())
 
 
 def labels_of(labels: ArrayLike) -> Int64:
-    """Return labels as int64[rows] of 0 and 1, or refuse them. No error tells a row.
+    """Return labels as int64[rows]: 1 is one class, 0 and -1 the other, written 0, and all else is -2, no label.
 
-    >>> labels_of([True, False]).tolist()
-    [1, 0]
+    Each row by itself: whether the other class is written 0 or -1 need not be known.
+
+    >>> labels_of([True, False, 0.5, None]).tolist()
+    [1, 0, -2, -2]
     """
-    given = np.asarray(labels)
-    if given.ndim != 1 or given.dtype.kind not in "biuf" or not ((given == 0) | (given == 1)).all():
-        raise DataError(
-            "these are no labels",
-            rule="one label a row, 0 or 1, or False and True",
-            got=f"{given.dtype}, {given.ndim} dimensions",
-            next_step="compare first, as in arr_delay > 30, and leave out rows without a label",
-        )
-    return given.astype(np.int64)
+    found = numbers("labels", labels, dimensions=1)
+    return np.asarray(np.where(np.isin(found, (-1.0, 0.0, 1.0)), np.where(found > 0, 1, 0), -2), np.int64)
 
 
 def column_of(features: Any, name: Any, rows: int | None = None) -> Float64:
-    """Return one column as float64[rows], or refuse it. No error tells a row.
+    """Return one column as float64[rows], -inf for what is no number: it is above no cut. Refuse other shapes.
 
     Args:
         features: one column if name is None; else a table (Arrow, pandas, a mapping) or an array [rows, columns].
@@ -242,18 +243,14 @@ def column_of(features: Any, name: Any, rows: int | None = None) -> Float64:
         rows: how many there should be.
     """
     raw = None
+    features = entries(features) if isinstance(features, list | tuple) and name is not None else features
     with suppress(KeyError, IndexError, TypeError):
         raw = features if name is None else features[:, name] if isinstance(features, np.ndarray) else features[name]
     if raw is None:
         raise _no_column("each column of the class is a column of the features", f"no column {name!r}")
-    column = np.asarray(raw)
-    if column.ndim != 1 or column.dtype.kind not in "biuf":
-        raise _no_column("one-dimensional, of numbers without gaps", f"{column.dtype}, {column.ndim} dimensions")
-    _same_length(len(column), len(column) if rows is None else rows)
-    values = column.astype(np.float64)
-    if np.isnan(values).any():
-        raise _no_column("every feature is a number", "features with NaN")
-    return values
+    values = numbers("features", raw, dimensions=1)
+    _same_length(len(values), len(values) if rows is None else rows)
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def _mistakes(values: Float64, labels: Int64, cuts: Float64) -> Int64:

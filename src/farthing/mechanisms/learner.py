@@ -171,10 +171,11 @@ class FiniteClassLearner:
 
         Args:
             features: what the class reads: one column, an array [rows, columns], or a table (Arrow, pandas, a mapping).
-            labels: 0 or 1, or bool, for each row.
+            labels: 1, or 0 or -1, or bool, for each row; a row with any other label counts nowhere. A feature that is
+                no number is above no cut.
 
         Raises:
-            DataError: labels that are not 0 or 1, features with NaN, lengths that differ. No error tells a row.
+            DataError: other shapes and types, lengths that differ. No row decides that.
         """
         mistakes = self.hypotheses.mistakes(features, labels_of(labels))
         chosen = Exponential(self.epsilon).choose(-mistakes, 1, monotone=True, bits=self.bits)

@@ -6,7 +6,7 @@ The target for a group of x is `relative * max(x, x0)`: relative from x0 on, abs
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
-
-    from farthing.mechanisms.transformed import Transformed
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -44,7 +42,24 @@ _PEAKS: Final = 3
 _NEAR: Final = 0.01  # how far below the worst, in parts, a peak is still looked around
 
 
-def expected(mechanism: Transformed, sizes: ArrayLike, metric: Metric) -> Floats:
+class NoisyTransform(Protocol):
+    """What the error of a mechanism follows from: a transform, its inverse, and the noise between them."""
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of the noise on the transform."""
+
+    def transform(self, x: Floats) -> Floats:
+        """Return f(x), nearly."""
+
+    def gap(self, low: Floats, by: float) -> Floats:
+        """Return f(low + by) - f(low) without cancellation."""
+
+    def value(self, level: Floats) -> Floats:
+        """Return what a noisy level is told as."""
+
+
+def expected(mechanism: NoisyTransform, sizes: ArrayLike, metric: Metric) -> Floats:
     """Return the error of a mechanism for each size, in the metric; float64."""
     measure = _measure(metric)
     at = np.asarray(sizes, dtype=np.float64)
@@ -57,7 +72,7 @@ def expected(mechanism: Transformed, sizes: ArrayLike, metric: Metric) -> Floats
     return np.concatenate([np.zeros(0), *blocks]).reshape(at.shape)
 
 
-def noise_for(build: Callable[[float], Transformed], relative: float, *, x0: float, metric: Metric) -> float:
+def noise_for(build: Callable[[float], NoisyTransform], relative: float, *, x0: float, metric: Metric) -> float:
     """Return the sigma, rounded down, at which the mechanism errs by at most relative * max(x, x0) at every size.
 
     Args:
@@ -126,7 +141,7 @@ def checked_target(relative: float, x0: float, metric: Metric) -> None:
         )
 
 
-def _measure(metric: Metric) -> Callable[[Transformed, Floats], Floats]:
+def _measure(metric: Metric) -> Callable[[NoisyTransform, Floats], Floats]:
     """Return the integral of a metric."""
     match metric:
         case "mae":
@@ -145,14 +160,14 @@ def _measure(metric: Metric) -> Callable[[Transformed, Floats], Floats]:
     )
 
 
-def _mean(mechanism: Transformed, at: Floats, of: Callable[[Floats], Floats]) -> Floats:
+def _mean(mechanism: NoisyTransform, at: Floats, of: Callable[[Floats], Floats]) -> Floats:
     """Return E[of(error)] by the trapezoidal rule, which converges faster than any power for smooth integrands."""
     z = np.arange(-REACH, REACH + 1 / PER_SIGMA, 1 / PER_SIGMA)
     weights = np.exp(-(z**2) / 2)
     return np.asarray(of(_errors(mechanism, at, z)) @ (weights / weights.sum()))
 
 
-def _half_width(mechanism: Transformed, at: Floats, confidence: float) -> Floats:
+def _half_width(mechanism: NoisyTransform, at: Floats, confidence: float) -> Floats:
     """Return the least half-width that holds the error with the confidence, rounded up to the next cell."""
     from scipy.special import ndtr
 
@@ -166,7 +181,7 @@ def _half_width(mechanism: Transformed, at: Floats, confidence: float) -> Floats
     return np.take_along_axis(cells, np.take_along_axis(order, last[:, None], axis=1), axis=1)[:, 0]
 
 
-def _errors(mechanism: Transformed, at: Floats, z: Floats) -> Floats:
+def _errors(mechanism: NoisyTransform, at: Floats, z: Floats) -> Floats:
     """Return the error of every size at every z; float64[sizes, nodes]."""
     levels = mechanism.transform(at)[:, None] + mechanism.spread * z
     return mechanism.value(levels) - at[:, None]
@@ -182,7 +197,7 @@ def _probes(relative: float, x0: float) -> Floats:
     return np.append(np.minimum(x0 * np.exp(logs), LARGEST_SIZE), 0.0)
 
 
-def _first_guess(build: Callable[[float], Transformed], relative: float, x0: float) -> float:
+def _first_guess(build: Callable[[float], NoisyTransform], relative: float, x0: float) -> float:
     """Return a sigma of the right order: the one whose error in x is relative * x0 if f were straight there."""
     near = build(0.5)
     slope = float(near.gap(np.array([x0]), 1e-3 * x0)[0]) / (1e-3 * x0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.errors import DataError, InvalidBounds, InvalidBudget, InvalidTarget
+from farthing.mechanisms.columns import entries
 from farthing.mechanisms.exponential import uniform_below
 from farthing.mechanisms.geometric import GeometricRelease, rate_of
 from farthing.mechanisms.hypotheses import Hypothesis, Point, labels_of
@@ -134,16 +135,22 @@ class GlobalStability:
 
         Args:
             features: array [rows] or [rows, columns].
-            labels: 0 or 1, or bool, for each row.
+            labels: 1, or 0 or -1, or bool, for each row. A row with any other label, or with a feature that is NaN or
+                None, is left out.
+
+        Raises:
+            DataError: other shapes, lengths that differ. No row decides that.
         """
-        rows, label = np.asarray(features), labels_of(labels)
-        if rows.ndim not in {1, 2} or len(rows) != len(label) or (rows.dtype.kind == "f" and np.isnan(rows).any()):
+        rows, label = entries(features), labels_of(labels)
+        if rows.ndim not in {1, 2} or len(rows) != len(label):
             raise DataError(
                 "these are no features",
-                rule="an array of one row for each label, without NaN",
+                rule="an array of one row for each label",
                 got=f"{rows.dtype}, {rows.ndim} dimensions",
-                next_step="take both from one table; drop or fill such rows by a public rule",
+                next_step="take both from one table",
             )
+        there = (label >= 0) & ~_missing(rows)
+        rows, label = rows[there], label[there]
         votes = self._votes(rows, label)
         if not votes:
             return None
@@ -164,6 +171,22 @@ class GlobalStability:
         votes = Counter(self.learner(rows[hand], labels[hand]) for hand in hands)
         del votes[None]
         return votes
+
+
+def _missing(rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows have an entry that is NaN, None or no single value, bool[rows]."""
+    if rows.dtype.kind == "O":
+        odd = np.array([_odd(value) for value in rows.ravel()], bool).reshape(rows.shape)
+    elif rows.dtype.kind == "f":
+        odd = np.isnan(rows)
+    else:
+        odd = np.zeros(rows.shape, bool)
+    return odd if odd.ndim == 1 else np.asarray(odd.any(axis=1))
+
+
+def _odd(value: object) -> bool:
+    """Return whether an entry is no value that a hypothesis could be about."""
+    return value is None or getattr(value, "__hash__", None) is None or bool(value != value)  # noqa: PLR0124  # NaN
 
 
 def stable_point(features: NDArray[Any], labels: Int64) -> Hypothesis | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from farthing.errors import DataError, InvalidBounds, InvalidTarget, NoiseError
+from farthing.mechanisms.relative_error import expected
 from farthing.noise.transformed import rounded_around
 from farthing.privacy.policy import LARGEST_SIZE, UP, Policy
 
@@ -155,14 +156,10 @@ class Transformed(ABC):
             metric: "mae" for E|error|, "rmse" for the root of E[error^2], ("ci", 0.95) for the half-width that holds
                 the error with that probability (rounded up, by 1 part in 10^3 at most).
         """
-        from farthing.mechanisms.relative_error import expected
-
         return expected(self, sizes, metric)
 
     def bias(self, sizes: ArrayLike) -> Floats:
         """Return E[released value] - x for each size; float64, in records; 0 within 10^-8 where it is unbiased."""
-        from farthing.mechanisms.relative_error import expected
-
         return expected(self, sizes, "bias")
 
     def _exact_mean(self, count: int) -> arb:

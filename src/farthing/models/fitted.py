@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from farthing.errors import DataError
-from farthing.models.rows import numbers
+from farthing.mechanisms.columns import numbers
 from farthing.privacy.loss import Approx, Gdp, Pure, Zcdp
 
 if TYPE_CHECKING:
@@ -98,17 +98,14 @@ class Fitted:
         """Return the response for each row of features; for `logistic` log odds: > 0 is label 1. Free, on any rows.
 
         Raises:
-            DataError: features that are no table of finite numbers, or not of as many columns as were fitted.
+            DataError: features that are no table of numbers, or not of as many columns as were fitted. A row with a
+                value that is no finite number has no response: NaN.
 
         >>> import numpy as np
         >>> Fitted(np.array([2.0]), 1.0, Pure(1), None, (1.0,), 1.0, Promise(0.1, 0.9, "theory", 9)).predict([[3.0]])
         array([7.])
         """
         table = numbers("features", features, dimensions=2)
-        if not np.isfinite(table).all():
-            raise DataError(
-                "features are not all finite", rule="finite numbers", next_step="drop or fill what is missing"
-            )
         if table.shape[1] != len(self.coefficients):
             raise DataError(
                 "features have another number of columns than the model",
@@ -116,4 +113,6 @@ class Fitted:
                 got=f"{table.shape[1]} columns",
                 next_step="take the columns that the model was fitted on",
             )
-        return table @ self.coefficients + self.intercept
+        there = np.asarray(np.isfinite(table).all(axis=1))
+        told = np.where(there[:, None], table, 0.0) @ self.coefficients + self.intercept
+        return np.where(there, told, np.nan)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 
 from farthing.errors import DataError, InvalidBounds
+from farthing.mechanisms.columns import numbers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -134,34 +135,6 @@ def together(points: Float64, values: Float64) -> tuple[Float64, Float64]:
     """Return the rows that have both a point and a value: the others are left out, each by itself."""
     there = np.isfinite(points).all(axis=1) & np.isfinite(values)
     return points[there], values[there]
-
-
-def numbers(name: str, values: ArrayLike, *, dimensions: int) -> Float64:
-    """Return an array of float64, NaN for each value that is no number; refuse other shapes and types.
-
-    Shape (but for the number of rows) and type are public; values decide nothing but themselves.
-    """
-    rule = f"float64{'[rows, columns]' if dimensions == 2 else '[rows]'}"
-    plain = isinstance(values, list | tuple)
-    found = np.asarray(values, dtype=object if plain else None)
-    if found.ndim != dimensions:
-        way = "X[:, None] makes a table of one column" if dimensions == 2 else "y.ravel() makes a line of one column"
-        raise DataError(f"{name} have {found.ndim} dimensions", rule=rule, next_step=f"{way}; rows are of one length")
-    if dimensions == 2 and not found.shape[1]:
-        raise DataError(f"{name} have no column", rule=rule, next_step="give at least one column")
-    if found.dtype.kind in "biuf":
-        return found.astype(np.float64)
-    if found.dtype.kind not in "OUS":
-        raise DataError(f"{name} are no numbers", rule=rule, got=found.dtype, next_step="code them as numbers")
-    return np.array([_number(value) for value in found.ravel()], np.float64).reshape(found.shape)
-
-
-def _number(value: Any) -> float:
-    """Return a value as a double; NaN for what is none."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def same_length(found: Float64, rows: int) -> None:

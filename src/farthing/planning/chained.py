@@ -9,29 +9,34 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.accuracy.jumps import JumpMap
 from farthing.accuracy.laws import COARSEST, LAPLACE
 from farthing.accuracy.schedule import Rule, Schedule
 from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import highest_level
 from farthing.mechanisms.laplace import MOST_FARTHINGS
-from farthing.planning.refinement import BEYOND_ALL
+from farthing.planning.refinement import AFTER_ONE_LOOK, BEYOND_ALL, each, latest
 from farthing.privacy.loss import Booked, Pure
 from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
-    from farthing.accuracy.kept import Kept, Own
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.kept import Held, Kept, Own
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
-    from farthing.planning.refinement import Standing
+    from farthing.planning.refinement import Standing, Stands
     from farthing.query.query import Query
 
 LARGEST_SCALE: Final = 1 << 52
 """The largest scale of noise, in steps, that a plan asks for: a draw beyond 2^61 then has a chance below 2^-700."""
 
 _MOST_STEPS: Final = 1 << 31  # a sensitivity in more of them is told in coarser ones
-_ROOM: Final = 1.2
-"""No chain's c is above that of a single look by more than this times r."""
+_APART: Final = 1.25
+"""Growth of epsilon from one look to the next where all looks hold at once: more looks need a larger constant."""
+
+_ROUNDS: Final = 4
 
 _TRACE: Final = 2.0**-30  # a width that is exactly zero would be no promise to sharpen or to divide by
 
@@ -108,7 +113,8 @@ class Chained:
         grid: the steps of the noise.
         beta: the failure probability a group that the schedule is calibrated for.
         top: the largest farthings of the groups already, as many as one unit can touch.
-        claims: the intervals that the groups had before, where these serve; else None.
+        claims: the intervals that the groups had before, where some of them may serve.
+        settled: bool[groups], the groups that are answered by these; None for none.
     """
 
     asked: str
@@ -117,6 +123,7 @@ class Chained:
     beta: float
     top: tuple[int, ...]
     claims: Own | None = None
+    settled: NDArray[np.bool_] | None = None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -164,32 +171,50 @@ def plan_chain(frame: Frame, standing: Standing | None = None, grid: Grid | None
     widest = grid.half_width(grid.least, frame.beta)
     absolute = grid.half_width(limit, frame.beta) if target is None else min(target.absolute, widest)
     kept = None if standing is None else _at(standing.kept, grid, frame.beta)
-    covered = kept is not None and kept.covers(relative, absolute, frame.beta, limit)
-    claims = None
-    if standing is not None and kept is not None and not covered:
-        claims = standing.held.claims(kept, frame.beta, grid.per_farthing)
-        if not standing.held.serving(claims, relative, absolute, room=1 + _ROOM * relative).all():
-            claims = None
-    free = covered or claims is not None
-    if kept is not None and free:
-        schedule, beta = kept.schedule(grid.per_farthing), kept.beta
-    else:
-        schedule, beta = _sharper(frame, grid, relative, absolute, limit=limit, kept=kept)
+    schedule, beta, stands = _looks(frame, grid, (relative, absolute), limit, kept, standing)
+    free = stands is not None and stands.free
+    settled = None if stands is None else stands.settled
     most = int(schedule.looks[-1])
     asked = math.inf if target is None else target.absolute
     needed = grid.price_of(min(asked, widest), frame.beta) if 0 < asked < math.inf else None
-    reachable = target is None or claims is not None or schedule.floor <= asked * (1 + 1e-9)
+    reachable = target is None or schedule.floor <= asked * (1 + 1e-9) or (stands is not None and stands.all_met)
+    increase = fresh = 0 if free else most * grid.max_groups
+    if standing is not None and not free:
+        increase = standing.dearest(settled, most) - sum(top)
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else Pure.of_farthings(_needed(schedule, asked, needed) * grid.max_groups),
-        worst_price=Pure.of_farthings(0 if free else sum(max(most - has, 0) for has in top)),
-        fresh_price=Pure.of_farthings(0 if free else most * grid.max_groups),
-        half_width=schedule.floor if claims is None else float(claims.half.max()),
+        worst_price=Pure.of_farthings(increase),
+        fresh_price=Pure.of_farthings(fresh),
+        half_width=stands.widest if stands is not None and free else schedule.floor,
         reachable=reachable,
         hopeless=not reachable and not free and not relative,
         free=free,
-        pricing=Chained(str(frame.query.aggregate), schedule, grid, beta, top, claims),
+        pricing=Chained(
+            str(frame.query.aggregate), schedule, grid, beta, top, None if stands is None else stands.claims, settled
+        ),
     )
+
+
+def _looks(  # noqa: PLR0917  # a question, its grid, what is asked, and what stands
+    frame: Frame,
+    grid: Grid,
+    target: tuple[float, float],
+    limit: int,
+    kept: Kept | None,
+    standing: Standing | None,
+) -> tuple[Schedule, float, Stands | None]:
+    """Return the looks that a target needs, the failure probability they are made for, and what stands of before."""
+    if kept is None or standing is None:
+        return _sharper(frame, grid, *target, limit=limit, held=None, kept=None), frame.beta, None
+    per = grid.per_farthing
+    stands = latest(frame, standing.held, kept, per, target, limit)
+    if not stands.free:
+        schedule = _sharper(frame, grid, *target, limit=limit, held=standing.held, kept=kept)
+        stands = each(frame, standing.held, stands.claims, target, schedule.critical / kept.critical)
+        if not stands.free:
+            return schedule, frame.beta, stands
+    return kept.schedule(per), kept.beta, stands
 
 
 def _needed(schedule: Schedule, absolute: float, flat: int) -> int:
@@ -236,27 +261,54 @@ def _at(kept: Kept, grid: Grid, beta: float) -> Kept:
 
 
 def _sharper(
-    frame: Frame, grid: Grid, relative: float, absolute: float, *, limit: int, kept: Kept | None
-) -> tuple[Schedule, float]:
-    """Return the looks of new measurements, and the failure probability a group they are calibrated for.
+    frame: Frame, grid: Grid, relative: float, absolute: float, *, limit: int, held: Held | None, kept: Kept | None
+) -> Schedule:
+    """Return the looks of new measurements: those of the target that is asked now, from what is held.
 
-    After an earlier rule it is componentwise the tightest of what was asked before and now: the new rule then goes on
-    wherever the old one did.
+    Where an earlier rule was looser in the relative target, the new one is made to go on wherever that one did. Steps
+    are too coarse for the rules of Laplace noise where a question was first asked without a relative target: there
+    the looks are few and far apart, and all of them hold at once.
     """
-    beta, after = frame.beta, None
-    if kept is not None:
-        beta, limit = min(beta, kept.beta), max(limit, kept.grains)
-        relative, absolute = min(relative, kept.relative), min(absolute, kept.floor)
-        after = Rule(kept.relative, kept.critical, kept.grains)
+    beta, limit = frame.beta, limit if kept is None else max(limit, kept.grains)
     if relative == 0:
         least = limit if frame.target is None else 0 if kept is None else kept.grains
-        return _flat(grid, absolute, beta, limit=limit, least=least), beta
+        return _flat(grid, absolute, beta, limit=limit, least=least)
     signed = getattr(frame.query.aggregate, "lower", 0.0) < 0
-    schedule = Schedule.plan(
-        relative, absolute, beta, per_grain=grid.per_farthing, cap_grains=min(limit, grid.finest), after=after,
+    if held is not None and kept is not None and limit > grid.finest:
+        return union(grid, (relative, absolute), beta, limit=limit, first=int(held.information.min()), signed=signed)
+    waits = kept is not None and kept.relative == 0
+    return Schedule.plan(
+        relative, absolute, beta * (AFTER_ONE_LOOK if waits else 1.0), per_grain=grid.per_farthing,
+        cap_grains=min(limit, grid.finest), after=None if kept is None else Rule(kept.relative, kept.critical, 0),
         signed=signed, law=LAPLACE,
     )  # fmt: skip
-    return schedule, beta
+
+
+def union(  # a target, and where it begins and ends
+    grid: Grid, target: tuple[float, float], beta: float, *, limit: int, first: int, signed: bool
+) -> Schedule:
+    """Return looks on whole steps, each `_APART` times as fine as the one before: all their intervals hold at once.
+
+    Guarantee: P[|value - truth| > max(r |truth|, a*)] <= beta for every truth, whenever a group stops.
+    Proof: docs/proofs/accuracy.chain.md, "Whole steps": the union bound.
+    Assumes: two-sided geometric noise; looks that were chosen before anything of them was seen.
+    Rounds: up.
+    """
+    relative, absolute = target
+    decay = limit * float(FARTHING) / grid.sensitivity
+    last, critical, many = limit, 0.0, 1
+    for _ in range(_ROUNDS):  # fewer looks need less, and a smaller constant fewer looks
+        many = 1 + max(0, math.ceil(math.log(last / first) / math.log(_APART)))
+        critical = math.log(many / beta) + decay / 2
+        if absolute > 0:
+            last = max(first, min(limit, math.ceil(critical / absolute / grid.per_farthing)))
+    looks = np.rint(last / _APART ** np.arange(many - 1, -1, -1.0)).astype(np.int64)
+    looks[-1] = last
+    floor = critical / (last * grid.per_farthing)
+    return Schedule(
+        relative, absolute, critical, grid.per_farthing, looks, JumpMap(critical / relative, _APART**2, law=LAPLACE),
+        None, floor > absolute, signed, law=LAPLACE,
+    )  # fmt: skip
 
 
 def _flat(grid: Grid, absolute: float, beta: float, *, limit: int, least: int) -> Schedule:

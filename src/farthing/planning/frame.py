@@ -40,6 +40,10 @@ class Wanted(Protocol):
     def numbers(self) -> int:
         """How many aggregates share a simultaneous confidence."""
 
+    @property
+    def spend(self) -> bool:
+        """Whether the price is to be paid also where targets are out of reach."""
+
     def target(self, name: str) -> Target | None:
         """Return the accuracy that is asked of one output; None where a loss was named."""
 
@@ -68,6 +72,7 @@ class Frame:
         budget: the ledger's total.
         remaining: what the ledger has left.
         share: the part of the groups that have to be within their target, 1 for all.
+        spend: whether the price is to be paid also where targets are out of reach.
     """
 
     query: Query
@@ -80,6 +85,7 @@ class Frame:
     budget: Budget
     remaining: Booked
     share: float = 1.0
+    spend: bool = False
 
     @classmethod
     def of(
@@ -126,7 +132,8 @@ class Frame:
         ranks = tuple(request.rank_of(output.name) for output in query.outputs)
         beta = request.beta(query.groups * max(len(query.outputs), request.numbers))
         goal = request.goal(query)
-        return cls(query, targets, ranks, goal, request.confidence, beta, cap, budget, remaining, share=request.share)
+        share, spend = request.share, request.spend
+        return cls(query, targets, ranks, goal, request.confidence, beta, cap, budget, remaining, share, spend)
 
     @property
     def target(self) -> Target | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.accuracy.joint import Joint, State
+from farthing.accuracy.joint import Joint
+from farthing.accuracy.released import State
 from farthing.accuracy.statistics import Linear, from_aggregates
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
@@ -85,7 +86,7 @@ def plan_jointly(frame: Frame, state: State | None) -> Plan:
         (0.0, 0.0) if target is None else (target.relative, _usable(target.absolute, statistic))
         for target, statistic in zip(frame.targets, statistics, strict=True)
     )
-    joint = Joint(statistics, targets, frame.beta, tuple(information), limit)
+    joint = Joint(statistics, targets, frame.beta, tuple(information), limit, frame.spend)
     free = state is not None and joint.free(state)
     most, hopeless = joint.worst(standing), not named and joint.hopeless(standing)
     increase = 0 if free else sum(max(most - has, 0) for has in top)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from farthing.privacy.words import said, state
 from farthing.query import outward
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from farthing.accuracy.target import Target
     from farthing.privacy.loss import Booked
 
@@ -42,8 +45,8 @@ class Pricing(Protocol):
         """Return the half-width that this loss would reach for every group; infinite if none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Tabular):
     """The price of a question, before it is paid.
 
     Attributes:
@@ -75,6 +78,8 @@ class Plan:
     >>> plan.fits, plan.reachable
     (True, True)
     """
+
+    missing: ClassVar[str] = "-"
 
     question: str
     target: Target | None
@@ -150,7 +155,7 @@ class Plan:
         if self.hopeless:
             return f'{self._dear}{self._at_best}{self._raising}; or on_miss="spend" pays for what the cap buys'
         if not math.isfinite(self.half_width):
-            return f"{self._dear}groups too small for it stop at the cap, marked not met{self._raising}"
+            return f"{self._dear}{self._depends}{self._raising}"
         end = "are given up early and pay little" if self.pricing.gives_up else f"stop at +/-{_number(self.half_width)}"
         return f"{self._dear}groups too small for it {end}, marked not met; {self._near}{self._raising}"
 
@@ -172,6 +177,14 @@ class Plan:
     def _near(self) -> str:
         """The absolute target that the cap would reach, in words."""
         return f"absolute={_rounded_up(self.half_width):.6g} fits this cap"
+
+    @property
+    def _depends(self) -> str:
+        """What becomes of groups of which nothing is known beforehand, in words."""
+        if not self.pricing.gives_up:
+            return "groups too small for it stop at the cap, marked not met"
+        found = "whether a group can be within its target under the cap depends on what it holds"
+        return f"{found}: one that surely cannot is given up early, marked not met, and pays for its looks until then"
 
     @property
     def _at_best(self) -> str:
@@ -205,6 +218,30 @@ class Plan:
         """The half-width that what is left would reach for every group, in answer units; infinite if none."""
         return self.pricing.affordable(self.remaining)
 
+    def to_arrow(self) -> pa.Table:
+        """Return the price of a group's members by the group's size, as `prices` does."""
+        import pyarrow as pa
+
+        kinds = {"size": pa.int64(), "half_width": pa.float64(), "paid": pa.float64(), "epsilon": pa.float64()}
+        return pa.Table.from_pylist(self.prices, pa.schema(kinds.items()))
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the prices: the question, the worst price, what is left, and what to do."""
+        return (*self._head, self.about, *([f"note: {self.advice}"] if self.advice else []))
+
+    @property
+    def _head(self) -> tuple[str, ...]:
+        """What is asked, and what it costs at most, in lines."""
+        return (
+            f"{self.question}, {self.goal}, {self.confidence:.4g} confidence",
+            f"worst price  {said(self.worst_price, self.delta)}" + (" (already paid for: free)" if self.free else ""),
+            f"cap          {said(self.cap, self.delta)} for this question",
+            f"left         {said(self.remaining, self.delta)}",
+            self._reach,
+            *(f"measured     {step}" for step in self.steps),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, for JSON."""
         return {
@@ -228,12 +265,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.question}, {self.goal}, {self.confidence:.4g} confidence",
-            f"worst price  {said(self.worst_price, self.delta)}" + (" (already paid for: free)" if self.free else ""),
-            f"cap          {said(self.cap, self.delta)} for this question",
-            f"left         {said(self.remaining, self.delta)}",
-            self._reach,
-            *(f"measured     {step}" for step in self.steps),
+            *self._head,
             f"{'size':>10}  {'half-width':>10}  {'pays ' + self.worst_price.parameter:>12}  {'epsilon':>10}",
         ]
         lines += [

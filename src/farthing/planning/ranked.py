@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from farthing.accuracy.picked import ExponentialQuantile, compare
 from farthing.accuracy.quantiles import Descent
 from farthing.accuracy.ranks import WHOLE, Asked
 from farthing.errors import InvalidBounds, InvalidTarget
-from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
+from farthing.mechanisms.gaussian import Coin, worst_cost
+from farthing.planning.sought import Sought
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.query.aggregates import Quantile
 from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from numpy.typing import NDArray
 
+    from farthing.accuracy.quantiles import QuantileState
+    from farthing.accuracy.trails import Trail
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
+    from farthing.planning.sought import Found, Standing
     from farthing.privacy.loss import Booked
 
 TYPICAL_ROWS: Final = 10_000
@@ -31,40 +36,13 @@ MOST_SPREAD: Final = 1 << 40
 
 _FINEST_COUNT: Final = 12  # a unit of m rows is hidden in a count for 2^-12 m farthings: noise of 2^52, not more
 
+_HELD: Final = (1 << 63) - 1  # grains that can be counted
+
 COUNT_SHARE: Final = 10
 """The exponential mechanism's count may use one part in so many of the cap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """What is looked for: stored beside the answer, so that a later ask knows whether it serves.
-
-    Attributes:
-        rank, relative, absolute: the targets; 0 for none.
-        beta: the failure probability a group.
-        cap: the most that a group could pay, in the coins of its road.
-    """
-
-    rank: float
-    relative: float
-    absolute: float
-    beta: float
-    cap: int
-
-    def serves(self, asked: Sought, *, met: bool) -> bool:
-        """Tell whether an answer to this is one to what is asked, given whether all groups met it."""
-        pairs = ((self.rank, asked.rank), (self.relative, asked.relative), (self.absolute, asked.absolute))
-        if not any(theirs for _, theirs in pairs):  # a named loss: more of it is another answer
-            return not any(mine for mine, _ in pairs) and self.cap >= asked.cap
-        as_tight = all(bool(mine) == bool(theirs) and mine <= theirs for mine, theirs in pairs)
-        return as_tight and self.beta <= asked.beta and (met or self.cap >= asked.cap)
-
-    def facts(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bisection:
     """Noisy counts below thresholds, each refined until its side is sure.
 
@@ -73,12 +51,25 @@ class Bisection:
         descent: the thresholds and looks.
         coin: how grains turn into loss.
         sought: what is looked for.
+        held: what earlier answers of the question measured.
+        served: what earlier answers tell of groups that they serve; None for no group.
     """
 
     asked: str
     descent: Descent
     coin: Coin
     sought: Sought
+    held: Trail | None = None
+    served: Found | None = None
+
+    def replayed(self) -> QuantileState:
+        """Return what is known without measuring anything."""
+        assert self.held is not None  # noqa: S101  # there is something to read
+        return self.descent.replayed(self.held, self.settled(len(self.held.paid)))
+
+    def settled(self, groups: int) -> NDArray[np.bool_]:
+        """Return the groups that earlier answers serve."""
+        return np.zeros(groups, np.bool_) if self.served is None else self.served.met
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -162,17 +153,22 @@ class Choice:
         return math.inf
 
 
-def plan_ranked(frame: Frame, stored: Sequence[tuple[Sought, bool]]) -> Plan:
-    """Return the plan of a quantile; `stored` is what earlier answers looked for, and whether all groups met it."""
-    pricing = _pricing(frame)
-    whole = _most(pricing)
-    free = any(sought.serves(pricing.sought, met=met) for sought, met in stored)
-    price = frame.budget.currency.of_farthings(0) if free else whole
+def plan_ranked(frame: Frame, standing: Standing) -> Plan:
+    """Return the plan of a quantile, given what stands of it."""
+    pricing = _pricing(frame, standing)
+    nothing = frame.budget.currency.of_farthings(0)
+    free, increase, fresh = standing.answer(pricing.sought) is not None, nothing, nothing
+    if not free and isinstance(pricing, Choice):
+        increase = fresh = pricing.loss(pricing.most)
+    elif not free and isinstance(pricing, Bisection):
+        most, new = _worst(pricing, frame.query.groups)
+        free = new == 0
+        increase, fresh = pricing.coin.loss(most), pricing.coin.loss(new)
     return frame.plan(
-        cap=frame.cap or frame.remaining,
+        cap=frame.cap or _all(frame, pricing),
         target_price=None,
-        worst_price=price,
-        fresh_price=price,
+        worst_price=increase,
+        fresh_price=fresh,
         half_width=math.inf,
         reachable=frame.target is None and frame.ranks[0] is None,
         free=free,
@@ -180,15 +176,35 @@ def plan_ranked(frame: Frame, stored: Sequence[tuple[Sought, bool]]) -> Plan:
     )
 
 
-def _most(pricing: Bisection | Choice) -> Booked:
-    """Return the most that a question can cost."""
-    if isinstance(pricing, Choice):
-        return pricing.loss(pricing.most)
-    return pricing.coin.loss(pricing.descent.cap_grains * pricing.coin.max_groups)
+def _all(frame: Frame, pricing: Bisection | Choice) -> Booked:
+    """Return what a question may cost in all where no cap was named: what is left, and what it has cost before."""
+    if isinstance(pricing, Choice) or pricing.held is None:
+        return frame.remaining
+    return frame.remaining + pricing.coin.loss(worst_cost(pricing.held.paid, pricing.coin.max_groups))
 
 
-def _pricing(frame: Frame) -> Bisection | Choice:
-    """Return the cheaper of the two roads."""
+def _worst(pricing: Bisection, groups: int) -> tuple[int, int]:
+    """Return the most grains that a unit is charged, over what stands and for new measurements alone.
+
+    A group that waits for more reads at most its cap on the way to its answer, of which it has read some already.
+    """
+    most = pricing.coin.max_groups
+    if pricing.held is None:
+        left = pricing.descent.cap_grains * (most if pricing.served is None else min(most, _open(pricing, groups)))
+        return left, left
+    state = pricing.replayed()
+    new = np.where(state.waits, np.maximum(pricing.descent.cap_grains - state.spent, 0), 0)
+    paid = pricing.held.paid
+    return worst_cost(paid + new, most) - worst_cost(paid, most), worst_cost(new, most)
+
+
+def _open(pricing: Bisection, groups: int) -> int:
+    """Return how many groups earlier answers do not serve."""
+    return int((~pricing.settled(groups)).sum())
+
+
+def _pricing(frame: Frame, standing: Standing) -> Bisection | Choice:
+    """Return the cheaper of the two roads; the one that was taken before, where it can be gone on from."""
     query = frame.query
     aggregate = query.aggregate
     assert isinstance(aggregate, Quantile)  # noqa: S101  # callers plan quantiles
@@ -229,14 +245,33 @@ def _pricing(frame: Frame) -> Bisection | Choice:
         mechanism = _choosing(asked)
         return Choice(str(aggregate), mechanism, count, farthings - count, Pure, query.max_groups, sought)
     coin = Coin(frame.gaussian, query.max_groups, 1)
-    grains = min(max(coin.level(cap, (0,) * coin.max_groups), 1), MOST_GRAINS)
-    descent = Descent(asked, frame.beta, grains, relative, absolute)
-    sought = Sought(asked.rank, relative, absolute, frame.beta, grains)
-    bisection = Bisection(str(aggregate), descent, coin, sought)
-    if target is not None:
-        return bisection
+    descent = Descent(asked, frame.beta, _level(frame, coin, standing.trail), relative, absolute)
+    sought = Sought(asked.rank, relative, absolute, frame.beta, descent.cap_grains)
+    served = standing.served(sought)
+    bisection = Bisection(str(aggregate), descent, coin, sought, standing.trail, served)
+    if target is not None or standing.trail is not None:
+        return _within_what_is_left(bisection, frame)
     cheaper = compare(descent, coin.currency, rows=TYPICAL_ROWS, max_groups=query.max_groups).cheaper
     return bisection if cheaper == "descent" else _choice(bisection, cap)
+
+
+def _level(frame: Frame, coin: Coin, held: Trail | None) -> int:
+    """Return the most grains that a group may read for an answer: its cap, or what is left added to what it holds."""
+    paid = np.zeros(1, np.int64) if held is None else np.sort(held.paid)
+    top: tuple[int, ...] = (0,) * coin.max_groups
+    if frame.cap is None and held is not None:
+        top = tuple(paid[-coin.max_groups :].tolist())
+    return max(min(coin.level(frame.cap or frame.remaining, top), _HELD - int(paid[-1])), 1)
+
+
+def _within_what_is_left(made: Bisection, frame: Frame) -> Bisection:
+    """Return the plan with its cap lowered by what is held beside its way, where all that is left may be used."""
+    if frame.cap is not None or made.held is None:
+        return made
+    state = made.replayed()
+    beside = int((made.held.paid - state.spent)[state.waits].max(initial=0))
+    grains = max(made.descent.cap_grains - max(beside, 0), 1)
+    return replace(made, descent=replace(made.descent, cap_grains=grains), sought=replace(made.sought, cap=grains))
 
 
 def _choosing(asked: Asked) -> ExponentialQuantile:

@@ -134,16 +134,7 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(frame.beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept.at(frame.beta, coin.per_grain)
-    stands = None if standing is None else _latest(frame, standing.held, coin, (relative, absolute), limit)
-    if kept is not None and stands is not None and stands.free:
-        schedule, beta = kept.schedule(coin.per_grain), kept.beta
-    else:
-        schedule, beta = _sharper(frame, coin, relative, absolute, limit=limit, kept=kept), frame.beta
-        if standing is not None and kept is not None and stands is not None:
-            room = schedule.critical / kept.critical
-            stands = _each(frame, standing.held, stands.claims, (relative, absolute), room)
-            if stands.free:
-                schedule, beta = kept.schedule(coin.per_grain), kept.beta
+    schedule, beta, stands = _looks(frame, coin, (relative, absolute), limit, kept, standing)
     free = stands is not None and stands.free
     settled = None if stands is None else stands.settled
     most = int(schedule.looks[-1])
@@ -175,8 +166,28 @@ def plan_refinement(frame: Frame, standing: Standing | None) -> Plan:
     )
 
 
+def _looks(  # noqa: PLR0917  # a question, its coin, what is asked, and what stands
+    frame: Frame,
+    coin: Coin,
+    target: tuple[float, float],
+    limit: int,
+    kept: Kept | None,
+    standing: Standing | None,
+) -> tuple[Schedule, float, Stands | None]:
+    """Return the looks that a target needs, the failure probability they are made for, and what stands of before."""
+    if kept is None or standing is None:
+        return _sharper(frame, coin, *target, limit=limit, kept=None), frame.beta, None
+    stands = latest(frame, standing.held, kept, coin.per_grain, target, limit)
+    if not stands.free:
+        schedule = _sharper(frame, coin, *target, limit=limit, kept=kept)
+        stands = each(frame, standing.held, stands.claims, target, schedule.critical / kept.critical)
+        if not stands.free:
+            return schedule, frame.beta, stands
+    return kept.schedule(coin.per_grain), kept.beta, stands
+
+
 @dataclass(frozen=True, slots=True)
-class _Stands:
+class Stands:
     """What released intervals do for a target.
 
     Attributes:
@@ -194,22 +205,32 @@ class _Stands:
     widest: float
 
 
-def _latest(frame: Frame, held: Held, coin: Coin, target: tuple[float, float], limit: int) -> _Stands:
-    """Return what is known already, where the latest rule serves as it is, and the claims that stand."""
-    kept = held.kept.at(frame.beta, coin.per_grain)
-    claims = held.claims(kept, frame.beta, coin.per_grain)
+def latest(  # noqa: PLR0917  # a question, what stands, and what is asked
+    frame: Frame, held: Held, kept: Kept, per_grain: float, target: tuple[float, float], limit: int
+) -> Stands:
+    """Return what is known already, where the latest rule serves as it is, and the claims that stand.
+
+    Args:
+        frame: what is asked.
+        held: the intervals of the groups.
+        kept: the latest rule, at the failure probability that is asked where it is known there.
+        per_grain: precision, or its square, that one grain or farthing buys.
+        target: r and a of what is asked.
+        limit: the most grains of a group.
+    """
+    claims = held.claims(kept, frame.beta, per_grain)
     met = held.serving(claims, *target)
     earlier = ~np.isnan(held.own.half)
     serves = kept.covers(*target, frame.beta, limit, frame.share) and bool(met[earlier].all())
-    return _Stands(claims, earlier if earlier.any() else None, serves, bool(met.all()), kept.floor)
+    return Stands(claims, earlier if earlier.any() else None, serves, bool(met.all()), kept.floor)
 
 
-def _each(frame: Frame, held: Held, claims: Own, target: tuple[float, float], room: float) -> _Stands:
+def each(frame: Frame, held: Held, claims: Own, target: tuple[float, float], room: float) -> Stands:
     """Return which groups' intervals serve a target that the latest rule as a whole does not."""
     met = held.serving(claims, *target, room=room)
     free = float(met.mean()) >= frame.share
     one_rule = not free and frame.share < 1  # a share of the groups is counted by one rule
-    return _Stands(claims, None if one_rule or not met.any() else met, free, bool(met.all()), float(claims.half.max()))
+    return Stands(claims, None if one_rule or not met.any() else met, free, bool(met.all()), float(claims.half.max()))
 
 
 def _needed(coin: Coin, critical: float, absolute: float) -> int:

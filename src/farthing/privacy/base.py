@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
+
+import numpy as np
 
 from farthing.errors import InvalidBudget
+from farthing.privacy.curve import Profile
 from farthing.privacy.numbers import within_unit
 from farthing.rounding import FARTHING, coins_up, up
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from farthing.privacy.numbers import Number
-    from farthing.privacy.profile import Profile
-    from farthing.privacy.roads import Explanation
 
 L = TypeVar("L", bound="Loss")
 
@@ -73,6 +78,11 @@ class Loss:
         """Return the least known delta with (epsilon, delta)-DP, rounded up."""
         raise NotImplementedError
 
+    def deltas(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `delta` at each epsilon; float64[...]."""
+        each = [self.delta(epsilon) for epsilon in epsilons.ravel().tolist()]
+        return np.array(each, dtype=np.float64).reshape(epsilons.shape)
+
     def for_group(self, k: int) -> Loss:
         """Return the loss of k units at once."""
         raise NotImplementedError
@@ -102,14 +112,11 @@ class Loss:
         BoundedRange(eta=1) -> Zcdp(rho=0.125): eta^2/8 [CesarR21]
           longer: Zcdp(rho=0.462117) by Pure; Zcdp(rho=0.194621) by Gdp; Zcdp(rho=0.758956) by Pure, Gdp
         """
-        from farthing.privacy.roads import find
-
-        return find(self, kind, delta=delta, route=route)
+        found: Explanation[L] = CONVERSIONS.find(self, kind, delta=delta, route=route)
+        return found
 
     def profile(self) -> Profile:
         """Return the whole curve of (epsilon, delta) that this loss promises."""
-        from farthing.privacy.profile import Profile
-
         return Profile(self)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -167,14 +174,83 @@ class Loss:
     def _same(self, other: Loss) -> None:
         """Refuse another currency, and say which conversion would do."""
         if type(other) is not type(self):
-            from farthing.privacy.roads import advice
-
             raise InvalidBudget(
                 "losses of different currencies do not add or compare",
                 rule=f"one currency per ledger, here {type(self).__name__}",
                 got=type(other).__name__,
-                next_step=advice(type(other), type(self)),
+                next_step=CONVERSIONS.advice(type(other), type(self)),
             )
+
+
+Step = Callable[[Any, "Fraction | None"], "Loss | None"]
+"""From a loss, and the delta that was asked for, to its restatement; None where the theorem does not apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One theorem that restates a kind of loss as another.
+
+    Attributes:
+        source, target: the kinds.
+        step: the restatement.
+        formula: what it computes, in one line.
+        theorem: where it is proved.
+        route: the name by which it is asked for, or "" for one that is always considered.
+    """
+
+    source: type[Loss]
+    target: type[Loss]
+    step: Step
+    formula: str
+    theorem: str
+    route: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source.__name__} -> {self.target.__name__}: {self.formula} {self.theorem}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation(Generic[L]):
+    """How a loss was restated: the road taken, and what the other roads would have said.
+
+    Attributes:
+        loss: where the road starts.
+        result: where it ends: the tightest known restatement.
+        rules: the theorems on the way, in order; none when the loss was in that currency already.
+        longer: other results, each with its theorems, by rising number of steps.
+    """
+
+    loss: Loss
+    result: L
+    rules: tuple[Rule, ...]
+    longer: tuple[tuple[L, tuple[Rule, ...]], ...]
+
+    def __str__(self) -> str:
+        if not self.rules:
+            return f"{self.loss!r} is in that currency already"
+        via = "".join(f" by {rule.target.__name__}" for rule in self.rules[:-1])
+        why = "; ".join(f"{rule.formula} {rule.theorem}" for rule in self.rules)
+        text = f"{self.loss!r} -> {self.result!r}{via}: {why}"
+        others = [
+            f"{result!r} by {', '.join(rule.target.__name__ for rule in rules[:-1])}" for result, rules in self.longer
+        ]
+        return text + (f"\n  longer: {'; '.join(others[:3])}" if others else "")
+
+
+class Conversions:
+    """The map of conversions: it knows every kind of loss, so it is drawn above them, in `farthing.privacy.roads`.
+
+    Attributes:
+        find: returns the best road from a loss to a kind, as an `Explanation`.
+        advice: returns which conversion brings two kinds of loss together.
+    """
+
+    find: Callable[..., Explanation[Any]]
+    advice: Callable[[type[Loss], type[Loss]], str]
+
+
+CONVERSIONS: Final = Conversions()
+"""Filled when `farthing.privacy` is imported, and so before anything in it is used."""
 
 
 def _restored(kind: type[Loss], parts: dict[str, Any]) -> Loss:

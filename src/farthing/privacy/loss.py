@@ -17,6 +17,9 @@ from farthing.privacy.numbers import exact, within_unit
 from farthing.rounding import sqrt_up, up
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from farthing.privacy.numbers import Number
 
 
@@ -149,6 +152,10 @@ class Zcdp(Loss):
         delta = convert.zcdp_delta(self.amount, exact(epsilon, "epsilon"))
         return up(self.slack + (1 - self.slack) * Fraction(delta))
 
+    def deltas(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `delta` at each epsilon; float64[...]."""
+        return super().deltas(epsilons) if self.slack else convert.zcdp_deltas(self.rho, epsilons)
+
     def for_group(self, k: int) -> Zcdp:
         """Return the loss of k units at once, k^2 rho [BunS16, Prop. 1.9]; refused with a delta.
 
@@ -214,6 +221,10 @@ class Gdp(Loss):
     def delta(self, epsilon: Number) -> float:
         """Return the least delta at a given epsilon, rounded up."""
         return convert.gdp_delta(self.amount, exact(epsilon, "epsilon"))
+
+    def deltas(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `delta` at each epsilon; float64[...]."""
+        return convert.gdp_deltas(self.mu, epsilons)
 
     def for_group(self, k: int) -> Gdp:
         """Return the loss of k units at once, k mu [DongRS22, Thm 2.14].

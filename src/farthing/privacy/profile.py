@@ -1,4 +1,4 @@
-"""The law of the privacy loss of a mechanism, and the curve of (epsilon, delta) that it means.
+"""The law of the privacy loss of a mechanism, from which its curve of (epsilon, delta) follows.
 
 The privacy loss Z is the log-likelihood ratio of the output, drawn from the mechanism on the data. What delta says at
 epsilon is E[max(0, 1 - exp(epsilon - Z))]: all that Z does beyond epsilon, weighed by how far beyond it goes. A bounded
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.special import ndtr
@@ -18,7 +18,6 @@ from scipy.special import ndtr
 from farthing.errors import InvalidBudget
 from farthing.privacy import convert
 from farthing.privacy.balls import Ball, ball, upper, working
-from farthing.privacy.loss import Gdp, Zcdp
 from farthing.privacy.numbers import exact, within_unit
 from farthing.rounding import up
 
@@ -27,70 +26,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from farthing.privacy.base import Loss
     from farthing.privacy.numbers import Number
 
     Floats: TypeAlias = NDArray[np.float64]
 
 MOST_STEPS: Final = 100_000
 """The most grid steps of one unit for which a loss distribution is written down atom by atom."""
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """All the (epsilon, delta) that a loss promises, as one falling curve.
-
-    Attributes:
-        loss: the loss.
-
-    Guarantee: every point of the curve is a true (epsilon, delta) statement.
-    Proof: the loss's own conversion; docs/proofs/privacy.convert.md.
-    Assumes: the mechanism has the loss.
-    Rounds: up, in both coordinates.
-
-    >>> Gdp(1).profile().deltas([0.0, 1.0]).round(4)
-    array([0.3829, 0.1269])
-    """
-
-    loss: Loss
-
-    def delta(self, epsilon: Number) -> float:
-        """Return delta at one epsilon, rounded up."""
-        return self.loss.delta(epsilon)
-
-    def epsilon(self, delta: Number) -> float:
-        """Return epsilon at one delta, rounded up."""
-        return self.loss.epsilon(delta)
-
-    def deltas(self, epsilons: ArrayLike) -> Floats:
-        """Return delta at each epsilon, rounded up; float64[...]."""
-        at = np.asarray(epsilons, dtype=np.float64)
-        if isinstance(self.loss, Gdp):
-            return convert.gdp_deltas(self.loss.mu, at)
-        if isinstance(self.loss, Zcdp) and not self.loss.slack:
-            return convert.zcdp_deltas(self.loss.rho, at)
-        return np.array([self.loss.delta(each) for each in at.ravel().tolist()], dtype=np.float64).reshape(at.shape)
-
-
-class LossDistribution(Protocol):
-    """The law of the privacy loss Z of one mechanism on its worst pair of neighbours."""
-
-    @property
-    def mean(self) -> float:
-        """The mean of Z: the Kullback-Leibler divergence; infinite if Z can be."""
-        ...
-
-    def cdf(self, z: ArrayLike) -> Floats:
-        """Return P[Z <= z]; float64[...], for plots and tests."""
-        ...
-
-    def tail(self, epsilon: Number) -> float:
-        """Return P[Z > epsilon]: enough for delta, but more than delta needs to be."""
-        ...
-
-    def hockey_stick(self, epsilon: Number) -> float:
-        """Return the least delta at epsilon, E[max(0, 1 - exp(epsilon - Z))], rounded up."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidBudget
 from farthing.privacy import convert
-from farthing.privacy.base import L, Loss
+from farthing.privacy.base import CONVERSIONS, Explanation, L, Loss, Rule
 from farthing.privacy.loss import Approx, BoundedRange, Gdp, Pure, Zcdp
 from farthing.privacy.numbers import within_unit
 from farthing.privacy.renyi import ORDERS, Rdp, Tcdp
@@ -19,32 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from farthing.privacy.numbers import Number
-
-Step = Callable[[Any, "Fraction | None"], "Loss | None"]
-"""From a loss, and the delta that was asked for, to its restatement; None where the theorem does not apply."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One theorem that restates a kind of loss as another.
-
-    Attributes:
-        source, target: the kinds.
-        step: the restatement.
-        formula: what it computes, in one line.
-        theorem: where it is proved.
-        route: the name by which it is asked for, or "" for one that is always considered.
-    """
-
-    source: type[Loss]
-    target: type[Loss]
-    step: Step
-    formula: str
-    theorem: str
-    route: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.source.__name__} -> {self.target.__name__}: {self.formula} {self.theorem}"
 
 
 def _at(loss: Loss, delta: Fraction | None) -> Loss | None:
@@ -151,34 +123,6 @@ RULES: Final = (
 """Every theorem, by source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation(Generic[L]):
-    """How a loss was restated: the road taken, and what the other roads would have said.
-
-    Attributes:
-        loss: where the road starts.
-        result: where it ends: the tightest known restatement.
-        rules: the theorems on the way, in order; none when the loss was in that currency already.
-        longer: other results, each with its theorems, by rising number of steps.
-    """
-
-    loss: Loss
-    result: L
-    rules: tuple[Rule, ...]
-    longer: tuple[tuple[L, tuple[Rule, ...]], ...]
-
-    def __str__(self) -> str:
-        if not self.rules:
-            return f"{self.loss!r} is in that currency already"
-        via = "".join(f" by {rule.target.__name__}" for rule in self.rules[:-1])
-        why = "; ".join(f"{rule.formula} {rule.theorem}" for rule in self.rules)
-        text = f"{self.loss!r} -> {self.result!r}{via}: {why}"
-        others = [
-            f"{result!r} by {', '.join(rule.target.__name__ for rule in rules[:-1])}" for result, rules in self.longer
-        ]
-        return text + (f"\n  longer: {'; '.join(others[:3])}" if others else "")
-
-
 def find(loss: Loss, kind: type[L], *, delta: Number | None = None, route: str = "") -> Explanation[L]:
     """Return the best of all roads from a loss to a kind.
 
@@ -269,3 +213,6 @@ def _no_road(given: type[Loss], wanted: type[Loss], delta: Fraction | None, rout
         got=given.__name__,
         next_step=f"from {given.__name__} roads lead to {onward}; to {wanted.__name__} from {sources}",
     )
+
+
+CONVERSIONS.find, CONVERSIONS.advice = find, advice

@@ -3,7 +3,7 @@
 from farthing.session.facade import Session
 from farthing.session.guarantee import Guarantee
 from farthing.session.partition import Part, Partition
+from farthing.session.progress import Progress
 from farthing.session.questions import How, Where
-from farthing.session.refine import Progress
 
 __all__ = ["Guarantee", "How", "Part", "Partition", "Progress", "Session", "Where"]

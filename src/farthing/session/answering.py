@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from farthing.errors import TargetMissed
-from farthing.planning.relative import require
-from farthing.query import AutoBounds, Bounds
+from farthing.query import AutoBounds
 from farthing.query.aggregates import Count, CountUnits
-from farthing.session import finding, several, shortlist, spreading
+from farthing.session import finding, several, shortlist
 from farthing.session.ask import refuse_hopeless
+from farthing.session.bounds import FOR_NOW, bounded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from farthing.planning import Plan
     from farthing.privacy.budget import Budget
-    from farthing.privacy.loss import Booked
+    from farthing.query import Bounds
     from farthing.release import Answer
+    from farthing.session.bounds import Read
     from farthing.session.context import Context
-    from farthing.session.reading import Question
     from farthing.session.request import Request
     from farthing.sql.asked import Options
-
-Read: TypeAlias = "Callable[[Bounds], Question]"
-"""How a question is read under given bounds."""
-
-FOR_NOW: Final = Bounds(max_groups=1, max_rows=1, lower=0, upper=1)
-"""Bounds under which a question is read before its own are known."""
-
-
-def bounded(
-    context: Context, read: Read, given: Bounds | AutoBounds, request: Request, *, free: bool = False
-) -> tuple[Question, Booked]:
-    """Return a question under the bounds that were given, or that are chosen privately, and what choosing cost."""
-    tried = read(FOR_NOW if isinstance(given, AutoBounds) else given)
-    require(request.mechanism, tried.outputs, context.budget.currency, private=tried.private)
-    request.check_signs(tried.outputs)
-    if not isinstance(given, AutoBounds):
-        return tried, context.loss(0)
-    found, paid = spreading.chosen(context, tried, request, given.loss, free=free)
-    return read(found), paid
 
 
 def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan:

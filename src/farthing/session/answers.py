@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -118,11 +119,16 @@ def notes(query: Query, request: Request) -> list[str]:
 
 
 def _stopped(plan: Plan, outcome: Outcome, request: Request, reached: NDArray[np.bool_]) -> list[str]:
-    """Return why nothing was paid for an answer, though groups miss their target."""
-    if outcome.price or request.share < 1 or reached.all():
+    """Return why groups miss their target, or why nothing was paid though they do, in the words of the plan."""
+    if request.share < 1 or reached.all():
         return []
+    if outcome.price:
+        return [plan.advice] if plan.advice and not math.isfinite(plan.half_width) else []
     raising = "; nothing is left" if not plan.remaining else '; a larger cap=, or cap="all", goes on'
-    return [f"nothing was measured: what the groups that are not met cost so far is all that the cap allows{raising}"]
+    paid = "what the groups that are not met cost so far is all that the cap allows"
+    if plan.pricing.gives_up:
+        paid = "the groups that are not met were given up, or have paid all that the cap allows"
+    return [f"nothing was measured: {paid}{raising}"]
 
 
 def _nonnegative(cells: Cells) -> Cells:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from farthing.session.questions import Questions
+from farthing.session.workloads import workload
+
 if TYPE_CHECKING:
     from farthing.privacy.loss import Loss
-    from farthing.session.context import Context
-    from farthing.session.reading import Reader
     from farthing.workload import Workload
 
 
-class Batches(Protocol):
-    """Several questions under one budget."""
-
-    _context: Context
-    _reader: Reader
+class Batches(Questions, Protocol):
+    """Several questions under one budget, and each of them alone."""
 
     def workload(
         self,
@@ -39,7 +37,9 @@ class Batches(Protocol):
                 SQL where there is a "text"), or (name, one of these); or a mapping of names. Others are q1, q2, ...
             order: "given" asks in the order of the list, "cheapest" by the worst price, free ones first.
             strategy: "each" brings every question to its own target; "together" spends one loss, the cap, on counts and
-                sums so that the worst of their errors, in targets, is as small as it can be.
+                sums so that the worst of their errors, in targets, is as small as it can be; "largest" spends it on
+                the largest counts: it picks one, brings it to its target, and goes on while the loss lasts. Only the
+                counts that were picked are told; what picking them cost is in the workload's `paid` alone.
             cap: the most that all may cost together: a loss, or "all" of what is left, the default. The cap of one
                 question is its own, as in `count`: a tenth of the budget unless its item names another.
             max_epsilon: the same as an epsilon.
@@ -57,8 +57,6 @@ class Batches(Protocol):
         >>> done["low"].met, done.complete
         (True, True)
         """
-        from farthing.session.workloads import workload
-
         return workload(
             self._context, self._reader, items,
             order=order, strategy=strategy, cap=cap, max_epsilon=max_epsilon, dry_run=dry_run, how=how,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.accuracy.kept import Kept
-from farthing.accuracy.report import reported, reread
 from farthing.mechanisms.gaussian import Measured, worst_cost
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.chained import Chained as Pricing
@@ -19,7 +18,7 @@ from farthing.privacy.loss import Pure
 from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session import optimality
-from farthing.session.direct import held_in, met
+from farthing.session.direct import held_in, kept_of, met, report_of
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
 from farthing.session.records import Record
@@ -88,6 +87,7 @@ class Chained:
         Assumes: a pure ledger; an exclusive receipt means that no other line of looks leaves from what is stored.
         Rounds: nothing.
         """
+        plan = plan if receipt.exclusive else _anew(plan)
         pricing = plan.pricing
         assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
         grid, groups = pricing.grid, self.query.groups
@@ -104,7 +104,8 @@ class Chained:
             looks, pricing.schedule, self.query.outputs[0].name, before,
             lambda levels: Pure.of_farthings(price(levels)), _epsilons,
         )  # fmt: skip
-        after = refine(watched, pricing.schedule, before, watched.telling(request.progress))
+        told = watched.telling(request.progress)
+        after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
         outcome = self._outcome(plan, after, price(after.information), after.information - before.information)
         return replace(outcome, blob=self._record(plan, after), looks=tuple(watched.looks))
 
@@ -116,26 +117,27 @@ class Chained:
     def _record(self, plan: Plan, after: Measured) -> bytes:
         """Return what the ledger keeps of the last looks."""
         assert isinstance(plan.pricing, Pricing)  # noqa: S101  # the kind of plan of this method
-        return Record.of(self.query, after, Kept.of(plan.pricing.schedule, plan.pricing.beta)).to_bytes()
+        kept = Kept.of(plan.pricing.schedule, plan.pricing.beta)
+        return Record.of(self.query, after, kept, kept_of(plan.pricing)).to_bytes()
 
     def _outcome(self, plan: Plan, shown: Measured, price: int, paid: Int64) -> Outcome:
         """Return what was shown, at a price in farthings, of which each group's own are `paid`."""
         pricing = plan.pricing
         assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
-        schedule = pricing.schedule
-        futile = ~schedule.stopped(shown.information, shown.values)
-        report = reported(shown.values, shown.information, schedule, futile)
-        if pricing.claims is not None:
-            relative, absolute = schedule.relative, schedule.absolute
-            if plan.target is not None:
-                relative, absolute = plan.target.relative, plan.target.absolute
-            report = reread(shown.values, pricing.claims.half, relative, absolute)
+        report = report_of(plan, shown)
+        cells = Cells(report.value, report.lower, report.upper, met(plan, shown.values, report), report.estimate)
         return Outcome(
-            (Cells(report.value, report.lower, report.upper, met(plan, shown.values, report)),),
+            (cells,),
             _epsilons(paid),
             Pure.of_farthings(price),
             optimality=partial(optimality.of_chain, self.query, pricing, shown),
         )
+
+
+def _anew(plan: Plan) -> Plan:
+    """Return the plan of a line that begins again: no group is answered by what another line showed."""
+    assert isinstance(plan.pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+    return replace(plan, pricing=replace(plan.pricing, claims=None, settled=None))
 
 
 def _serves(ours: bytes, theirs: bytes) -> bool:

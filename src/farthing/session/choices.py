@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.query.aggregates import Count, Sum
 from farthing.session import choosing, shortlist
-from farthing.session.answering import bounded
+from farthing.session.bounds import bounded
 from farthing.session.choosing import Wanted
 from farthing.session.ordering import in_order
 from farthing.session.request import Request
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from farthing.query import AutoBounds, Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
-    from farthing.session.answering import Read
+    from farthing.session.bounds import Read
     from farthing.session.context import Context
     from farthing.session.reading import Question, Reader
 

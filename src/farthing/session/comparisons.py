@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from farthing.query import AutoBounds, Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
-    from farthing.session.answering import Read
+    from farthing.session.bounds import Read
     from farthing.session.context import Context
     from farthing.session.reading import Question, Reader
 

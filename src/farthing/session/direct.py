@@ -13,6 +13,7 @@ from farthing.accuracy.kept import Held, Kept, Own
 from farthing.accuracy.report import Report, reported, reread
 from farthing.accuracy.schedule import FIRST_GRAINS
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured, worst_cost
+from farthing.planning.chained import Chained
 from farthing.planning.refinement import Refinement, Standing, coin_of, plan_refinement
 from farthing.release import Cells
 from farthing.session import optimality
@@ -105,11 +106,11 @@ class Direct:
         pricing = plan.pricing
         assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
         kept = Kept.of(pricing.schedule, pricing.beta, share=pricing.share)
-        return Record.of(self.query, after, kept, _kept_of(pricing)).to_bytes()
+        return Record.of(self.query, after, kept, kept_of(pricing)).to_bytes()
 
     def _outcome(self, plan: Plan, before: Measured, after: Measured, price: Booked, blob: bytes | None) -> Outcome:
         """Return what released measurements tell."""
-        report = _report(plan, after)
+        report = report_of(plan, after)
         cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report), report.estimate)
         assert isinstance(plan.pricing, Refinement)  # noqa: S101  # the kind of plan of this method
         return Outcome(
@@ -149,7 +150,7 @@ def held_in(record: Record, kept: Kept) -> Held:
     return Held(kept, own, measured.values, measured.information)
 
 
-def _kept_of(pricing: Refinement) -> Own | None:
+def kept_of(pricing: Refinement | Chained) -> Own | None:
     """Return the claims that groups keep from before; None for none."""
     claims, settled = pricing.claims, pricing.settled
     if claims is None or settled is None:
@@ -157,10 +158,10 @@ def _kept_of(pricing: Refinement) -> Own | None:
     return Own(np.where(settled, claims.half, np.nan), np.where(settled, claims.beta, np.nan))
 
 
-def _report(plan: Plan, measured: Measured) -> Report:
+def report_of(plan: Plan, measured: Measured) -> Report:
     """Return values and intervals of released measurements: by the latest rule, or as they stood before."""
     pricing = plan.pricing
-    assert isinstance(pricing, Refinement)  # noqa: S101  # the kind of plan of this method
+    assert isinstance(pricing, Refinement | Chained)  # noqa: S101  # the kinds of plans that measure one number
     schedule = pricing.schedule
     futile = ~schedule.stopped(measured.information, measured.values)
     latest = reported(measured.values, measured.information, schedule, futile)

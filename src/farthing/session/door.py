@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from farthing.ledger.store import Ledger
     from farthing.query import Query
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.schema import Schema
 
@@ -33,7 +34,7 @@ class Door:
         ledger: the books, or those of a part, whose reservations open the door.
 
     Guarantee: no private row is read before a positive price is charged durably, and none after the receipt is closed.
-    Proof: the four ways to the rows, below, begin with `_paid`, which asks the ledger's own record of the reservation.
+    Proof: the five ways to the rows, below, begin with `_paid`, which asks the ledger's own record of the reservation.
     Assumes: a ledger that keeps the contract of `Ledger.reserve`; `check` and `fingerprint` of the engine read no row.
     Rounds: nothing.
     """
@@ -99,6 +100,11 @@ class Door:
         """Return how much units would contribute without any bounds; see `Engine.spread`."""
         self._paid(receipt)
         return self._engine.spread(query, value, self._ledger.hash_key)
+
+    def crossed(self, query: Query, crossing: Crossing, receipt: Receipt) -> list[NDArray[np.int64]]:
+        """Return the bounded rows by every set of columns; see `Engine.crossed`."""
+        self._paid(receipt)
+        return self._engine.crossed(query, crossing, self._ledger.hash_key)
 
     def _paid(self, receipt: Receipt) -> None:
         """Refuse a receipt of another ledger, one that is closed, and one that cost nothing."""

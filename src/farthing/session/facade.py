@@ -14,11 +14,11 @@ from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds
 from farthing.rounding import DELTA_COIN, coins_down
+from farthing.session.batches import Batches
 from farthing.session.context import Context
 from farthing.session.door import Door
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
-from farthing.session.questions import Questions
 from farthing.session.reading import Reader
 from farthing.session.transaction import resume
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
 
+    from farthing.accuracy.target import Target
     from farthing.ledger.entry import Entry
     from farthing.privacy.loss import Booked, Loss
 
@@ -34,7 +35,7 @@ ROW = "row"
 """`unit="row"` is the same as no unit: each row is somebody."""
 
 
-class Session(Questions):
+class Session(Batches):
     """Ask a protected table for answers at the accuracy you name, and pay the least privacy loss for them.
 
     Args:
@@ -55,6 +56,8 @@ class Session(Questions):
         analyst: who asks, for the history; by default the operating system's user.
         public: tables that questions may join and take keys from, by name; nothing in them is private.
         protected: further protected tables that questions may join, by name; each carries the unit column.
+        keys: the public keys of grouping columns, by their names, for questions that list none for them.
+        target: the accuracy of questions that name neither an accuracy nor a loss.
 
     Raises:
         DataError: the table cannot be read, or its files are not those that were charged under this version.
@@ -87,6 +90,8 @@ class Session(Questions):
         analyst: str | None = None,
         public: Mapping[str, Any] | None = None,
         protected: Mapping[str, Any] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        target: Target | None = None,
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(
@@ -109,7 +114,9 @@ class Session(Questions):
             self.close()
             raise
         self._context = Context(Door(self._engine, books), books, budget, data_set)
-        self._reader = Reader(self._context.engine, self._unit, bounds or Bounds())
+        self._reader = Reader(
+            self._context.engine, self._unit, bounds or Bounds(), keys=dict(keys or {}), target=target
+        )
 
     def partition(self, by: str, keys: Any) -> Partition:
         """Return disjoint parts of the data, to be asked one by one and charged in parallel.
@@ -209,6 +216,18 @@ class Session(Questions):
         ['alice']
         """
         self._ledger.allot(name, share)
+
+    @property
+    def allotments(self) -> tuple[str, ...]:
+        """The names of those who have a share of the budget.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.allotments
+        ()
+        """
+        return tuple(self._ledger.allotments)
 
     def resume(self) -> None:
         """Go on after asks that failed; the owner's act, which is booked and costs nothing.

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.accuracy.claims import Pivot
-from farthing.accuracy.joint import State
+from farthing.accuracy.released import State
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
 from farthing.planning.jointly import Staged, plan_jointly
 from farthing.release import Cells
 from farthing.session.direct import parameter_of
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
+from farthing.session.progress import Progress
 from farthing.session.records import read_blob, unreadable, write_blob
-from farthing.session.refine import Progress
 from farthing.session.shield import hand_over
 from farthing.trace import MOST_GROUPS, MOST_LOOKS, Look
 

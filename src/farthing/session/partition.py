@@ -11,7 +11,7 @@ from farthing.errors import InvalidKeys, UnsupportedQuery
 from farthing.query.expressions import Literal
 from farthing.query.keys import Keys
 from farthing.query.part import Part as Restriction
-from farthing.session.questions import Questions
+from farthing.session.batches import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ MOST_PARTS: Final = 1_000
 """The most parts of one partition: with a unit column, every question reads the rows of all of them."""
 
 
-class Part(Questions):
+class Part(Batches):
     """One part of a partition: the rows where a column has one value. Ask it as you ask a Session.
 
     Its answers, stored measurements and free answers are its own. What it spends is charged to the whole ledger only as

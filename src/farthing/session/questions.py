@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
 from farthing.session import spreading
-from farthing.session.answering import FOR_NOW, Read, planned, said
-from farthing.session.batches import Batches
+from farthing.session.answering import planned, said
+from farthing.session.bounds import FOR_NOW, Read
 from farthing.session.choices import Choices
 from farthing.session.comparisons import Comparisons
+from farthing.session.releases import Releases
 from farthing.session.request import Request
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.context import Context
+    from farthing.session.progress import Progress
     from farthing.session.reading import Question, Reader
-    from farthing.session.refine import Progress
     from farthing.session.spreading import Cut
 
 
@@ -38,8 +39,8 @@ class How(TypedDict, total=False):
         rank: for quantiles, how far the rank of the answer may be off, as a share of its group's rows.
         confidence: the chance that the promise holds, in [0.5, 1); default 0.95.
         simultaneous: whether it holds for all groups at once instead of for each; default False.
-        together: whether it holds for all answers of this question together, if their targets were fixed beforehand;
-            answers may decide when to stop. It costs more. Default False: for each answer by itself.
+        together: whether it holds for all answers of this question together, whatever decides on the next one (under
+            a pure budget: if the targets were fixed beforehand). It costs more. Default False: each answer by itself.
         share: for a count or sum by groups, the part of the groups that have to be within the target: as soon as they
             are, the others stop too, not met. Their looks up to there are paid. Default 1, all.
         loss: a loss to pay instead of a target (Gdp, Zcdp or Pure, in the ledger's currency).
@@ -99,7 +100,7 @@ By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
 
-class Questions(Choices, Comparisons, Batches, Protocol):
+class Questions(Choices, Comparisons, Releases, Protocol):
     """The questions that protected data can be asked. Every method prices, reserves, measures, settles and tells.
 
     All of them raise:
@@ -265,7 +266,7 @@ class Questions(Choices, Comparisons, Batches, Protocol):
         >>> s.histogram("age", [0, 18, 65, 120], absolute=50).to_arrow().column_names[:3]
         ['age_from', 'age_to', 'count']
         """
-        request, about = Request.of(**_how(asking)), _about(asking)
+        request, about = Request.of(**self._reader.wanted(_how(asking))), _about(asking)
 
         def read(bounds: Bounds) -> Question:
             """Return the question under given bounds."""
@@ -335,7 +336,7 @@ class Questions(Choices, Comparisons, Batches, Protocol):
         Gdp(mu=0.0195996)
         """
         if text is None:
-            read, request = self._counting(by, asking), Request.of(**_how(asking))
+            read, request = self._counting(by, asking), Request.of(**self._reader.wanted(_how(asking)))
         else:
             read, request, _ = self._read(text, asking.get("keys"), (lower, upper), _how(asking))
         return planned(self._context, read, self._given(asking.get("bounds")), request)
@@ -383,7 +384,7 @@ class Questions(Choices, Comparisons, Batches, Protocol):
         """Return how a SQL text is read under given bounds, what is wanted of it, and whether only its plan is."""
         asked = self._reader.sql(text, keys, FOR_NOW).asked
         assert asked is not None  # noqa: S101  # it was read from SQL
-        request = Request.of(**said(asked.options, self._context.budget, how))
+        request = Request.of(**self._reader.wanted(said(asked.options, self._context.budget, how)))
         pairs = zip(("lower", "upper"), ends, strict=True)
         clamps: dict[str, Any] = {name: end for name, end in pairs if end is not None}
 
@@ -406,7 +407,7 @@ class Questions(Choices, Comparisons, Batches, Protocol):
             """Return the question under given bounds."""
             return self._reader.call(made(bounds), name, by=by, **(about | {"bounds": bounds}))
 
-        return self._answered(read, self._given(asking.get("bounds")), Request.of(**_how(asking)))
+        return self._answered(read, self._given(asking.get("bounds")), Request.of(**self._reader.wanted(_how(asking))))
 
     def _given(self, bounds: Bounds | AutoBounds | None) -> Bounds | AutoBounds:
         """Return the bounds of a question: its own, or the session's."""

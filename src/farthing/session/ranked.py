@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from farthing.accuracy.ranks import NoisyRanks, Ranks
 from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.trails import Trail
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured, worst_cost
-from farthing.planning.ranked import Bisection, Choice, Sought, plan_ranked
+from farthing.planning.ranked import Bisection, Choice, plan_ranked
+from farthing.planning.sought import Found, Sought, Standing, without_older
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.query.aggregates import Quantile
 from farthing.release import Cells
@@ -20,13 +22,11 @@ from farthing.rounding import FARTHING
 from farthing.session.direct import parameter_of
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
-from farthing.session.records import read_blob, write_blob
-from farthing.session.refine import Progress
+from farthing.session.progress import Progress
+from farthing.session.records import read_blob, unreadable, write_blob
 from farthing.session.shield import hand_over
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from farthing.accuracy.quantiles import QuantileState
@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from farthing.session.context import Context
     from farthing.session.request import Request
 
-_FORMAT = b"farthing-quantile-2"
-_FIRST_FORMAT = b"farthing-quantile-1"
-_COLUMNS = ("value", "lower", "upper", "met")
+_FORMAT = b"farthing-quantile-3"
+_OLDER = (b"farthing-quantile-2", b"farthing-quantile-1")
+_COLUMNS = ("value", "lower", "upper", "met", "by_rank")
+_LANES = ("counts", "counted")
+_DEPTHS = ("thresholds", "starts", "means", "grains", "places", "shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +51,35 @@ class Ranked:
 
     Attributes:
         query: the question, arranged.
-        found: what earlier answers looked for, and what they found, newest last.
+        standing: what earlier answers looked for and found, and what was measured for them.
+        blob: the same, as the ledger keeps it.
     """
 
     query: Query
-    found: tuple[Found, ...] = ()
+    standing: Standing
+    blob: bytes | None = None
 
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> Ranked:
         """Return the method of a question."""
-        return cls(query, () if blob is None else found_in(blob))
+        return cls(query, Standing() if blob is None else standing_in(blob), blob)
 
     def plan(self, frame: Frame) -> Plan:
         """Return the plan, given what was released before."""
-        return plan_ranked(frame, [(one.sought, one.met) for one in self.found])
+        return plan_ranked(frame, self.standing)
 
     def told(self, plan: Plan) -> Outcome:
         """Return the answer of a free plan: what was released before."""
-        sought = _sought(plan)
-        one = next(one for one in reversed(self.found) if one.sought.serves(sought, met=one.met))
-        return Outcome((one.cells,), np.zeros(self.query.groups), plan.worst_price)
+        pricing = plan.pricing
+        assert isinstance(pricing, Bisection | Choice)  # noqa: S101  # the two kinds of plan of this method
+        found = self.standing.answer(pricing.sought)
+        if found is None:
+            assert isinstance(pricing, Bisection)  # noqa: S101  # a choice is free where it was made
+            found = pricing.served
+            if pricing.held is not None:
+                found = Found.of(pricing.sought, pricing.replayed(), pricing.served)
+        assert found is not None  # noqa: S101  # a plan is free where something stands
+        return Outcome((_cells(found),), np.zeros(self.query.groups), plan.worst_price)
 
     def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> Outcome:
         """Ask the engine, draw noise, and price what was drawn."""
@@ -76,70 +87,86 @@ class Ranked:
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
         ranks = _ranks(context.engine.histogram(self.query, aggregate, receipt), self.query, aggregate)
         if isinstance(pricing, Choice):
-            cells, price, paid = chosen(pricing, ranks)
+            found, price, paid = chosen(pricing, ranks)
             price = context.loss(min(receipt.reserved, price.farthings))
+            return self._outcome(found, paid, price, self.standing.trail)
+        assert isinstance(pricing, Bisection)  # noqa: S101  # the two kinds of plan of this method
+        state = bisected(pricing, ranks, request)
+        before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
+        if receipt.exclusive:
+            grains = worst_cost(state.paid, self.query.max_groups) - worst_cost(before, self.query.max_groups)
         else:
-            assert isinstance(pricing, Bisection)  # noqa: S101  # the two kinds of plan of this method
-            state = bisected(pricing, ranks, request)
-            cells = Cells(state.value, state.lower, state.upper, state.met)
-            price = pricing.coin.loss(worst_cost(state.paid, self.query.max_groups))
-            paid = parameter_of(state.paid, price)
-        return Outcome((cells,), paid, price, blob_of([Found(pricing.sought, cells)]))
+            grains = worst_cost(state.paid - before, self.query.max_groups)
+        price = pricing.coin.loss(grains)
+        found = Found.of(pricing.sought, state, pricing.served)
+        return self._outcome(found, parameter_of(state.paid - before, price), price, state.trail)
+
+    def _outcome(self, found: Found, paid: NDArray[np.float64], price: Booked, trail: Trail | None) -> Outcome:
+        """Return what was found, beside what was found before, and what was measured for it."""
+        standing = Standing(without_older(self.standing.found, (found,)), trail)
+        return Outcome((_cells(found),), paid, price, blob_of(standing))
 
     def merged(self, current: bytes | None, outcome: Outcome, receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: every answer, each paid for whole, that no newer one serves for."""
-        assert outcome.blob is not None  # noqa: S101  # something was measured
-        return merge(current, outcome.blob, receipt, read=None, both=_side_by_side)
+        """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
+        ours = outcome.blob
+        assert ours is not None  # noqa: S101  # something was measured
+        kept = merge(current, ours, receipt, read=self.blob)
+        if current is None or current == self.blob:
+            return kept
+        found = without_older(standing_in(current).found, standing_in(ours).found[-1:])
+        return blob_of(Standing(found, standing_in(kept).trail))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """One answer: public, free to keep.
-
-    Attributes:
-        sought: what was looked for.
-        cells: what was found.
-    """
-
-    sought: Sought
-    cells: Cells
-
-    @property
-    def met(self) -> bool:
-        """Whether all groups met their target."""
-        return bool(self.cells.met.all())
+def _cells(found: Found) -> Cells:
+    """Return the numbers of an answer."""
+    return Cells(found.value, found.lower, found.upper, found.met)
 
 
-def blob_of(found: Sequence[Found]) -> bytes:
+def blob_of(standing: Standing) -> bytes:
     """Return the blob that the ledger stores."""
-    columns = {f"{name}{place}": getattr(one.cells, name) for place, one in enumerate(found) for name in _COLUMNS}
-    return write_blob(columns, {_FORMAT: json.dumps([one.sought.facts() for one in found]).encode()})
+    columns: dict[str, Any] = {}
+    for place, one in enumerate(standing.found):
+        columns |= {f"{name}{place}": getattr(one, name) for name in _COLUMNS}
+    if standing.trail is not None:
+        columns["paid"] = standing.trail.paid
+        for name in (*_LANES, *_DEPTHS):
+            columns |= {f"{name}{place}": row for place, row in enumerate(getattr(standing.trail, name))}
+    return write_blob(columns, {_FORMAT: json.dumps([one.sought.facts() for one in standing.found]).encode()})
 
 
-def found_in(blob: bytes) -> tuple[Found, ...]:
-    """Return the answers in a blob, also in one of the first format, which held one; LedgerError for another form."""
-    columns, facts = read_blob(blob, _FORMAT, _FIRST_FORMAT)
-    if isinstance(facts, dict):
-        return (Found(Sought(**facts), Cells(*(columns[name] for name in _COLUMNS))),)
-    return tuple(
-        Found(Sought(**one), Cells(*(columns[f"{name}{place}"] for name in _COLUMNS)))
-        for place, one in enumerate(facts)
-    )
+def standing_in(blob: bytes) -> Standing:
+    """Return what stands in a blob; LedgerError for one of another form.
+
+    Older forms hold answers without what was measured for them: the first one answer, the second any number.
+    """
+    columns, facts = read_blob(blob, _FORMAT, *_OLDER)
+    try:
+        if isinstance(facts, dict):
+            facts, columns = [facts], {f"{name}0": column for name, column in columns.items()}
+        return Standing(tuple(_found_in(columns, one, place) for place, one in enumerate(facts)), _trail_in(columns))
+    except (KeyError, TypeError, ValueError) as error:
+        problem = error
+    raise unreadable(problem)
 
 
-def _side_by_side(theirs: bytes, ours: bytes) -> bytes:
-    """Return both records as one, without answers that a newer one serves for."""
-    new = found_in(ours)
-    return blob_of([
-        *(one for one in found_in(theirs) if not any(last.sought.serves(one.sought, met=last.met) for last in new)),
-        *new,
-    ])  # fmt: skip
+def _found_in(columns: dict[str, Any], facts: dict[str, Any], place: int) -> Found:
+    """Return one answer; older forms did not keep whether it was the rank that was met."""
+    sought = Sought(**facts)
+    value, lower, upper, met = (columns[f"{name}{place}"] for name in ("value", "lower", "upper", "met"))
+    only_rank = sought.rank > 0 and not (sought.relative or sought.absolute)
+    return Found(sought, value, lower, upper, met, columns.get(f"by_rank{place}", met & only_rank))
 
 
-def _sought(plan: Plan) -> Sought:
-    """Return what a plan of this method looks for."""
-    assert isinstance(plan.pricing, Bisection | Choice)  # noqa: S101  # the two kinds of plan of this method
-    return plan.pricing.sought
+def _trail_in(columns: dict[str, Any]) -> Trail | None:
+    """Return what was measured, where that is kept."""
+    if "paid" not in columns:
+        return None
+    trail = Trail.nothing(len(columns["paid"]))
+    trail.paid = columns["paid"]
+    for name in (*_LANES, *_DEPTHS):
+        rows = [columns[f"{name}{place}"] for place in range(len(columns)) if f"{name}{place}" in columns]
+        setattr(trail, name, np.array(rows) if rows else getattr(trail, name))
+    return trail
 
 
 def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
@@ -150,9 +177,10 @@ def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
 def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileState:
     """Find a quantile of every group by bisection.
 
-    Guarantee: mu-GDP for mu^2 = the sum over the `max_groups` dearest groups of all grains spent on the group.
+    Guarantee: over all runs of a question, each on the trail of those before, mu-GDP for mu^2 = the sum over the
+        `max_groups` dearest groups of the state's `paid`.
     Proof: [SmithT22]; docs/proofs/accuracy.quantiles.md.
-    Assumes: one unit moves the rows at or below any threshold, less q of the rows, by at most `asked.sensitivity`.
+    Assumes: one unit moves the rows at or below any threshold, less q of the rows, by at most `lane_sensitivity`.
     Rounds: as `mechanisms.gaussian.GaussianMeasurements`.
     """
     noisy = NoisyRanks(ranks, pricing.descent.asked)
@@ -161,11 +189,13 @@ def bisected(pricing: Bisection, ranks: Ranks, request: Request) -> QuantileStat
         noisy.measure,
         noisy.measure_count,
         groups=ranks.groups,
+        held=pricing.held,
+        settled=pricing.settled(ranks.groups),
         progress=None if tell is None else lambda *facts: hand_over(tell, Progress(*facts)),
     )
 
 
-def chosen(pricing: Choice, ranks: Ranks) -> tuple[Cells, Booked, NDArray[np.float64]]:
+def chosen(pricing: Choice, ranks: Ranks) -> tuple[Found, Booked, NDArray[np.float64]]:
     """Choose a quantile of every group by the exponential mechanism, and return it, its price and each group's own.
 
     The count tells how large an epsilon the rank target needs; all groups are chosen for at the largest of these.
@@ -180,14 +210,15 @@ def chosen(pricing: Choice, ranks: Ranks) -> tuple[Cells, Booked, NDArray[np.flo
     own = np.full(ranks.groups, float(_one(pricing, pricing.most).value) * (1 + 2.0**-50))
     if not pricing.count:
         value = quantile.values(quantile.choose(ranks, pricing.most))
-        return Cells(value, *ends, np.ones(ranks.groups, np.bool_)), pricing.loss(pricing.most), own
+        met = np.ones(ranks.groups, np.bool_)
+        return Found(pricing.sought, value, *ends, met, ~met), pricing.loss(pricing.most), own
     least = _least_rows(pricing, ranks, beta)
     wanted = max(quantile.price(max(1.0, quantile.asked.slack * rows), beta=beta) for rows in least.tolist())
     farthings = min(pricing.most, wanted)
     value = quantile.values(quantile.choose(ranks, farthings))
     met = quantile.rows_off(farthings, beta=beta) <= quantile.asked.slack * least
     own = np.full(ranks.groups, float(_one(pricing, farthings).value) * (1 + 2.0**-50))
-    return Cells(value, *ends, met), pricing.loss(farthings), own
+    return Found(pricing.sought, value, *ends, met, met), pricing.loss(farthings), own
 
 
 def _one(pricing: Choice, farthings: int) -> Booked:

@@ -18,8 +18,8 @@ from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.words import about
 from farthing.session import free
-from farthing.session.answering import bounded
 from farthing.session.ask import frame_of
+from farthing.session.bounds import bounded
 from farthing.session.merging import merge
 from farthing.session.standing import blob_of, standing_of
 from farthing.session.transaction import Bill, answered
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from farthing.planning import Frame
     from farthing.privacy.loss import Booked
     from farthing.query import AutoBounds, Bounds, Query
-    from farthing.session.answering import Read
+    from farthing.session.bounds import Read
     from farthing.session.context import Context
     from farthing.session.reading import Question
     from farthing.session.request import Request

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,13 @@ from farthing.query.expressions import Call, Case, Cast, Column, Compare, Litera
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Schema, Type
 from farthing.session.checks import check_expression, check_names
+from farthing.session.request import WIDTHS
 from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predicate, parse_scalar
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from farthing.accuracy.target import Target
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.aggregates import Aggregate
     from farthing.query.expressions import Expression, Scalar
@@ -62,12 +64,23 @@ class Reader:
         unit: the privacy unit.
         bounds: the bounds of questions that name none.
         part: the part of a partition that is asked, or None.
+        keys: the public keys of grouping columns for which a question lists none.
+        target: the accuracy of questions that name neither an accuracy nor a loss, or None.
     """
 
     engine: Door
     unit: PrivacyUnit
     bounds: Bounds | AutoBounds
     part: Part | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    target: Target | None = None
+
+    def wanted(self, how: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return how a question is to be answered: within the default target where it names no accuracy and no loss."""
+        if self.target is None or any(how.get(name) is not None for name in (*WIDTHS, "loss")):
+            return how
+        widths = {name: width for name in ("relative", "absolute") if (width := getattr(self.target, name))}
+        return widths | {name: getattr(self.target, name) for name in ("confidence", "simultaneous")} | dict(how)
 
     def sql(self, text: object, keys: Any, bounds: Bounds | None) -> Question:
         """Return the question of a SQL text."""
@@ -140,6 +153,24 @@ class Reader:
         outputs = (Output("count" if name is None else name, Count()),)
         every, found = (*names, *bins), groupings | bins
         return self._query(every, listed, self._predicate(where), outputs, self._bounds(bounds), found, ())
+
+    def crossing(
+        self, columns: tuple[str, ...], *, keys: Any, where: Any = None, bounds: Bounds | None = None
+    ) -> tuple[Query, tuple[Keys, ...]]:
+        """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
+        given = self._listed(keys)
+        if not isinstance(given, Mapping) or set(given) != set(columns):
+            named = sorted(map(str, given)) if isinstance(given, Mapping) else []
+            raise InvalidKeys(
+                "a release needs the listed values of each of its columns",
+                rule="keys is a mapping with one list for each column of the workload, and no others",
+                got=f"keys for {', '.join(named) or 'none'}",
+                next_step="keys={" + ", ".join(f"{column!r}: [...]" for column in columns) + "}",
+            )
+        schema = self.engine.schema
+        made = self._query(columns, PRIVATE, self._predicate(where), (), self._bounds(bounds), {}, ())
+        lists = tuple(Keys.of((name,), {name: given[name]}, schema) for name in columns)
+        return made.query, tuple(one for one in lists if one is not None)
 
     def scalar(self, value: Any) -> Scalar:
         """Return a value of any type, from a column's name, SQL, ibis or ready made."""
@@ -265,7 +296,7 @@ class Reader:
                 got="no grouping column",
                 next_step="name the columns, or leave keys out",
             )
-        listed = None if private else Keys.of(by, self._listed(keys), Schema.of(kinds))
+        listed = None if private else Keys.of(by, self._listed(self._with_defaults(by, keys)), Schema.of(kinds))
         made = Query(
             table=self.engine.name,
             by=by,
@@ -279,6 +310,14 @@ class Reader:
             joins=joins,
         )
         return Question(made, outputs)
+
+    def _with_defaults(self, by: tuple[str, ...], keys: Any) -> Any:
+        """Return the keys of a question, and the default ones of the grouping columns that it lists none for."""
+        if not self.keys or not (keys is None or isinstance(keys, Mapping)):
+            return keys
+        given = keys or {}
+        found = {name: self.keys[name] for name in by if name in self.keys and name not in given}
+        return {**given, **found} if found else keys
 
     def _listed(self, keys: Any) -> Any:
         """Return keys with every "table.column" of a public table read from it, and "enum" from the column's type."""

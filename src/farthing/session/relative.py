@@ -17,8 +17,8 @@ from farthing.release import Cells
 from farthing.session import optimality
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
+from farthing.session.progress import Progress
 from farthing.session.records import read_blob, write_blob
-from farthing.session.refine import Progress
 from farthing.session.shield import hand_over
 
 if TYPE_CHECKING:

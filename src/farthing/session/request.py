@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from farthing.query import Output, Query
-    from farthing.session.refine import Progress
+    from farthing.session.progress import Progress
 
 Width: TypeAlias = float | Mapping[str, float]
 """An error allowed: one for all aggregates of a question, or one for each by the name of its column."""
@@ -39,8 +39,8 @@ class Request:
         loss: the loss named instead, or None.
         confidence: the chance that each interval holds its truth.
         simultaneous: whether all must hold at once.
-        together: whether all answers of the question must hold together, those before and those to come, if their
-            targets do not depend on what was drawn.
+        together: whether all answers of the question must hold together, those before and those to come, whatever
+            decides on their targets (under a pure budget: if the targets were fixed beforehand).
         share: the part of the groups that have to be within the target; the others are stopped with them. 1 for all.
         nonnegative: whether answers below zero are shown as zero; only where the truth is not negative.
         max_epsilon: the most epsilon this question may cost, or None.
@@ -100,6 +100,11 @@ class Request:
         plain.pop("rank", None)
         checked = Target(**(plain or {"absolute": 1.0}), confidence=asked.confidence, simultaneous=asked.simultaneous)
         return replace(asked, confidence=checked.confidence)
+
+    @property
+    def spend(self) -> bool:
+        """Whether the price is to be paid also where targets are out of reach."""
+        return self.on_miss == SPEND
 
     def target(self, name: str) -> Target | None:
         """Return the accuracy that is asked of one output; None where a loss or only a rank was named.
@@ -298,7 +303,7 @@ def _check_terms(asked: Request) -> None:
     if not isinstance(asked.together, bool):
         raise InvalidTarget(
             "together is neither true nor false",
-            rule="together=True holds all answers of a question at the confidence, for targets fixed beforehand",
+            rule="together=True holds all answers of a question together at the confidence",
             got=repr(asked.together),
             next_step="together=True, or leave it out",
         )

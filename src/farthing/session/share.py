@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.kept import Kept
     from farthing.accuracy.schedule import Schedule
-    from farthing.session.refine import Measurements, Progress
+    from farthing.session.progress import Progress
+    from farthing.session.refine import Measurements
 
 
 def refine_share(

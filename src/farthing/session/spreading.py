@@ -21,8 +21,11 @@ from farthing.session.ask import frame_of
 from farthing.session.merging import merge
 from farthing.session.records import read_blob, write_blob
 from farthing.session.transaction import Bill, answered, stands
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from farthing.accuracy.contributions import Chosen, Report
     from farthing.ledger.entry import Receipt, Stored
     from farthing.query import Query
@@ -34,12 +37,21 @@ if TYPE_CHECKING:
 _FORMAT = b"farthing-spread-1"
 _PLACES = ("groups", "rows", "least", "greatest")
 
+_SHARES: Final = {
+    "units_groups": "units that lose a group",
+    "groups": "pairs of unit and group",
+    "rows": "rows of a unit's fullest group",
+    "units_value": "units with a value outside",
+    "value": "size of the extreme values",
+}
+_VALUES: Final = frozenset({"units_value", "value"})
+
 DEFAULT_SHARE: Final = 100
 """A spread may cost one part in so many of the budget unless it is told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+@dataclass(frozen=True, slots=True, repr=False)
+class Cut(Tabular):
     """What bounds cut: an estimate that was paid for once, and is read again for nothing.
 
     Attributes:
@@ -51,6 +63,22 @@ class Cut:
     report: Report
     paid: Booked
     rows_cut: bool = True
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row a share: what is cut of what, with its interval; no row where nothing is known."""
+        import pyarrow as pa
+
+        names = [name for name in _SHARES if self.rows_cut or name in _VALUES]
+        found = {name: share for name in names if (share := getattr(self.report, name)) is not None}
+        ends = {"share": "value", "lower": "lower", "upper": "upper"}
+        columns = {column: [getattr(share, end) for share in found.values()] for column, end in ends.items()}
+        numbers = {column: pa.array(values, pa.float64()) for column, values in columns.items()}
+        return pa.table({"cut": pa.array([_SHARES[name] for name in found], pa.string())} | numbers)
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the shares: how they are estimated, and the price."""
+        return tuple(str(self).splitlines())
 
     def __str__(self) -> str:
         lines = str(self.report).splitlines()

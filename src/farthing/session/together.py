@@ -18,9 +18,9 @@ from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.release import Cells
 from farthing.session import free, several
-from farthing.session.answering import bounded
 from farthing.session.answers import answer
 from farthing.session.ask import frame_of
+from farthing.session.bounds import bounded
 from farthing.session.direct import parameter_of
 from farthing.session.merging import merge
 from farthing.session.method import Outcome
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.release import Answer
     from farthing.session.context import Context
+    from farthing.session.draft import Draft
     from farthing.session.request import Request
-    from farthing.session.workloads import Draft
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -280,7 +280,8 @@ def _batch(members: Sequence[Member], limit: int) -> Together:
 
 def _measured(context: Context, job: _Job, receipt: Receipt) -> tuple[State, list[list[Look]]]:
     """Ask the engine once for every question, and spend the loss."""
-    mechanisms = [_mechanism(context, member.query, receipt) for member in job.members]
+    mechanisms = [mechanism_of(member.query, context.engine.measure(member.query, receipt)[0])
+                  for member in job.members]  # fmt: skip
     looks = [list[Look]() for _ in job.members]
     spent = np.zeros(len(job.batch.question), np.int64)
 
@@ -303,9 +304,8 @@ def _measured(context: Context, job: _Job, receipt: Receipt) -> tuple[State, lis
     return State(*job.batch.run(measure)), looks
 
 
-def _mechanism(context: Context, query: Query, receipt: Receipt) -> GaussianMeasurements:
+def mechanism_of(query: Query, truth: Ints) -> GaussianMeasurements:
     """Return a question's exact answers behind their noise."""
-    truth = context.engine.measure(query, receipt)[0]
     step_log2 = query.measures[0].step_log2
     return GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from farthing.accuracy.schedule import Schedule
     from farthing.mechanisms.gaussian import Measured
     from farthing.privacy.loss import Booked
-    from farthing.session.refine import Measurements, Progress
+    from farthing.session.progress import Progress
+    from farthing.session.refine import Measurements
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ with what was left over.
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import BudgetExceeded, FarthingError, InvalidTarget, UnsupportedQuery
 from farthing.rounding import coins_down
-from farthing.session.answering import FOR_NOW, answered, bounded, planned
+from farthing.session.bounds import FOR_NOW
+from farthing.session.draft import Draft
+from farthing.session.largest import largest
 from farthing.session.questions import Questions
-from farthing.session.request import SPEND, WIDTHS, Request
+from farthing.session.request import WIDTHS, Request
 from farthing.session.together import together
 from farthing.workload import Workload, all_met
 
@@ -29,60 +30,18 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked, Loss
     from farthing.query import AutoBounds, Bounds
     from farthing.release import Answer
-    from farthing.session.answering import Read
+    from farthing.session.bounds import Read
     from farthing.session.context import Context
     from farthing.session.reading import Reader
 
 ORDERS: Final = ("given", "cheapest")
-STRATEGIES: Final = ("each", "together")
+STRATEGIES: Final = ("each", "together", "largest")
 METHODS: Final = (
     "count", "count_distinct", "sum", "mean", "variance", "quantile", "histogram", "sql", "ratio", "difference"
 )  # fmt: skip
 """What an item may ask; the names of the methods."""
 
 _GOALS: Final = frozenset({"loss", *WIDTHS})
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A question of a workload, read and not asked yet.
-
-    Attributes:
-        context: the data and the books.
-        read: how it is read under given bounds.
-        given: its bounds.
-        request: its target and price.
-        name: what it is called in the workload.
-    """
-
-    context: Context
-    read: Read
-    given: Bounds | AutoBounds
-    request: Request
-    name: str = ""
-
-    @property
-    def plan(self) -> Plan:
-        """Its plan, given what was released by now."""
-        return planned(self.context, self.read, self.given, self.request)
-
-    def ask(self) -> Answer:
-        """Ask it."""
-        return answered(self.context, self.read, self.given, self.request)
-
-    def refused(self, plan: Plan) -> bool:
-        """Return whether it is not asked under this plan, since no group can meet its target."""
-        return plan.hopeless and self.request.on_miss != SPEND
-
-    @property
-    def identity(self) -> str:
-        """What tells it from other questions: equal texts are answered by the same measurements, shown alike."""
-        question, _ = bounded(self.context, self.read, self.given, self.request, free=True)
-        query = question.query.arranged()
-        asked = question.asked
-        shown = None if asked is None or asked.aftermath.shows_all else repr(asked.aftermath)
-        outputs = [output.aggregate.canonical() for output in question.outputs]
-        return json.dumps([query.canonical(), outputs, self.request.mechanism, shown])
 
 
 class Drafts(Questions):
@@ -168,6 +127,8 @@ def workload(
     plans = {draft.name: _planned(draft) for draft in drafts}
     if strategy == "together":
         return together(context, drafts, plans, allowed, dry_run=dry_run)
+    if strategy == "largest":
+        return largest(context, drafts, plans, allowed, dry_run=dry_run)
     run = _Run(context, drafts, plans, allowed, cheapest=order == "cheapest")
     return run.dry() if dry_run else run.asked()
 

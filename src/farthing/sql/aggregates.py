@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.bounding import Bounds
+    from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node
-    from farthing.sql.translator import Translator
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Aggregates:
         bounds: the bounds of values that name none.
     """
 
-    reader: Translator
+    reader: NodeReader
     unit: PrivacyUnit
     bounds: Bounds
 

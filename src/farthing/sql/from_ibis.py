@@ -12,8 +12,8 @@ from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import Compare, Expression, Operator, Scalar, check, operand_type, type_of
 from farthing.query.schema import Type
 from farthing.sql.ibis_rules import RULE, predicates, refused, scalars
+from farthing.sql.nodes import TRUE, truth
 from farthing.sql.text import Source
-from farthing.sql.translator import TRUE, truth
 
 if TYPE_CHECKING:
     from farthing.query.schema import Schema

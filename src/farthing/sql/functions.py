@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.query.expressions import Call, Case, Cast, Function, IsNull, Literal, Not, Scalar
 from farthing.query.schema import Type
+from farthing.sql.aggregates import NAMES as AGGREGATES
+from farthing.sql.meeting import alike, moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node
-    from farthing.sql.translator import Translator
 
 
-def call(reader: Translator, node: Node) -> Scalar:
+def call(reader: NodeReader, node: Node) -> Scalar:
     """Return a call of a function that is known by its name.
 
     Raises:
@@ -34,10 +36,8 @@ def call(reader: Translator, node: Node) -> Scalar:
     return Call(function, scalars(reader, arguments))
 
 
-def scalars(reader: Translator, nodes: list[Node]) -> tuple[Scalar, ...]:
+def scalars(reader: NodeReader, nodes: list[Node]) -> tuple[Scalar, ...]:
     """Return arguments that meet each other: texts become dates where they meet one."""
-    from farthing.sql.scalars import alike
-
     return alike(reader, *(reader.scalar(node) for node in nodes))
 
 
@@ -48,7 +48,7 @@ def _safe(node: Node) -> Node:
     return node
 
 
-def _count(reader: Translator, node: Node, name: str, takes: tuple[int, int]) -> None:
+def _count(reader: NodeReader, node: Node, name: str, takes: tuple[int, int]) -> None:
     """Refuse a call with too few or too many arguments."""
     least, most = takes
     given = len(node.expressions)
@@ -97,7 +97,7 @@ _PLAIN: Final[dict[str, tuple[Function, int, int]]] = {
 """Name: the function of the language that it is, and how many arguments it takes at least and at most."""
 
 
-def trimmed(reader: Translator, node: Node, function: Function, arguments: list[Node]) -> Scalar:
+def trimmed(reader: NodeReader, node: Node, function: Function, arguments: list[Node]) -> Scalar:
     """Return a trimmed text; only spaces are trimmed."""
     text, letters = reader.scalar(arguments[0]), [reader.scalar(argument) for argument in arguments[1:]]
     if letters not in ([], [Literal(" ")]):
@@ -105,21 +105,21 @@ def trimmed(reader: Translator, node: Node, function: Function, arguments: list[
     return Call(function, (text,))
 
 
-def _trim(reader: Translator, node: Node, name: str) -> Scalar:
+def _trim(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return LTRIM, RTRIM or BTRIM."""
     _count(reader, node, name, (1, 2))
     function = {"LTRIM": Function.LTRIM, "RTRIM": Function.RTRIM, "BTRIM": Function.TRIM}[name]
     return trimmed(reader, node, function, node.expressions)
 
 
-def _left(reader: Translator, node: Node, name: str) -> Scalar:
+def _left(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return the first letters of a text."""
     _count(reader, node, name, (2, 2))
     text, length = node.expressions
     return Call(Function.SUBSTRING, (reader.scalar(text), Literal(1), reader.scalar(length)))
 
 
-def _clamp(reader: Translator, node: Node, name: str) -> Scalar:
+def _clamp(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return CLAMP(x, lower, upper): NULL stays NULL."""
     _count(reader, node, name, (3, 3))
     value, lower, upper = scalars(reader, node.expressions)
@@ -127,10 +127,8 @@ def _clamp(reader: Translator, node: Node, name: str) -> Scalar:
     return Case(((Not(IsNull(value)), clamped),))
 
 
-def _date(reader: Translator, node: Node, name: str) -> Scalar:
+def _date(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return DATE(x), DATE('2013-01-31') or TIMESTAMP('2013-01-31 10:00:00')."""
-    from farthing.sql.scalars import moment
-
     _count(reader, node, name, (1, 1))
     kind = Type.DATE if name == "DATE" else Type.TIMESTAMP
     value = reader.scalar(node.expressions[0])
@@ -139,7 +137,7 @@ def _date(reader: Translator, node: Node, name: str) -> Scalar:
     return Cast(value, kind)
 
 
-def _truncated(reader: Translator, node: Node, name: str) -> Scalar:
+def _truncated(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return DATE_TRUNC('month', x), as DuckDB and PostgreSQL have it, or DATE_TRUNC(x, MONTH), as BigQuery has it."""
     _count(reader, node, name, (2, 2))
     first, second = node.expressions
@@ -155,7 +153,7 @@ def _truncated(reader: Translator, node: Node, name: str) -> Scalar:
     return Call(Function.DATE_TRUNC, (Literal(unit), reader.scalar(value)))
 
 
-def _bare_unit(reader: Translator, node: Node, name: str) -> str:
+def _bare_unit(reader: NodeReader, node: Node, name: str) -> str:
     """Return the unit of BigQuery's DATE_TRUNC(x, MONTH); its WEEK begins on Sunday, which no other dialect's does."""
     if type(node).__name__ == "Anonymous" and [argument.name.upper() for argument in node.expressions] == ["MONDAY"]:
         return str(node.name).lower()
@@ -188,7 +186,7 @@ _PARTS: Final = {
 """The parts of a date; "" for those where Sunday is 0, as DuckDB and PostgreSQL have it: the ISO day modulo 7."""
 
 
-def extract(reader: Translator, node: Node, part: Node, value: Node) -> Scalar:
+def extract(reader: NodeReader, node: Node, part: Node, value: Node) -> Scalar:
     """Return a part of a date or time, as DuckDB counts it."""
     name = str(part.name).lower()
     if name not in _PARTS:
@@ -201,14 +199,14 @@ def extract(reader: Translator, node: Node, part: Node, value: Node) -> Scalar:
     return Call(Function.MODULO, (Call(Function.EXTRACT, (Literal("dow"), scalar)), Literal(7)))
 
 
-def _date_part(reader: Translator, node: Node, name: str) -> Scalar:
+def _date_part(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return DATE_PART('month', x)."""
     _count(reader, node, name, (2, 2))
     part, value = node.expressions
     return extract(reader, node, part, value)
 
 
-def _named_part(reader: Translator, node: Node, name: str) -> Scalar:
+def _named_part(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return YEAR(x), MONTH(x) and their like."""
     from sqlglot import exp
 
@@ -216,7 +214,7 @@ def _named_part(reader: Translator, node: Node, name: str) -> Scalar:
     return extract(reader, node, exp.var(name), node.expressions[0])
 
 
-def _days(reader: Translator, node: Node, name: str) -> Scalar:
+def _days(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return DATE_DIFF('day', a, b), which is b - a, or BigQuery's DATE_DIFF(a, b, DAY), which is a - b."""
     _count(reader, node, name, (3, 3))
     first, second, third = node.expressions
@@ -229,7 +227,7 @@ def _days(reader: Translator, node: Node, name: str) -> Scalar:
     return Call(Function.DAYS_BETWEEN, scalars(reader, [before, after]))
 
 
-_SPECIAL: Final[dict[str, Callable[[Translator, Any, str], Scalar]]] = {
+_SPECIAL: Final[dict[str, Callable[[NodeReader, Any, str], Scalar]]] = {
     **dict.fromkeys(("LTRIM", "RTRIM", "BTRIM"), _trim),
     "LEFT": _left,
     "CLAMP": _clamp,
@@ -246,10 +244,8 @@ NAMES: Final = frozenset({*_PLAIN, *_SPECIAL, "CASE", "IF", "CAST", "TRY_CAST", 
 """Every function that is understood."""
 
 
-def instead(reader: Translator, node: Node) -> Exception:
+def instead(reader: NodeReader, node: Node) -> Exception:
     """Return the refusal of a node, by the name SQL has for it, and what to write instead of it."""
-    from farthing.sql.aggregates import NAMES as AGGREGATES
-
     kind = type(node).__name__
     refuse = reader.source.refuse
     if kind in _INSTEAD:

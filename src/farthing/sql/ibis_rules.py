@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import (
@@ -28,15 +28,36 @@ from farthing.query.expressions import (
     Scalar,
 )
 from farthing.query.schema import Type
-from farthing.sql.scalars import alike, cases
+from farthing.sql.meeting import Meeting, alike
+from farthing.sql.scalars import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from farthing.sql.from_ibis import Reader
+    from farthing.query.schema import Schema
 
 RULE: Final = "an ibis expression is made of columns, constants and the functions of the language"
-Rule: TypeAlias = "Callable[[Reader, Any, int], Any]"
+
+
+class OperationReader(Meeting, Protocol):
+    """Reads the operations of one ibis expression; `sql.from_ibis` has what does."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the table."""
+
+    def predicate(self, operation: Any, depth: int) -> Expression:
+        """Return a predicate."""
+
+    def scalar(self, operation: Any, depth: int) -> Scalar:
+        """Return a scalar."""
+
+    def arguments(self, operation: Any, depth: int) -> tuple[Scalar, ...]:
+        """Return every argument of an operation, a list of them in their place."""
+
+
+Rule: TypeAlias = "Callable[[OperationReader, Any, int], Any]"
+"""What an operation is in the language."""
 
 
 def refused(construct: str, next_step: str) -> UnsupportedQuery:
@@ -44,7 +65,7 @@ def refused(construct: str, next_step: str) -> UnsupportedQuery:
     return UnsupportedQuery(f"refused: {construct}", construct=construct, rule=RULE, next_step=next_step)
 
 
-def _field(reader: Reader, operation: Any, depth: int) -> Scalar:  # noqa: ARG001  # all rules are called alike
+def _field(reader: OperationReader, operation: Any, depth: int) -> Scalar:  # noqa: ARG001  # all rules are called alike
     """Return a column of the table itself, not one that was computed before."""
     import ibis.expr.operations as ops
 
@@ -56,7 +77,7 @@ def _field(reader: Reader, operation: Any, depth: int) -> Scalar:  # noqa: ARG00
     return Column(operation.name)
 
 
-def _literal(reader: Reader, operation: Any, depth: int) -> Scalar:  # noqa: ARG001
+def _literal(reader: OperationReader, operation: Any, depth: int) -> Scalar:  # noqa: ARG001
     """Return a constant."""
     value = operation.value
     if isinstance(value, Decimal):
@@ -73,7 +94,7 @@ def _call(function: Function) -> Rule:
     return lambda reader, operation, depth: Call(function, reader.arguments(operation, depth))
 
 
-def _rounded(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _rounded(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a rounded number; no digits are none."""
     value, *digits = reader.arguments(operation, depth)
     return Call(Function.ROUND, (value, *(place for place in digits if place != Literal(0))))
@@ -84,19 +105,19 @@ def _extract(part: str) -> Rule:
     return lambda reader, operation, depth: Call(Function.EXTRACT, (Literal(part), reader.scalar(operation.arg, depth)))
 
 
-def _truncate(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _truncate(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a truncated date or time."""
     unit = operation.unit.name.lower()
     return Call(Function.DATE_TRUNC, (Literal(unit), reader.scalar(operation.arg, depth)))
 
 
-def _weekday(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _weekday(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return the day of the week, Monday 0."""
     day = Call(Function.EXTRACT, (Literal("dow"), reader.scalar(operation.arg, depth)))
     return Call(Function.SUBTRACT, (day, Literal(1)))
 
 
-def _substring(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _substring(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a part of a text; ibis counts from 0."""
     text, start = reader.scalar(operation.arg, depth), reader.scalar(operation.start, depth)
     match start:
@@ -108,7 +129,7 @@ def _substring(reader: Reader, operation: Any, depth: int) -> Scalar:
     return Call(Function.SUBSTRING, (text, start, *rest))
 
 
-def _cast(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _cast(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a cast."""
     to = operation.to
     for test, kind in (
@@ -124,12 +145,12 @@ def _cast(reader: Reader, operation: Any, depth: int) -> Scalar:
     raise refused(f"cast to {to}", "cast to boolean, int64, float64, string, date or timestamp")
 
 
-def _date(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _date(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return the date of a time."""
     return Cast(reader.scalar(operation.arg, depth), Type.DATE)
 
 
-def _days(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _days(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return the days between two dates: left - right."""
     part = getattr(operation, "part", None)
     if getattr(part, "value", "day") != "day":
@@ -138,7 +159,7 @@ def _days(reader: Reader, operation: Any, depth: int) -> Scalar:
     return Call(Function.DAYS_BETWEEN, (before, after))
 
 
-def _clip(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _clip(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a clamped value: NULL stays NULL."""
     value = clamped = reader.scalar(operation.arg, depth)
     for end, function in ((operation.lower, Function.GREATEST), (operation.upper, Function.LEAST)):
@@ -147,12 +168,12 @@ def _clip(reader: Reader, operation: Any, depth: int) -> Scalar:
     return Case(((Not(IsNull(value)), clamped),))
 
 
-def _searched(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _searched(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a CASE with conditions."""
     return _chosen(reader, list(operation.cases), operation, depth)
 
 
-def _simple(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _simple(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a CASE that compares one value with others."""
     import ibis.expr.operations as ops
 
@@ -160,7 +181,7 @@ def _simple(reader: Reader, operation: Any, depth: int) -> Scalar:
     return _chosen(reader, conditions, operation, depth)
 
 
-def _chosen(reader: Reader, conditions: list[Any], operation: Any, depth: int) -> Scalar:
+def _chosen(reader: OperationReader, conditions: list[Any], operation: Any, depth: int) -> Scalar:
     """Return a CASE; NULL results leave the value out."""
     read = [reader.predicate(condition, depth) for condition in conditions]
     values = [_value(reader, result, depth) for result in operation.results]
@@ -168,7 +189,7 @@ def _chosen(reader: Reader, conditions: list[Any], operation: Any, depth: int) -
     return _some(found)
 
 
-def _if_else(reader: Reader, operation: Any, depth: int) -> Scalar:
+def _if_else(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return one of two values."""
     branch = reader.predicate(operation.bool_expr, depth), _value(reader, operation.true_expr, depth)
     return _some(cases([branch], _value(reader, operation.false_null_expr, depth)))
@@ -181,7 +202,7 @@ def _some(scalar: Scalar | None) -> Scalar:
     return scalar
 
 
-def _value(reader: Reader, operation: Any, depth: int) -> Scalar | None:
+def _value(reader: OperationReader, operation: Any, depth: int) -> Scalar | None:
     """Return a value, None for NULL."""
     name = type(operation).__name__
     if operation is None or (name == "Literal" and operation.value is None):
@@ -194,14 +215,14 @@ def _value(reader: Reader, operation: Any, depth: int) -> Scalar | None:
 def _compared(operator: Operator) -> Rule:
     """Return the rule of a comparison."""
 
-    def rule(reader: Reader, operation: Any, depth: int) -> Expression:
+    def rule(reader: OperationReader, operation: Any, depth: int) -> Expression:
         left, right = alike(reader, *reader.arguments(operation, depth))
         return Compare(left, operator, right)
 
     return rule
 
 
-def _chain(reader: Reader, operation: Any, depth: int) -> Expression:
+def _chain(reader: OperationReader, operation: Any, depth: int) -> Expression:
     """Return a chain of one connective, without recursing along it."""
     parts, waiting = [], [operation]
     while waiting:
@@ -213,7 +234,7 @@ def _chain(reader: Reader, operation: Any, depth: int) -> Expression:
     return And(tuple(parts)) if type(operation).__name__ == "And" else Or(tuple(parts))
 
 
-def _among(reader: Reader, operation: Any, depth: int) -> Expression:
+def _among(reader: OperationReader, operation: Any, depth: int) -> Expression:
     """Return a membership test over constants."""
     value = reader.scalar(operation.value, depth)
     if len(operation.options) > MOST_CHOICES:
@@ -227,7 +248,7 @@ def _among(reader: Reader, operation: Any, depth: int) -> Expression:
     return In(value, constants)
 
 
-def _identical(reader: Reader, operation: Any, depth: int) -> Expression:
+def _identical(reader: OperationReader, operation: Any, depth: int) -> Expression:
     """Return a comparison for which NULL is one more value."""
     left, right = alike(reader, *reader.arguments(operation, depth))
     there = And((Not(IsNull(left)), Not(IsNull(right)), Compare(left, Operator.EQ, right)))

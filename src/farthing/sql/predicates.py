@@ -18,15 +18,15 @@ from farthing.query.expressions import (
     Operator,
     Or,
 )
-from farthing.sql.scalars import alike
-from farthing.sql.translator import TRUE, surely
+from farthing.sql.meeting import alike
+from farthing.sql.nodes import TRUE, surely
 
 if TYPE_CHECKING:
+    from farthing.sql.nodes import NodeReader, Rule
     from farthing.sql.text import Node
-    from farthing.sql.translator import Rule, Translator
 
 
-def _connective(reader: Translator, node: Node) -> Expression:
+def _connective(reader: NodeReader, node: Node) -> Expression:
     """Return a chain of ANDs or ORs as one expression, without recursing along the chain."""
     kind = type(node)
     parts: list[Expression] = []
@@ -41,20 +41,20 @@ def _connective(reader: Translator, node: Node) -> Expression:
     return And(tuple(parts)) if kind.__name__ == "And" else Or(tuple(parts))
 
 
-def _comparison(reader: Translator, node: Node) -> Expression:
+def _comparison(reader: NodeReader, node: Node) -> Expression:
     """Return a comparison."""
     reader.only(node, "this", "expression")
     left, right = alike(reader, reader.scalar(node.this), reader.scalar(node.expression))
     return Compare(left, _OPERATORS[type(node).__name__], right)
 
 
-def _between(reader: Translator, node: Node) -> Expression:
+def _between(reader: NodeReader, node: Node) -> Expression:
     """Return a range test."""
     reader.only(node, "this", "low", "high")
     return Between(*alike(reader, *(reader.scalar(node.args[part]) for part in ("this", "low", "high"))))
 
 
-def _membership(reader: Translator, node: Node) -> Expression:
+def _membership(reader: NodeReader, node: Node) -> Expression:
     """Return a membership test over constants."""
     if node.args.get("query") is not None:
         raise reader.source.refuse("a subquery", "list the values: IN (1, 2, 3)", node)
@@ -71,7 +71,7 @@ def _membership(reader: Translator, node: Node) -> Expression:
     return In(value, constants)
 
 
-def _test(reader: Translator, node: Node) -> Expression:
+def _test(reader: NodeReader, node: Node) -> Expression:
     """Return IS NULL, IS TRUE or IS FALSE: never unknown."""
     from sqlglot import exp
 
@@ -84,7 +84,7 @@ def _test(reader: Translator, node: Node) -> Expression:
     return Compare(surely(predicate if node.expression.this else Not(predicate)), Operator.EQ, TRUE)
 
 
-def _same(reader: Translator, node: Node) -> Expression:
+def _same(reader: NodeReader, node: Node) -> Expression:
     """Return IS [NOT] DISTINCT FROM: a comparison for which NULL is one more value; never unknown."""
     reader.only(node, "this", "expression")
     left, right = alike(reader, reader.scalar(node.this), reader.scalar(node.expression))
@@ -93,13 +93,13 @@ def _same(reader: Translator, node: Node) -> Expression:
     return same if type(node).__name__ == "NullSafeEQ" else Not(same)
 
 
-def _negation(reader: Translator, node: Node) -> Expression:
+def _negation(reader: NodeReader, node: Node) -> Expression:
     """Return a negation."""
     reader.only(node, "this")
     return Not(reader.predicate(node.this))
 
 
-def _bracketed(reader: Translator, node: Node) -> Expression:
+def _bracketed(reader: NodeReader, node: Node) -> Expression:
     """Return what stands in brackets."""
     reader.only(node, "this")
     return reader.predicate(node.this)

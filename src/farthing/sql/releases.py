@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
@@ -14,8 +14,8 @@ from farthing.sql.names import Names, Place
 
 if TYPE_CHECKING:
     from farthing.query.aggregates import Output
+    from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, Source
-    from farthing.sql.translator import Translator
 
 ENDS = ("_lower", "_upper")
 """The ends of an interval are answer columns, too: n_lower and n_upper."""
@@ -91,7 +91,7 @@ def read_aftermath(select: Node, released: Released) -> Aftermath:
     Raises:
         UnsupportedQuery: anything that is not a function of the answer's columns.
     """
-    reader = replace(released.aggregates.reader, names=released.names, known=released.stands_for)
+    reader = released.aggregates.reader.naming(released.names, released.stands_for)
     having = select.args.get("having")
     condition: Expression | None = None
     if having is not None:
@@ -104,7 +104,7 @@ def read_aftermath(select: Node, released: Released) -> Aftermath:
     return Aftermath(condition, keys, limit, offset)
 
 
-def _order(node: Node, reader: Translator, released: Released) -> Order:
+def _order(node: Node, reader: NodeReader, released: Released) -> Order:
     """Return one key of ORDER BY; a number stands for a place in the SELECT list."""
     reader.only(node, "this", "desc", "nulls_first")
     key = node.this

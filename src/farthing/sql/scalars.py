@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from farthing.query.expressions import (
     Call,
@@ -20,62 +19,15 @@ from farthing.query.expressions import (
 )
 from farthing.query.schema import Type
 from farthing.sql.functions import call, extract, trimmed
-from farthing.sql.translator import FALSE, surely
+from farthing.sql.meeting import MOMENTS, alike, moment
+from farthing.sql.nodes import FALSE, surely
 
 if TYPE_CHECKING:
-    from farthing.sql.text import Node, Source
-    from farthing.sql.translator import Rule, Translator
-
-_MOMENTS: Final = (Type.DATE, Type.TIMESTAMP)
+    from farthing.sql.nodes import NodeReader, Rule
+    from farthing.sql.text import Node
 
 
-class Meeting(Protocol):
-    """What knows types, and how to refuse."""
-
-    @property
-    def source(self) -> Source:
-        """The text, for places in messages."""
-
-    def type(self, scalar: Scalar) -> Type:
-        """Return the type of a scalar."""
-
-
-def alike(reader: Meeting, *scalars: Scalar) -> tuple[Scalar, ...]:
-    """Return scalars that meet each other: texts as dates or times where they meet one, dates as midnights.
-
-    Raises:
-        UnsupportedQuery: a text that is no date where one is met.
-    """
-    if not any(isinstance(scalar, Literal) for scalar in scalars):
-        return scalars
-    kinds = {reader.type(scalar) for scalar in scalars}
-    met = next((kind for kind in reversed(_MOMENTS) if kind in kinds), None)
-    return scalars if met is None else tuple(_as(reader, scalar, met) for scalar in scalars)
-
-
-def _as(reader: Meeting, scalar: Scalar, met: Type) -> Scalar:
-    """Return a constant as the date or time that it meets."""
-    match scalar:
-        case Literal(str() as text):
-            return moment(reader, text, met, None)
-        case Literal(date() as day) if met is Type.TIMESTAMP and not isinstance(day, datetime):
-            return Literal(datetime(day.year, day.month, day.day))  # noqa: DTZ001  # times here have no zone
-        case _:
-            return scalar
-
-
-def moment(reader: Meeting, text: str, kind: Type, node: Node | None) -> Literal:
-    """Return a date or time constant from its ISO text."""
-    try:
-        return Literal(date.fromisoformat(text) if kind is Type.DATE else datetime.fromisoformat(text))
-    except ValueError:
-        form = "'2013-01-31'"
-        if kind is Type.TIMESTAMP:
-            form = "'2013-01-31 10:00:00', without zone, in UTC where the table has zones"
-        raise reader.source.refuse(f"{kind} {text[:40]!r}", f"write a {kind} as {form}", node) from None
-
-
-def number(reader: Translator, node: Node, text: str) -> Literal:
+def number(reader: NodeReader, node: Node, text: str) -> Literal:
     """Return a numeric constant: an integer where it is written as one."""
     digits = text.replace("_", "")
     if digits.lstrip("-").isdigit() and len(digits) < 40:
@@ -89,23 +41,23 @@ def number(reader: Translator, node: Node, text: str) -> Literal:
     return Literal(value)
 
 
-def _literal(reader: Translator, node: Node) -> Scalar:
+def _literal(reader: NodeReader, node: Node) -> Scalar:
     """Return a text or a number."""
     return Literal(str(node.this)) if node.is_string else number(reader, node, str(node.this))
 
 
-def _boolean(reader: Translator, node: Node) -> Scalar:  # noqa: ARG001  # all rules are called alike
+def _boolean(reader: NodeReader, node: Node) -> Scalar:  # noqa: ARG001  # all rules are called alike
     """Return TRUE or FALSE."""
     return Literal(bool(node.this))
 
 
-def _bracketed(reader: Translator, node: Node) -> Scalar:
+def _bracketed(reader: NodeReader, node: Node) -> Scalar:
     """Return what stands in brackets."""
     reader.only(node, "this")
     return reader.scalar(node.this)
 
 
-def _negative(reader: Translator, node: Node) -> Scalar:
+def _negative(reader: NodeReader, node: Node) -> Scalar:
     """Return a negated scalar; a negative number is a constant."""
     from sqlglot import exp
 
@@ -115,7 +67,7 @@ def _negative(reader: Translator, node: Node) -> Scalar:
     return Call(Function.NEGATE, (reader.scalar(node.this),))
 
 
-def _arithmetic(reader: Translator, node: Node) -> Scalar:
+def _arithmetic(reader: NodeReader, node: Node) -> Scalar:
     """Return a sum, difference, product, quotient, remainder, power or joined text; dates differ by days."""
     reader.only(node, "this", "expression", "typed", "safe")
     left, right = reader.scalar(node.this), reader.scalar(node.expression)
@@ -139,18 +91,18 @@ _ARITHMETIC: Final = {
 }
 
 
-def _cast(reader: Translator, node: Node) -> Scalar:
+def _cast(reader: NodeReader, node: Node) -> Scalar:
     """Return a cast; DATE '2013-01-31' and the like are constants."""
     from sqlglot import exp
 
     reader.only(node, "this", "to", "safe", "action")
     kind = cast_type(reader, node.args["to"], node)
-    if kind in _MOMENTS and isinstance(node.this, exp.Literal) and node.this.is_string:
+    if kind in MOMENTS and isinstance(node.this, exp.Literal) and node.this.is_string:
         return moment(reader, str(node.this.this), kind, node)
     return Cast(reader.scalar(node.this), kind)
 
 
-def cast_type(reader: Translator, to: Node, node: Node) -> Type:
+def cast_type(reader: NodeReader, to: Node, node: Node) -> Type:
     """Return our type of a type of SQL."""
     name = str(getattr(to.this, "value", to.this)).upper()
     kind = _TYPES.get(name)
@@ -174,7 +126,7 @@ _TYPES: Final = {
 }
 
 
-def _case(reader: Translator, node: Node) -> Scalar:
+def _case(reader: NodeReader, node: Node) -> Scalar:
     """Return a CASE, with or without an operand."""
     from sqlglot import exp
 
@@ -186,13 +138,13 @@ def _case(reader: Translator, node: Node) -> Scalar:
     return _chosen(reader, node, branches, node.args.get("default"))
 
 
-def _if(reader: Translator, node: Node) -> Scalar:
+def _if(reader: NodeReader, node: Node) -> Scalar:
     """Return IF(condition, value, value)."""
     reader.only(node, "this", "true", "false")
     return _chosen(reader, node, [(node.this, node.args.get("true"))], node.args.get("false"))
 
 
-def _chosen(reader: Translator, node: Node, branches: list[tuple[Node, Node]], default: Node | None) -> Scalar:
+def _chosen(reader: NodeReader, node: Node, branches: list[tuple[Node, Node]], default: Node | None) -> Scalar:
     """Return a CASE; THEN NULL leaves the value out, and so does ELSE NULL."""
     conditions = [reader.predicate(condition) for condition, _ in branches]
     values = [_value(reader, value) for _, value in branches]
@@ -225,31 +177,31 @@ def cases(branches: list[tuple[Expression, Scalar | None]], otherwise: Scalar | 
     return Case(filled, otherwise) if filled else otherwise
 
 
-def _value(reader: Translator, node: Node) -> Scalar | None:
+def _value(reader: NodeReader, node: Node) -> Scalar | None:
     """Return the value of a branch, None for NULL."""
     return None if type(node).__name__ == "Null" else reader.scalar(node)
 
 
-def _like(reader: Translator, node: Node) -> Scalar:
+def _like(reader: NodeReader, node: Node) -> Scalar:
     """Return a test of a text against a constant pattern."""
     reader.only(node, "this", "expression")
     return Call(Function.LIKE, (reader.scalar(node.this), reader.scalar(node.expression)))
 
 
-def _extract(reader: Translator, node: Node) -> Scalar:
+def _extract(reader: NodeReader, node: Node) -> Scalar:
     """Return EXTRACT(part FROM x)."""
     reader.only(node, "this", "expression")
     return extract(reader, node, node.this, node.expression)
 
 
-def _substring(reader: Translator, node: Node) -> Scalar:
+def _substring(reader: NodeReader, node: Node) -> Scalar:
     """Return SUBSTRING(text, start, length) or SUBSTRING(text FROM start FOR length)."""
     reader.only(node, "this", "start", "length")
     parts = [node.args.get(part) for part in ("this", "start", "length")]
     return Call(Function.SUBSTRING, tuple(reader.scalar(part) for part in parts if part is not None))
 
 
-def _trim(reader: Translator, node: Node) -> Scalar:
+def _trim(reader: NodeReader, node: Node) -> Scalar:
     """Return TRIM([LEADING | TRAILING | BOTH] [' '] FROM text)."""
     reader.only(node, "this", "position", "expression")
     function = {"LEADING": Function.LTRIM, "TRAILING": Function.RTRIM}.get(node.args.get("position"), Function.TRIM)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from farthing.query.expressions import (
     And,
-    Case,
     Compare,
     Expression,
-    Literal,
     Not,
     Operator,
     Or,
@@ -20,6 +18,8 @@ from farthing.query.expressions import (
     type_of,
 )
 from farthing.query.expressions import Column as Named
+from farthing.sql import functions, predicates, scalars
+from farthing.sql.nodes import TRUE, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from farthing.query.schema import Schema, Type
     from farthing.sql.names import Names
     from farthing.sql.text import Node, Source
-
-TRUE = Literal(value=True)
-FALSE = Literal(value=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +54,17 @@ class Translator:
         """Return the reader of another part of the question."""
         return replace(self, where=where)
 
+    def naming(self, names: Names, known: Callable[[Node], Scalar | None]) -> Translator:
+        """Return a reader to which names mean something else, and for which some whole nodes stand for a value."""
+        return replace(self, names=names, known=known)
+
     def predicate(self, node: Node) -> Expression:
         """Return a checked predicate: TRUE, FALSE or unknown on every row.
 
         Raises:
             UnsupportedQuery: anything outside of the language, by name.
         """
-        from farthing.sql.predicates import rules
-
-        rule = rules().get(type(node).__name__)
+        rule = predicates.rules().get(type(node).__name__)
         with self.source.located(node):
             if rule is None:
                 expression: Expression = Compare(self.scalar(node), Operator.EQ, TRUE)
@@ -88,19 +87,16 @@ class Translator:
         Raises:
             UnsupportedQuery: anything outside of the language, by name.
         """
-        from farthing.sql.predicates import rules as predicates
-        from farthing.sql.scalars import rules
-
         kind = type(node).__name__
         with self.source.located(node):
             found = None if self.known is None else self.known(node)
             if found is not None:
                 return found
-            rule = rules().get(kind)
+            rule = scalars.rules().get(kind)
             if rule is not None:
                 scalar: Scalar = rule(self, node)
                 return scalar
-            if kind in predicates():
+            if kind in predicates.rules():
                 return truth(self.predicate(node))
         raise self.unknown(node)
 
@@ -131,27 +127,4 @@ class Translator:
 
     def unknown(self, node: Node) -> Exception:
         """Return the refusal of a node, by the name SQL has for it."""
-        from farthing.sql.functions import instead
-
-        return instead(self, node)
-
-
-def truth(predicate: Expression) -> Scalar:
-    """Return the truth value of a predicate as a scalar: NULL where it is unknown.
-
-    >>> str(truth(Compare(Named("x"), Operator.GT, Literal(1))))
-    'CASE WHEN x > 1 THEN TRUE WHEN NOT (x > 1) THEN FALSE END'
-    """
-    match predicate:
-        case Compare(scalar, Operator.EQ, Literal(True)):
-            return scalar
-        case _:
-            return Case(((predicate, TRUE), (Not(predicate), FALSE)))
-
-
-def surely(predicate: Expression) -> Scalar:
-    """Return TRUE where a predicate is, and FALSE where it is FALSE or unknown."""
-    return Case(((predicate, TRUE),), FALSE)
-
-
-Rule: TypeAlias = "Callable[[Translator, Any], Any]"
+        return functions.instead(self, node)

@@ -6,12 +6,10 @@ Whatever such a system does - refuse, hang, break, say NaN or a text - comes bac
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from farthing.attacks.target import Claim, People, Question, Refused, Speaks, number
@@ -19,7 +17,7 @@ from farthing.attacks.targets.plain import vector_of
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 MOST_HANGS: Final = 3
 """After so many questions in a row without an answer in time a target is not asked again."""
@@ -186,22 +184,23 @@ class Endpoint:
 
     def _post(self, body: bytes) -> Any:
         """Return the reply as a number or a refusal."""
-        from urllib.request import Request, urlopen
+        import httpx
 
         headers = {"Content-Type": "application/json", **self._headers}
-        request = Request(self.url, data=body, headers=headers, method="POST")  # noqa: S310  (the scheme was checked)
+        problem: Exception | None = None
         try:
-            with urlopen(request, timeout=self._patience.timeout_s) as response:  # noqa: S310
-                reply = response.read(_MOST_BYTES)
-        except HTTPError as error:
-            with error:
-                refused = _refusal_of(error.read(_MOST_BYTES), f"HTTP status {error.code}")
-            return Refused(refused.reason, "closed") if error.code == HTTPStatus.UNAUTHORIZED else refused
-        except (URLError, OSError) as error:
-            reason = getattr(error, "reason", error)
-            gone = isinstance(reason, (ConnectionRefusedError, socket.gaierror))
-            said = f"the endpoint was not reached: {str(reason)[:_LETTERS]}"
-            return Refused(said, "closed" if gone else "failure")
+            with httpx.stream(
+                "POST", self.url, content=body, headers=headers, timeout=self._patience.timeout_s
+            ) as response:
+                status, reply = response.status_code, _first_bytes(response.iter_bytes())
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            problem = error
+        if problem is not None:
+            said = f"the endpoint was not reached: {str(problem)[:_LETTERS]}"
+            return Refused(said, "closed" if isinstance(problem, httpx.ConnectError) else "failure")
+        if status != HTTPStatus.OK:
+            refused = _refusal_of(reply, f"HTTP status {status}")
+            return Refused(refused.reason, "closed") if status == HTTPStatus.UNAUTHORIZED else refused
         return self._number(reply)
 
     def _number(self, reply: bytes) -> Any:
@@ -217,6 +216,16 @@ class Endpoint:
         if self._field not in said:
             return Refused(f"the reply has no {self._field!r}", "failure")
         return said[self._field]
+
+
+def _first_bytes(parts: Iterable[bytes]) -> bytes:
+    """Return the beginning of a reply: one without an end is not waited for."""
+    found = b""
+    for part in parts:
+        found += part
+        if len(found) >= _MOST_BYTES:
+            break
+    return found[:_MOST_BYTES]
 
 
 def sql_of(question: Question) -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
 from farthing.engines.duck.database import database, unreadable
-from farthing.engines.duck.measures import MOST_ROWS, Question, found, histogram, measuring, spreading
+from farthing.engines.duck.measures import MOST_ROWS, Question, crossed, found, histogram, measuring, spreading
 from farthing.engines.duck.rows import Catalog, Relation, check
 from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, text
-from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
+from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed, filled
 from farthing.engines.sources import Files
 from farthing.errors import InvalidKeys
 from farthing.query.schema import REAL_TYPES, Schema
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.sources import Source
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
@@ -148,6 +149,12 @@ class DuckDBEngine:
         units = np.asarray(table.column("n").to_numpy(), np.int64)
         return Found(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
 
+    def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
+        """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
+        asked = bounded(query)
+        found = self._run(asked, crossed(asked, crossing, self._catalog, hash_key), _arrays)
+        return filled(crossing, *(found[name] for name in ("s", "i", "n")))
+
     def listed(self, column: str, table: str | None) -> pa.Array:
         """Return the distinct values of a column of a public table; without a table, the categories of its type."""
         import pyarrow as pa
@@ -188,7 +195,7 @@ class DuckDBEngine:
                 with closing(self._connection.cursor()) as cursor:
                     self._hand_over(cursor, query, question, loaded)
                     return fetch(cursor.execute(question.sql))
-            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
+            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError, ValueError) as error:
                 stopped = isinstance(error.__cause__, KeyboardInterrupt)  # Ctrl-C, in DuckDB's words
             if stopped:
                 raise KeyboardInterrupt
@@ -197,7 +204,7 @@ class DuckDBEngine:
     def _scans_text(self, view: str, read: Collection[str]) -> bool:
         """Return whether DuckDB scans text of a table, which it refuses as a whole if one value is not UTF-8."""
         native = self._relation(view).native
-        return self._sources[view].scan() is not None and any(native[column] == "VARCHAR" for column in read)
+        return self._sources[view].scan() is not None and any(_holds_text(native[column]) for column in read)
 
     def _hand_over(self, cursor: Any, query: BoundedQuery | None, question: Question, loaded: Collection[str]) -> None:
         """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys."""
@@ -209,6 +216,8 @@ class DuckDBEngine:
             if source.scan() is None or view in loaded:
                 # A scan needs one column even where the question reads none.
                 cursor.register(view, source.load(tuple(sorted(read)) or relation.schema.names[:1]))
+        for view, table in question.beside.items():
+            cursor.register(view, table)
         if query is not None and query.keys is not None:
             places = {"i": pa.array(np.arange(query.groups, dtype=np.int32))}
             named = {f"key{place}": query.keys.column(column) for place, column in enumerate(query.by)}
@@ -255,6 +264,11 @@ def _arrays(cursor: Any) -> dict[str, NDArray[np.int64]]:
     return {name: np.asarray(column) for name, column in cursor.fetchnumpy().items()}
 
 
+def _holds_text(kind: str) -> bool:
+    """Return whether values of a type of DuckDB are text or hold some: JSON, lists, structs and maps of it."""
+    return "VARCHAR" in kind or "JSON" in kind
+
+
 def _apart(cursor: Any, source: Source, native: Mapping[str, str]) -> frozenset[str]:
     """Return the columns that no question may read, since pyarrow and DuckDB read them in Parquet as different types.
 
@@ -266,7 +280,7 @@ def _apart(cursor: Any, source: Source, native: Mapping[str, str]) -> frozenset[
 
     from farthing.engines.reading import text as reading
 
-    if not (isinstance(source, Files) and source.parquet and "VARCHAR" in native.values()):
+    if not (isinstance(source, Files) and source.parquet and any(map(_holds_text, native.values()))):
         return frozenset()
     alike = set()
     for field in reading.types(source.files):

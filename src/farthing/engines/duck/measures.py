@@ -7,7 +7,7 @@ added at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, assert_never
 
 from farthing.engines.duck.cells import INFINITY, Cells, bucket, leaf, log2, on_grid, present, same_key
@@ -20,11 +20,15 @@ from farthing.query.ranges import FINE_BITS
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
 
     from farthing.engines.bounded import BoundedQuery
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
+    from farthing.query.keys import Keys
     from farthing.query.measures import Measure
 
 
@@ -40,10 +44,11 @@ MOST_ROWS: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """SQL, and the columns that it reads of each view."""
+    """SQL, the columns that it reads of each view, and the tables that travel with it."""
 
     sql: str
     columns: dict[str, set[str]]
+    beside: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 def measuring(query: BoundedQuery, catalog: Catalog, hash_key: int, *, whole: bool = False) -> Question:
@@ -113,6 +118,61 @@ def found(query: BoundedQuery, catalog: Catalog, hash_key: int) -> Question:
     best = f"row_number() OVER (PARTITION BY u {rank}) <= {query.max_groups}"
     kept = f"SELECT {shown} FROM ({cells}) WHERE {number} QUALIFY {best}"
     return Question(f"SELECT {shown}, count(*) AS n FROM ({kept}) GROUP BY ALL", rows.columns)
+
+
+def crossed(query: BoundedQuery, crossing: Crossing, catalog: Catalog, hash_key: int) -> Question:
+    """Return the SELECT of (s, i, n): the bounded rows of each cell, by its set and its place in the set's counts."""
+    rows = Rows(query, catalog, hash_key)
+    keys = rows.groups()
+    beside = {f"{KEYS}_{place}": _numbered(values) for place, values in enumerate(crossing.lists)}
+    joins = "".join(
+        f" JOIN {view} AS k{place} ON t.{key} {_equal(values)} k{place}.key"
+        for place, (key, values, view) in enumerate(zip(keys, crossing.lists, beside, strict=True))
+    )
+    names = [f"i{place}" for place in range(len(keys))]
+    shown = ", ".join(f"k{place}.i AS {name}" for place, name in enumerate(names))
+    if query.unit.is_row:
+        placed, count = f"SELECT {shown} FROM ({rows.sql()}) AS t{joins}", "count(*)"
+    else:
+        cells = Cells(query, rows)
+        found = f"least(t.{cells.found}, {query.max_rows})"
+        placed = f"SELECT t.u, {shown}, {found} AS c FROM ({cells.sql(keys, hash_key, listed=False)}) AS t{joins}"
+        if query.max_groups is not None:
+            order = f"{keyed_hash('u', ', '.join(names), hash_key)}, {', '.join(names)}"
+            best = f"row_number() OVER (PARTITION BY u ORDER BY {order}) <= {query.max_groups}"
+            placed = f"SELECT * FROM ({placed}) QUALIFY {best}"
+        count = "sum(c)::BIGINT"
+    sets = ", ".join(f"({', '.join(names[place] for place in places)})" for places in crossing.sets)
+    used = [name for place, name in enumerate(names) if any(place in places for places in crossing.sets)]
+    told = f"{', '.join(used)}, grouping({', '.join(used)}) AS g" if used else "0 AS g"
+    grouped = f"SELECT {told}, {count} AS n FROM ({placed}) GROUP BY GROUPING SETS ({sets})"
+    which, cell = _places_of_sets(crossing)
+    return Question(f"SELECT {which} AS s, {cell} AS i, n FROM ({grouped}) WHERE n IS NOT NULL", rows.columns, beside)
+
+
+def _places_of_sets(crossing: Crossing) -> tuple[str, str]:
+    """Return SQL of the number of a row's set, and of its place in the counts by that set."""
+    used = sorted({place for places in crossing.sets for place in places}, reverse=True)
+    which, cell = [], []
+    for number, places in enumerate(crossing.sets):
+        mask = sum(1 << bit for bit, place in enumerate(used) if place not in places)
+        steps = [f"i{at}::BIGINT * {step}" for at, step in zip(places, crossing.strides(places), strict=True)]
+        which.append(f"WHEN {mask} THEN {number}")
+        cell.append(f"WHEN {mask} THEN {' + '.join(steps) or '0::BIGINT'}")
+    return f"CASE g {' '.join(which)} END", f"CASE g {' '.join(cell)} END"
+
+
+def _numbered(values: Keys) -> pa.Table:
+    """Return listed values with their places."""
+    import numpy as np
+    import pyarrow as pa
+
+    return pa.table({"i": pa.array(np.arange(len(values), dtype=np.int32)), "key": values.column(values.names[0])})
+
+
+def _equal(values: Keys) -> str:
+    """Return the comparison with listed values; NULL matches a listed NULL only."""
+    return "IS NOT DISTINCT FROM" if values.column(values.names[0]).null_count else "="
 
 
 def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, hash_key: int) -> Question:

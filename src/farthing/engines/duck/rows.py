@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final, assert_never
 
+from farthing.engines import joining
 from farthing.engines.bounded import Home, Where
 from farthing.engines.duck.functions import Text
 from farthing.engines.duck.scalars import UNFOLDED, Scalars
 from farthing.engines.duck.terms import TABLE, keyed_hash, reader, row, stored
-from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.measures import Total
@@ -281,7 +281,9 @@ def condition(join: Join, read: Callable[[str], Text]) -> str:
     """Return the condition of a join, in parentheses."""
     sql = Scalars(read, staged=False).predicate(join.on).sql
     if len(sql) > MOST_CONDITION:
-        raise refused("the condition of a join is too long", str(len(sql)), f"at most {MOST_CONDITION} letters of SQL")
+        raise joining.refused(
+            "the condition of a join is too long", str(len(sql)), f"at most {MOST_CONDITION} letters of SQL"
+        )
     return sql
 
 
@@ -305,48 +307,13 @@ def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery) -> tuple[st
 
 
 def check(query: BoundedQuery, catalog: Catalog) -> None:
-    """Refuse joins that the engine cannot run, or could not keep within the bounds.
+    """Refuse joins that the engine cannot run, or could not keep within the bounds; see `engines.joining`."""
+    rows, unit = Rows(query, catalog), query.unit.column or ""
 
-    Raises:
-        UnsupportedQuery: which, and what to do.
-    """
-    named = [join.table for join in query.joins]
-    rows = Rows(query, catalog)
+    def unit_type(table: str | None) -> str | None:
+        return (catalog.own if table is None else catalog.joined[table]).native.get(unit)
+
+    public = {name: relation.public for name, relation in catalog.joined.items()}
+    joining.check(query, public, lambda join: equal_columns(join, catalog, query), unit_type)
     for join in query.joins:
-        if named.count(join.table) > 1 or join.table not in catalog.joined:
-            raise refused("a table is joined twice, or was never declared", join.table, "declared tables, each once")
         condition(join, rows.read)
-        if query.unit.is_row:
-            _check_row_unit(join, query, catalog)
-        elif not join.public:
-            _check_same_unit(join, query, catalog)
-
-
-def _check_row_unit(join: Join, query: BoundedQuery, catalog: Catalog) -> None:
-    """Refuse a join in which one row could become any number of rows."""
-    if not (join.public and catalog.joined[join.table].public):
-        raise refused("a protected table joined where each row is a unit", str(join), "both tables carry a unit column")
-    if join.fan_out is None or not equal_columns(join, catalog, query):
-        raise refused(
-            "a join without a limit on the rows that one row becomes",
-            str(join),
-            "with rows as units, ON has an equality of a column of each table, and the fan-out is declared",
-        )
-
-
-def _check_same_unit(join: Join, query: BoundedQuery, catalog: Catalog) -> None:
-    """Refuse a protected table that does not carry the unit column as the first one does."""
-    unit = query.unit.column or ""
-    if catalog.joined[join.table].native.get(unit) != catalog.own.native.get(unit):
-        raise refused("the joined table does not carry the unit", str(join), f"both have {unit!r}, of one type")
-
-
-def refused(what: str, got: str, rule: str) -> UnsupportedQuery:
-    """Return the refusal of a join."""
-    return UnsupportedQuery(
-        what,
-        construct="JOIN",
-        got=got[:200],
-        rule=rule,
-        next_step="declare a public table at opening and join it as in JOIN zones ON trips.zone = zones.id",
-    )

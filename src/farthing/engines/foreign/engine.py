@@ -12,9 +12,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from farthing.engines.bounded import bounded
-from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed
-from farthing.engines.foreign.keys import listed, portable
-from farthing.engines.foreign.measures import found, histogram, measuring, spreading
+from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed, filled
+from farthing.engines.foreign.keys import KEYS, listed, numbered, portable
+from farthing.engines.foreign.measures import crossed, found, histogram, measuring, spreading
 from farthing.engines.foreign.rows import Catalog, Relation, check
 from farthing.engines.foreign.scalars import sendable
 from farthing.engines.own import require_own
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
@@ -150,6 +151,13 @@ class IbisEngine:
         keys = {name: _canonical(table.column(f"k{place}")) for place, name in enumerate(asked.by)}
         return Found(pa.table(keys), _integers(table, "n"))
 
+    def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
+        """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
+        asked = bounded(query)
+        beside = {f"{KEYS}_{place}": numbered(values) for place, values in enumerate(crossing.lists)}
+        table = self._run(crossed(asked, crossing, self._catalog, self._backend, hash_key), asked, beside)
+        return filled(crossing, *(_integers(table, name) for name in ("s", "i", "n")))
+
     def listed(self, column: str, table: str | None) -> pa.Array:
         """Return the distinct values of a column of a public table, without NULL and NaN, in order."""
         import pyarrow as pa
@@ -191,9 +199,11 @@ class IbisEngine:
         for quantile in query.quantiles:
             yield histogram(query, quantile, self._catalog, self._backend, 0)
 
-    def _run(self, question: Any, query: BoundedQuery | None = None) -> pa.Table:
+    def _run(
+        self, question: Any, query: BoundedQuery | None = None, lists: Mapping[str, pa.Table] | None = None
+    ) -> pa.Table:
         """Run a question; whatever goes wrong is one constant error."""
-        beside = {} if query is None else listed(query)
+        beside = {} if query is None else {**listed(query), **(lists or {})}
         try:
             with self._turn:
                 return self._backend.run(question, {**self._shipped, **beside})

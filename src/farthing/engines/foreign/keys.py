@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
+    from farthing.query.keys import Keys
 
 KEYS: Final = "farthing_keys"
 
 
 def listed(query: BoundedQuery) -> dict[str, pa.Table]:
-    """Return the table of (i, k0, k1, ...) by its name; where NULL is listed, f0, f1, ... tell NULLs.
+    """Return the table of a question's keys by its name, if it has any."""
+    return {} if query.keys is None else {KEYS: numbered(query.keys)}
+
+
+def numbered(keys: Keys) -> pa.Table:
+    """Return the table of (i, k0, k1, ...); where NULL is listed, f0, f1, ... tell NULLs.
 
     Joins compare NULLs in ways that differ between backends, so a stand-in beside a flag is compared instead. Keys
     beyond int64 match no row here and are left out.
@@ -26,12 +32,10 @@ def listed(query: BoundedQuery) -> dict[str, pa.Table]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if query.keys is None:
-        return {}
-    columns: dict[str, Any] = {"i": pa.array(np.arange(query.groups, dtype=np.int64))}
+    columns: dict[str, Any] = {"i": pa.array(np.arange(len(keys), dtype=np.int64))}
     inside = None
-    for place, name in enumerate(query.by):
-        values = query.keys.column(name)
+    for place, name in enumerate(keys.names):
+        values = keys.column(name)
         if pa.types.is_uint64(values.type):
             here = pc.fill_null(pc.less_equal(values, pa.scalar(2**63 - 1, pa.uint64())), True)  # noqa: FBT003  # pyarrow's own order
             inside = here if inside is None else pc.and_(inside, here)
@@ -43,17 +47,24 @@ def listed(query: BoundedQuery) -> dict[str, pa.Table]:
             values = pc.fill_null(values, pa.scalar(_stand_in(values.type), values.type))
         columns[f"k{place}"] = values
     table = pa.table(columns)
-    return {KEYS: table if inside is None else table.filter(inside)}
+    return table if inside is None else table.filter(inside)
 
 
 def with_places(query: BoundedQuery, backend: Backend, rows: Any, keys: Sequence[str]) -> Any:
     """Return rows with the place i of their group instead of its keys; others are dropped."""
     import ibis
 
-    rest = [name for name in rows.columns if name not in keys]
     if query.keys is None:
+        rest = [name for name in rows.columns if name not in keys]
         return rows.select(*rest, i=ibis.literal(0).cast("int64"))
-    table = backend.beside(listed(query)[KEYS], KEYS)
+    return met(backend, rows, keys, backend.beside(numbered(query.keys), KEYS))
+
+
+def met(backend: Backend, rows: Any, keys: Sequence[str], table: Any, place_name: str = "i") -> Any:
+    """Return rows with the place of their values in a table of `numbered`, instead of these; others are dropped."""
+    import ibis
+
+    rest = [name for name in rows.columns if name not in keys]
     tests = []
     flagged = {}
     for place, name in enumerate(keys):
@@ -68,7 +79,7 @@ def with_places(query: BoundedQuery, backend: Backend, rows: Any, keys: Sequence
         tests.append(rows[name] == table[f"k{place}"])
         if f"f{place}" in flagged:
             tests.append(rows[f"f{place}"] == table[f"f{place}"])
-    return rows.join(table, tests).select(*(rows[name] for name in rest), table["i"])
+    return rows.join(table, tests).select(*(rows[name] for name in rest), table["i"].name(place_name))
 
 
 def portable(table: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, assert_never
 
 from farthing.engines.foreign.cells import Cells, bucket, leaf, log2, on_grid, present
-from farthing.engines.foreign.keys import with_places
+from farthing.engines.foreign.keys import KEYS, met, numbered, with_places
 from farthing.engines.foreign.rows import Catalog, Rows
 from farthing.engines.foreign.terms import null, real, whole
 from farthing.query.measures import Rows as Counted
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.measures import Measure
 
@@ -89,6 +90,42 @@ def found(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int
     ranked = ranked.mutate(r=ibis.row_number().over(window))
     kept = ranked.filter(ranked.r < query.max_groups)
     return kept.group_by(list(named)).agg(n=kept.count())
+
+
+def crossed(query: BoundedQuery, crossing: Crossing, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+    """Return the table of (s, i, n): the bounded rows of each cell, by its set and its place in the set's counts."""
+    import ibis
+
+    rows = Rows(query, catalog, backend, hash_key)
+    keys = rows.groups()
+    names = [f"i{place}" for place in range(len(keys))]
+    if query.unit.is_row:
+        table, found = rows.table(), None
+    else:
+        cells = Cells(query, rows)
+        table, found = cells.table(keys, listed=False), cells.found
+    table = table.select(*keys, **({} if found is None else {"u": table.u, "c": table[found]}))
+    for place, (key, values) in enumerate(zip(keys, crossing.lists, strict=True)):
+        table = met(backend, table, [key], backend.beside(numbered(values), f"{KEYS}_{place}"), names[place])
+    if query.max_groups is not None:
+        ranked = table.mutate(h=backend.hash(table.u, [table[name] for name in names], hash_key))
+        window = ibis.window(group_by=ranked.u, order_by=[ranked.h, *(ranked[name] for name in names)])
+        ranked = ranked.mutate(r=ibis.row_number().over(window))
+        table = ranked.filter(ranked.r < query.max_groups)
+    cut = {} if found is None else {"c": ibis.least(table.c, whole(query.max_rows))}
+    table = table.select(*names, **cut)
+    joint = table.group_by(names).agg(n=table.count() if found is None else _sum(table.c))
+    told = [_by_set(joint, crossing, number) for number in range(len(crossing.sets))]
+    return reduce(lambda one, other: one.union(other), told)
+
+
+def _by_set(joint: Any, crossing: Crossing, number: int) -> Any:
+    """Return the rows of (s, i, n) of one set."""
+    places = crossing.sets[number]
+    steps = zip(places, crossing.strides(places), strict=True)
+    cell = sum((joint[f"i{at}"].cast("int64") * whole(step) for at, step in steps), whole(0))
+    told = joint.select(i=cell, n=joint.n)
+    return told.group_by("i").agg(n=_sum(told.n)).select("i", "n", s=whole(number)).select("s", "i", "n")
 
 
 def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, backend: Backend, hash_key: int) -> Any:

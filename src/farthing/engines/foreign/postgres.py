@@ -95,12 +95,16 @@ class Postgres:
                 parts.append(f'"{name}" AS (SELECT * FROM unnest({unnested}) AS k({columns}))')
                 parameters += [column.to_pylist() for column in table.columns]
             sql = f"WITH {', '.join(parts)} SELECT * FROM ({sql.replace('%', '%%')}) AS answer"
-        connection, schema = self._connection.con, question.schema().to_pyarrow()
-        with connection.transaction(), connection.cursor() as cursor:
-            rows = cursor.execute(sql, parameters or None).fetchall()
+        rows, schema = self._send(sql, parameters), question.schema().to_pyarrow()
         found = list(zip(*rows, strict=True)) or [() for _ in schema]
         arrays = [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
         return pa.table(arrays, schema)
+
+    def _send(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of an answer: the one place from which a text reaches rows."""
+        connection = self._connection.con
+        with connection.transaction(), connection.cursor() as cursor:
+            return list(cursor.execute(sql, parameters or None).fetchall())
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""

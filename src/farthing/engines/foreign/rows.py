@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from operator import and_
 from typing import TYPE_CHECKING, Any, assert_never
 
+from farthing.engines import joining
 from farthing.engines.bounded import Home, Where
 from farthing.engines.foreign.scalars import COMPARE, FENCE, Scalars, balanced
 from farthing.engines.foreign.terms import Term, placed, symbol, whole
-from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.normal import conjuncts, normal
@@ -249,39 +249,11 @@ def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery, backend: Ba
 
 
 def check(query: BoundedQuery, catalog: Catalog, backend: Backend) -> None:
-    """Refuse joins that the engine cannot run, or could not keep within the bounds.
+    """Refuse joins that the engine cannot run, or could not keep within the bounds; see `engines.joining`."""
+    unit = query.unit.column or ""
 
-    Raises:
-        UnsupportedQuery: which, and what to do.
-    """
-    named = [join.table for join in query.joins]
-    for join in query.joins:
-        if named.count(join.table) > 1 or join.table not in catalog.joined:
-            raise refused("a table is joined twice, or was never declared", join.table, "declared tables, each once")
-        relation = catalog.joined[join.table]
-        if query.unit.is_row:
-            if not (join.public and relation.public):
-                what = "a protected table joined where each row is a unit"
-                raise refused(what, str(join), "both tables carry a unit column")
-            if join.fan_out is None or not equal_columns(join, catalog, query, backend):
-                raise refused(
-                    "a join without a limit on the rows that one row becomes",
-                    str(join),
-                    "with rows as units, ON has an equality of a column of each table, and the fan-out is declared",
-                )
-        elif not join.public:
-            unit = query.unit.column or ""
-            kinds = [each.table.schema().get(unit) for each in (catalog.own, relation)]
-            if kinds[0] is None or kinds[0] != kinds[1]:
-                raise refused("the joined table does not carry the unit", str(join), f"both have {unit!r}, of one type")
+    def unit_type(table: str | None) -> Any:
+        return (catalog.own if table is None else catalog.joined[table]).table.schema().get(unit)
 
-
-def refused(what: str, got: str, rule: str) -> UnsupportedQuery:
-    """Return the refusal of a join."""
-    return UnsupportedQuery(
-        what,
-        construct="JOIN",
-        got=got[:200],
-        rule=rule,
-        next_step="declare a public table at opening and join it as in JOIN zones ON trips.zone = zones.id",
-    )
+    public = {name: relation.public for name, relation in catalog.joined.items()}
+    joining.check(query, public, lambda join: equal_columns(join, catalog, query, backend), unit_type)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from farthing.engines.bounded import BoundedQuery
     from farthing.query.aggregates import Quantile
+    from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
@@ -161,6 +162,28 @@ class MemoryEngine:
         kinds = [_arrow(type_of(scalar, self._scope(asked))) for _, scalar in asked.groupings]
         columns = {name: pa.array([key[place] for key in keys], kinds[place]) for place, name in enumerate(asked.by)}
         return Found(pa.table(columns), np.array([units[key] for key in keys], np.int64))
+
+    def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
+        """Return the bounded rows by every set of columns; see `Engine.crossed`."""
+        import numpy as np
+
+        asked = bounded(query)
+        lists = [values.column(values.names[0]).to_pylist() for values in crossing.lists]
+        places = [{key_of(value): place for place, value in enumerate(values)} for values in lists]
+        counts = [np.zeros(crossing.shape(columns), np.int64) for columns in crossing.sets]
+        for unit in self._units(asked, hash_key):
+            cells = {
+                tuple(known[value] for known, value in zip(places, key, strict=True)): len(rows)
+                for key, rows in unit.groups.items()
+                if all(value in known for known, value in zip(places, key, strict=True))
+            }
+            kept = list(cells)
+            if asked.max_groups is not None:
+                kept = self._ranked(unit.value, kept, hash_key)[: asked.max_groups]
+            for cell in kept:
+                for columns, one in zip(crossing.sets, counts, strict=True):
+                    one[tuple(cell[column] for column in columns)] += min(cells[cell], asked.max_rows)
+        return counts
 
     def listed(self, column: str, table: str | None) -> pa.Array:
         """Return the distinct values of a column of a public table, without NULL and NaN, in order."""

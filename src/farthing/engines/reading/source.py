@@ -7,7 +7,7 @@ import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.engines.own import Own
 from farthing.engines.reading.lines import blocks, clean, header
@@ -20,10 +20,23 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from farthing.engines.sources import Files
     from farthing.query.reading import Csv
 
 WORKERS: Final = min(os.cpu_count() or 1, 8)
+
+
+class HeldFiles(Protocol):
+    """Files that were listed when the table was opened."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Their paths."""
+
+    def check(self) -> None:
+        """Find out cheaply that they are still there."""
+
+    def identity(self) -> list[list[int]]:
+        """Return what tells one state of them from another without looking at rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +49,7 @@ class CsvFiles:
         names: the columns that the header names.
     """
 
-    held: Files
+    held: HeldFiles
     reading: Csv
     names: tuple[str, ...]
     _casts: Own = field(default_factory=lambda: Own(converter, _close), repr=False, compare=False)
@@ -114,7 +127,7 @@ def _close(connection: Any) -> None:
     connection.close()
 
 
-def from_csv(held: Files, reading: Csv) -> CsvFiles:
+def from_csv(held: HeldFiles, reading: Csv) -> CsvFiles:
     """Return CSV files as a source.
 
     Raises:

@@ -1,0 +1,138 @@
+"""What a noisy bisection measured on its way: released, and enough for a sharper question to go on from.
+
+Two kinds of things are measured of a group: its rows, in a few lanes (a rough count, then one lane for each try to
+count as well as the target is worth), and, at each threshold that was met, the rows below it. Each has a running mean
+and the information that it holds. At a threshold, looks are taken at *levels* that are the same for every question; so
+a later one takes them where an earlier one did, or beyond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.mechanisms.gaussian import MOST_GRAINS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64 = NDArray[np.int64]
+    Float64 = NDArray[np.float64]
+
+FIRST_GRAINS: Final = 16
+"""The first look where nothing is known: 2^-52 of mu^2, enough to see a sum of 10^8."""
+
+
+def _levels() -> Int64:
+    """Return the levels: each one and a half times the one before, down to whole grains; the last is all there are."""
+    levels = [FIRST_GRAINS]
+    while levels[-1] + levels[-1] // 2 < MOST_GRAINS:
+        levels.append(levels[-1] + levels[-1] // 2)
+    return np.array([*levels, MOST_GRAINS], np.int64)
+
+
+LEVELS: Final = _levels()
+"""The grains at which a threshold is looked at, whatever is asked."""
+
+
+def level_below(grains: Int64) -> Int64:
+    """Return the places in LEVELS of the largest levels that are no larger than these grains; 0 for fewer.
+
+    >>> level_below(np.array([3, 16, 30, 1 << 62])).tolist() == [0, 0, 1, len(LEVELS) - 1]
+    True
+    """
+    return np.asarray(np.maximum(np.searchsorted(LEVELS, grains, "right") - 1, 0))
+
+
+@dataclass(slots=True, eq=False)
+class Trail:
+    """Everything that was measured of the groups of one quantile, one column a group.
+
+    Attributes:
+        counts: float64[lanes, groups], means of the rows; the first lane is the rough count.
+        counted: int64[lanes, groups], the grains that they hold.
+        thresholds: int64[depths, groups], the threshold that was met after so many others; -1 for none.
+        starts: int64[depths, groups], the place in LEVELS of the threshold's first look.
+        means: float64[depths, groups], of D at the threshold, in rows.
+        grains: int64[depths, groups], the grains that they hold.
+        places: int64[depths, groups], the place in LEVELS of the last look at a level; -1 for none.
+        shown: float64[depths, groups], the mean at that look.
+        paid: int64[groups], all grains that a member of the group has ever paid, also for what is here no more.
+    """
+
+    counts: Float64
+    counted: Int64
+    thresholds: Int64
+    starts: Int64
+    means: Float64
+    grains: Int64
+    places: Int64
+    shown: Float64
+    paid: Int64
+
+    @classmethod
+    def nothing(cls, groups: int) -> Trail:
+        """Return the trail before any measurement.
+
+        >>> Trail.nothing(2).paid.tolist()
+        [0, 0]
+        """
+        whole, real = np.zeros((0, groups), np.int64), np.zeros((0, groups))
+        return cls(real, whole, whole, whole, real, whole, whole, real, np.zeros(groups, np.int64))
+
+    def copy(self) -> Trail:
+        """Return a trail that may be added to."""
+        return Trail(*(getattr(self, name).copy() for name in self.__slots__))
+
+    def count(self, lane: int, fresh: Float64, grains: Int64, groups: Int64) -> None:
+        """Add fresh counts of some groups, each at so many grains, to a lane."""
+        self.grow_counts(lane)
+        held = self.counted[lane, groups] + grains
+        self.counts[lane, groups] += (fresh - self.counts[lane, groups]) * (grains / held)
+        self.counted[lane, groups] = held
+        self.paid[groups] += grains
+
+    def look(self, rows: Int64, fresh: Float64, grains: Int64, groups: Int64) -> None:
+        """Add fresh values of D at the thresholds of some groups, at these depths, each at so many grains."""
+        held = self.grains[rows, groups] + grains
+        self.means[rows, groups] += (fresh - self.means[rows, groups]) * (grains / held)
+        self.grains[rows, groups] = held
+        self.paid[groups] += grains
+        place = level_below(held)
+        at_level = LEVELS[place] == held
+        self.places[rows[at_level], groups[at_level]] = place[at_level]
+        self.shown[rows[at_level], groups[at_level]] = self.means[rows[at_level], groups[at_level]]
+
+    def meet(self, rows: Int64, thresholds: Int64, starts: Int64, groups: Int64) -> None:
+        """Let some groups meet thresholds at these depths; one that is new there takes the place of what was below.
+
+        What was measured on another way is dropped, not what was paid for it.
+        """
+        self._grow(int(rows.max(initial=-1)))
+        new = self.thresholds[rows, groups] != thresholds
+        for depth in range(int(rows[new].min(initial=len(self.thresholds))), len(self.thresholds)):
+            gone = groups[new & (rows <= depth)]
+            self.thresholds[depth, gone], self.starts[depth, gone] = -1, 0
+            self.means[depth, gone], self.grains[depth, gone] = 0.0, 0
+            self.shown[depth, gone], self.places[depth, gone] = 0.0, -1
+        self.thresholds[rows[new], groups[new]] = thresholds[new]
+        self.starts[rows[new], groups[new]] = starts[new]
+
+    def grow_counts(self, lane: int) -> None:
+        """Make room for a lane."""
+        while len(self.counts) <= lane:
+            self.counts = np.vstack([self.counts, np.zeros(len(self.paid))])
+            self.counted = np.vstack([self.counted, np.zeros(len(self.paid), np.int64)])
+
+    def _grow(self, depth: int) -> None:
+        """Make room for thresholds at a depth."""
+        while len(self.thresholds) <= depth:
+            none = np.zeros(len(self.paid), np.int64)
+            self.thresholds = np.vstack([self.thresholds, none - 1])
+            self.starts = np.vstack([self.starts, none])
+            self.means = np.vstack([self.means, np.zeros(len(self.paid))])
+            self.grains = np.vstack([self.grains, none])
+            self.places = np.vstack([self.places, none - 1])
+            self.shown = np.vstack([self.shown, np.zeros(len(self.paid))])

@@ -1,0 +1,26 @@
+"""`farthing token`: who may ask a server."""
+
+from __future__ import annotations
+
+import typer
+
+from farthing.cli.commands.token import add, listed, revoke
+from farthing.cli.input.options import with_options
+
+token = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="""Give people tokens for `farthing serve`, and take them back.
+
+    A token is shown once; a salted, slow hash of it is kept.
+
+    Start here:
+      farthing token add alice --role analyst --share 20%
+      farthing token list
+      farthing token revoke alice
+    """,
+)
+
+token.command("add")(with_options(add.add))
+token.command("list")(with_options(listed.listed))
+token.command("revoke")(with_options(revoke.revoke))

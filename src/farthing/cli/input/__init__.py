@@ -1,0 +1,1 @@
+"""Reading what was typed, and the files that were named."""

@@ -1,0 +1,43 @@
+"""Which bounds are looked at, as it was typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from farthing.cli.input import options
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsOptions:
+    """Which question's bounds are looked at, and at what price, as it was typed."""
+
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            "--loss",
+            metavar="mu=0.02",
+            help="What it may cost: mu= or rho=. Default: a hundredth of the budget.",
+            rich_help_panel=options.PRICE,
+        ),
+    ] = None
+    confidence: options.Confidence = None
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL",
+            help="A column of the question's GROUP BY, or NAME=EXPRESSION; repeat it for each.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="The question's WHERE, as in 'fare > 2'.", rich_help_panel=options.DATA),
+    ] = None
+    keys: options.Keys = None
+    max_groups: options.MaxGroups = None
+    max_rows: options.MaxRows = None
+    lower: options.Lower = None
+    upper: options.Upper = None

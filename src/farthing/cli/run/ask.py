@@ -1,0 +1,158 @@
+"""What `farthing ask` does: answers one question, and shows the answer."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from farthing.cli import show
+from farthing.cli.failing import in_flags
+from farthing.cli.input import config as settings
+from farthing.cli.input import typed
+from farthing.cli.input.charts import chart_path
+from farthing.cli.input.question import question
+from farthing.cli.input.session import opened
+from farthing.cli.run.plan import refuse_paid_plan, tell_plan
+from farthing.cli.run.progress import progress
+from farthing.errors import InvalidOption, OutOfReach, TargetMissed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from farthing.cli.input.options.ask import AskOptions
+    from farthing.cli.input.options.question import QuestionOptions
+    from farthing.cli.input.question import TypedQuestion
+    from farthing.release import Answer
+
+
+def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | None) -> None:
+    """Answer a question and show it; show the plan of an EXPLAIN."""
+    most, chart = _checked(output)
+    chosen = settings.read(config)
+    with opened(chosen) as session:
+        made = question(sql, wanted, chosen, session)
+        _refuse_misfit(output, made)
+        if made.asked.explain:
+            refuse_paid_plan(wanted)
+            tell_plan(session.plan(sql, **made.where, **made.how), as_json=output.as_json)
+            return
+        shown = AnswerShape(output, most, chart, ordered=bool(made.asked.aftermath.order))
+        try:
+            with progress() as tick:
+                answer = session.sql(sql, **made.where, **made.how, progress=tick)
+        except OutOfReach as refused:
+            if not _paid_anyway(refused):
+                raise
+            anyway = made.how | {"on_miss": "spend"}
+            with progress() as tick:
+                answer = session.sql(sql, **made.where, **anyway, progress=tick)
+        except TargetMissed as missed:
+            if not output.as_json:  # it was paid for: show it, then say what it missed
+                shown.present(missed.answer)
+            raise
+        shown.present(answer)
+
+
+def _checked(output: AskOptions) -> tuple[int | None, Path | None]:
+    """Return the most rows to show and the chart's path; refuse what cannot be done, before anything is paid."""
+    if output.as_json and output.as_csv:
+        raise InvalidOption("--json and --csv were both given", rule="one shape on stdout", next_step="drop one")
+    if output.column is not None and output.chart is None and output.trace_chart is None:
+        raise InvalidOption(
+            "--column without --chart",
+            rule="it names the column that is drawn",
+            got=output.column,
+            next_step="add --chart answer.svg, or drop it",
+        )
+    most = show.MOST_ROWS if sys.stdout.isatty() else None
+    if output.rows is not None:
+        most = typed.rows(output.rows)
+    chart_path(output.trace_chart)
+    return most, chart_path(output.chart)
+
+
+def _refuse_misfit(output: AskOptions, made: TypedQuestion) -> None:
+    """Refuse to draw a column that the answer will not have, or to show a plan as rows."""
+    names = [each.name for each in made.asked.outputs]
+    if output.column is not None and output.column not in names:
+        raise InvalidOption(
+            "--column names no column of the answer",
+            rule="a chart is of one aggregate",
+            got=output.column,
+            next_step=typed.nearest(output.column, names),
+        )
+    given = {
+        "--csv": output.as_csv,
+        "--chart": output.chart is not None,
+        "--trace": output.trace,
+        "--trace-chart": output.trace_chart is not None,
+    }
+    if made.asked.explain and any(given.values()):
+        raise InvalidOption(
+            "EXPLAIN has no rows to write or draw",
+            rule="it tells the price and asks nothing",
+            got=next(name for name, there in given.items() if there),
+            next_step="drop EXPLAIN, or that option",
+        )
+
+
+def _on_terminal() -> bool:
+    """Return whether somebody is there to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _paid_anyway(refused: OutOfReach) -> bool:
+    """Ask, on a terminal, whether to pay for a target that no group can meet; elsewhere it is not paid."""
+    if not _on_terminal():
+        return False
+    show.say(f"{refused.what}: {in_flags(refused.got)}; {in_flags(refused.next_step)}", err=True)
+    return typer.confirm("pay the cap nevertheless, and see what it buys?", default=False, err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShape:
+    """How an answer is shown, checked.
+
+    Attributes:
+        output: as it was typed.
+        most: the most rows of a table, None for all.
+        chart: where a chart goes, or None.
+        ordered: whether the question gave its rows an order.
+    """
+
+    output: AskOptions
+    most: int | None
+    chart: Path | None
+    ordered: bool
+
+    def present(self, answer: Answer) -> None:
+        """Show an answer in the shape that was asked for, then draw it."""
+        if self.output.as_json:
+            show.echo_json(show.plain(answer) | ({"trace": traced(answer)} if self.output.trace else {}))
+        elif self.output.as_csv:
+            _csv(answer)
+        else:
+            show.show_answer(show.console(), answer, self.most, ordered=self.ordered)
+        if self.output.trace and not self.output.as_json:
+            show.say(f"\n{answer.trace().text()}", err=self.output.as_csv)
+        if self.chart is not None:
+            answer.chart(self.chart, column=self.output.column)
+        if self.output.trace_chart is not None:
+            answer.trace().chart(self.output.trace_chart, column=self.output.column)
+
+
+def traced(answer: Answer) -> list[dict[str, Any]]:
+    """Return every look as plain values; an interval that was not told yet has no ends."""
+    rows = answer.trace().rows()
+    return [{name: None if value in {math.inf, -math.inf} else value for name, value in row.items()} for row in rows]
+
+
+def _csv(answer: Answer) -> None:
+    """Print the rows as CSV on stdout, and the price on stderr."""
+    show.echo_csv(answer.to_arrow())
+    paid, left = (show.money(loss, answer.delta) for loss in (answer.paid, answer.remaining))
+    show.say(f"paid {paid}; left {left}", err=True)

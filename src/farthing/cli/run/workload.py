@@ -1,0 +1,224 @@
+"""What `farthing workload` does: a file of questions, read, asked and shown."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from farthing.cli import show
+from farthing.cli.failing import in_flags
+from farthing.cli.input import config as settings
+from farthing.cli.input import typed
+from farthing.cli.input.options.question import QuestionOptions
+from farthing.cli.input.question import question
+from farthing.cli.input.session import opened
+from farthing.cli.run.progress import progress
+from farthing.errors import DataError, FarthingError, InvalidOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from farthing.cli.input.config import Config
+    from farthing.cli.input.options.workload import WorkloadOptions
+    from farthing.session import Session
+    from farthing.workload import Workload
+
+_NAMED: Final = re.compile(r"^\s*name:\s*(\S+)\s*$")
+_UNFIT: Final = 3
+_WHOLE: Final = ("max_groups", "max_rows", "found_above")
+_REPEATED: Final = ("relative", "absolute", "rank", "keys")
+
+
+def workload(file: str, wanted: QuestionOptions, how: WorkloadOptions, config: str | None) -> None:
+    """Answer what fits of a file's questions, and show it; exit code 3 where not all did."""
+    most = show.MOST_ROWS if sys.stdout.isatty() else None
+    if how.rows is not None:
+        most = typed.rows(how.rows)
+    questions = list(_questions(Path(file)))
+    chosen = settings.read(config)
+    price: dict[str, Any] = {
+        "cap": None if wanted.cap is None else typed.cap(wanted.cap),
+        "max_epsilon": None if wanted.max_epsilon is None else typed.amount("--max-epsilon", wanted.max_epsilon),
+    }
+    common = replace(wanted, cap=None, max_epsilon=None)
+    with opened(chosen) as session:
+        items = {name: _item(name, text, _over(common, own, name), chosen, session) for name, text, own in questions}
+        with progress() as tick:
+            done = session.workload(
+                items, order=how.order, strategy=how.strategy, dry_run=how.dry_run, progress=tick, **price
+            )
+    if how.as_json:
+        show.echo_json(done.to_dict())
+    else:
+        _show(show.console(), done, most)
+    for error in done.failed.values():
+        raise typer.Exit(error.exit_code)
+    if not done.complete:
+        raise typer.Exit(_UNFIT)
+
+
+def _questions(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Give the questions of a file: name, SQL, and options of their own."""
+    problem = ""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = type(error).__name__
+    if problem:
+        raise DataError(
+            "the questions cannot be read",
+            rule="a text file in UTF-8",
+            got=f"{file}: {problem}",
+            next_step="name a .sql or a .toml file",
+        )
+    match file.suffix.lower():
+        case ".sql":
+            found = [(name, sql, dict[str, Any]()) for name, sql in _statements(text)]
+        case ".toml":
+            found = list(_tables(text))
+        case _:
+            raise InvalidOption(
+                "unknown kind of file", rule=".sql or .toml", got=file.name, next_step="farthing workload report.sql"
+            )
+    names = [name for name, _, _ in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not found:
+        raise InvalidOption(
+            f"two questions are called {twice[0]!r}" if twice else "no question in the file",
+            rule="at least one question, each with a name of its own",
+            got=file.name,
+            next_step="-- name: zones, above a statement, names it",
+        )
+    yield from found
+
+
+def _statements(text: str) -> Iterator[tuple[str, str]]:
+    """Give the statements of a SQL text with their names, q1, q2, ... where no comment names them."""
+    from sqlglot import TokenType
+    from sqlglot.errors import SqlglotError
+
+    from farthing.sql.reader import READER
+
+    tokens = None
+    with suppress(SqlglotError, ValueError):
+        tokens = list(READER.tokenize(text))
+    if tokens is None:
+        raise InvalidOption(
+            "the file is no SQL",
+            rule="SELECT statements with ; between them",
+            got="quotes or comments that do not end",
+            next_step="close them",
+        )
+    number, here = 0, []
+    for token in [*tokens, None]:
+        if token is not None and token.token_type is not TokenType.SEMICOLON:
+            here.append(token)
+            continue
+        if here:
+            number += 1
+            named = [found[1] for comment in here[0].comments if (found := _NAMED.match(comment))]
+            yield (named[-1] if named else f"q{number}"), text[here[0].start : here[-1].end + 1]
+        here = []
+
+
+def _tables(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Give the questions of a TOML text."""
+    problem = ""
+    try:
+        read = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        problem = str(error)
+    if problem:
+        raise InvalidOption(
+            "the file is no TOML", rule="[name], and below it sql = '...'", got=problem, next_step="mend that line"
+        )
+    for name, table in read.items():
+        if not isinstance(table, dict) or not isinstance(table.get("sql"), str):
+            raise InvalidOption(
+                f"{name!r} is no question",
+                rule="a table with sql, and the options of that question",
+                got=repr(table)[:80],
+                next_step=f"below the line [{name}] write a line sql = 'SELECT COUNT(*) AS n FROM rides'",
+            )
+        yield name, table["sql"], {key: value for key, value in table.items() if key != "sql"}
+
+
+def _over(wanted: QuestionOptions, own: dict[str, Any], name: str) -> QuestionOptions:
+    """Return the options of one question: its own, and the common ones where it has none."""
+    known = [field.name for field in fields(QuestionOptions)]
+    given: dict[str, Any] = {}
+    for key, value in own.items():
+        field = key.replace("-", "_")
+        if field not in known:
+            raise InvalidOption(
+                f"unknown option {key!r} of {name!r}",
+                rule="the options of ask, without their --",
+                got=key,
+                next_step=typed.nearest(field, known),
+            )
+        listed = value if isinstance(value, list) else [value]
+        if field in _REPEATED:
+            given[field] = [str(each) for each in listed]
+        else:
+            given[field] = _typed(field, value)
+    goals = ("relative", "absolute", "rank", "loss")
+    cleared: dict[str, Any] = dict.fromkeys(goals) if any(goal in given for goal in goals) else {}
+    return replace(wanted, **(cleared | given))
+
+
+def _typed(field: str, value: Any) -> Any:
+    """Return a value as its option takes it: whole numbers for bounds, texts for the others."""
+    plain = isinstance(value, bool) or (field in _WHOLE and isinstance(value, int))
+    return value if plain else str(value)
+
+
+def _item(name: str, sql: str, wanted: QuestionOptions, config: Config, session: Session) -> dict[str, Any]:
+    """Return one question as a session takes it; keys that are not its own are left out."""
+    try:
+        made = question(sql, wanted, config, session)
+    except FarthingError as error:
+        error.within(f"in question {name!r}")
+        raise
+    keys = made.where["keys"]
+    if isinstance(keys, dict):
+        keys = {column: values for column, values in keys.items() if column in made.asked.by} or None
+    return {"ask": "sql", "text": sql, **made.where, "keys": keys, **made.how}
+
+
+def _show(out: Console, done: Workload, most: int | None) -> None:
+    """Print each answer, then what became of all questions, and the price."""
+    for name, answer in done.answers.items():
+        out.print(f"{name}: {done.plans[name].question}", style="bold")
+        out.print(show.answer_table(answer, show.answer_rows(answer, most)), crop=False)
+    heads = (
+        ("name", False),
+        ("question", False),
+        ("state", False),
+        ("worst price", True),
+        ("paid", True),
+        ("met", False),
+    )
+    out.print(show.columns_table(heads, [_line(row) for row in done.rows()]))
+    out.print(done.caption)
+    for note in done.notes:
+        out.print(in_flags(note))
+    if done.allowed is not None:
+        out.print(f"allowed {show.money(done.allowed, done.delta)}")
+    out.print(f"paid {show.money(done.paid, done.delta)}")
+    out.print(f"left {show.money(done.remaining, done.delta)}")
+
+
+def _line(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return one question as cells."""
+    paid = "" if row["paid"] is None else f"{row['paid']:.4g}"
+    met = "" if row["met"] is None else "yes" if row["met"] else "no"
+    return row["name"], row["question"], row["state"], f"{row['worst_price']:.4g}", paid, met

@@ -1,0 +1,247 @@
+"""One statement of a client: a setting, a question about the catalog, or one that is booked and answered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.server.wire import values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from farthing.server.people import Person
+    from farthing.server.service import Service
+    from farthing.server.wire.catalog import Catalog
+
+SETTINGS: Final = ("relative", "absolute", "confidence", "max_epsilon", "cap", "on_miss", "intervals")
+"""What `SET farthing.NAME = VALUE` sets."""
+
+REPORTED: Final = {
+    "server_version": "16.0",
+    "server_encoding": "UTF8",
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO, MDY",
+    "TimeZone": "UTC",
+    "integer_datetimes": "on",
+    "standard_conforming_strings": "on",
+}
+"""What a client is told of the server when it connects."""
+
+_SHOWN: Final = {
+    "transaction_isolation": "serializable",
+    "transaction isolation level": "serializable",
+    "default_transaction_read_only": "on",
+    "max_identifier_length": "63",
+    "search_path": "public",
+}
+_SET: Final = re.compile(
+    r"\s*SET\s+(?:SESSION\s+|LOCAL\s+)?([\w.]+)\s*(?:=|\s+TO\s+)\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL
+)
+_WORD: Final = re.compile(
+    r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|DISCARD|DEALLOCATE|SAVEPOINT|RELEASE|RESET|SET|SHOW)\b", re.IGNORECASE
+)
+_EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
+_TAGS: Final = {"START": "BEGIN", "END": "COMMIT", "ABORT": "ROLLBACK"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a statement came to.
+
+    Attributes:
+        tag: the word that ends it, such as "SELECT 3".
+        table: its rows, or None.
+        notice: what else is to be said, or "".
+    """
+
+    tag: str
+    table: pa.Table | None = None
+    notice: str = ""
+
+    @property
+    def columns(self) -> list[tuple[str, int]]:
+        """The names of the columns, with the wire's numbers of their types."""
+        return [] if self.table is None else [(one.name, values.oid_of(one.type)) for one in self.table.schema]
+
+
+@dataclass(slots=True)
+class Desk:
+    """One client's statements.
+
+    Attributes:
+        service: plans and asks.
+        person: who is connected.
+        catalog: answers questions about the database itself.
+        settings: what the client set.
+    """
+
+    service: Service
+    person: Person
+    catalog: Catalog
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def done(self, text: str) -> Result:
+        """Do one statement."""
+        word = _WORD.match(text)
+        if word is not None:
+            return self._command(word[1].upper(), text)
+        explained = _EXPLAIN.match(text)
+        tree = _read(text[explained.end() :] if explained else text)
+        table = self._protected(tree)
+        if table is None or _is_empty(tree):
+            found = self.catalog.asked(text)
+            return Result(f"SELECT {found.num_rows}", found)
+        return self._question(table, ("EXPLAIN " if explained else "") + tree.sql(dialect="postgres"))
+
+    def _command(self, word: str, text: str) -> Result:
+        """Do what is no question: settings and transactions, which change nothing here."""
+        if word == "SHOW":
+            name = text.strip().rstrip(";")[4:].strip().strip('"')
+            return _shown(name, self._setting(name))
+        told = _SET.fullmatch(text)
+        if word == "SET" and told is not None and told[1].lower().startswith("farthing."):
+            self._set(told[1].lower().partition(".")[2], told[2].strip("'\""))
+        elif word == "RESET":
+            self.settings.clear()
+        return Result(_TAGS.get(word, word))
+
+    def _setting(self, name: str) -> str:
+        """Return what a setting is."""
+        if name.lower().startswith("farthing."):
+            return self.settings.get(name.lower().partition(".")[2], "")
+        known = {shown.lower(): value for shown, value in (REPORTED | _SHOWN).items()}
+        return known.get(name.lower(), "")
+
+    def _set(self, name: str, value: str) -> None:
+        """Remember a setting of ours."""
+        if name not in SETTINGS:
+            raise UnsupportedQuery(
+                f"there is no setting farthing.{name}",
+                construct="setting",
+                rule=f"the settings are {', '.join(SETTINGS)}",
+                next_step="SET farthing.relative = '5%'",
+            )
+        if value.upper() == "DEFAULT":
+            self.settings.pop(name, None)
+            return
+        if name not in {"cap", "on_miss", "intervals"}:
+            _number(name, value)
+        self.settings[name] = value
+
+    def _question(self, table: str, text: str) -> Result:
+        """Answer a question about a protected table."""
+        request = {"dataset": table, "sql": text} | self._options()
+        told = self.service.ask(self.person, request)
+        if "answers" not in told:
+            return _plan(told)
+        found = _rows(told["answers"], intervals=self.settings.get("intervals", "off").lower() in {"on", "true", "1"})
+        paid, left = told["paid"], told["remaining"]
+        price = f"paid epsilon {paid['epsilon']:.4g}, left epsilon {left['epsilon']:.4g} at delta {left['delta']:g}"
+        notice = f"{told['goal']}, {told['confidence']:g} confidence; {price}; {told['about']}"
+        return Result(f"SELECT {found.num_rows}", found, notice)
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of a question, as they were set."""
+        found: dict[str, Any] = {
+            name: _number(name, value)
+            for name, value in self.settings.items()
+            if name not in {"cap", "on_miss", "intervals"}
+        }
+        return found | {name: self.settings[name] for name in ("cap", "on_miss") if name in self.settings}
+
+    def _protected(self, tree: exp.Expression) -> str | None:
+        """Return the protected table that a statement names, and strip what qualifies it; None if it names none."""
+        from sqlglot import exp
+
+        found = None
+        for table in tree.find_all(exp.Table):
+            if table.name in self.service.data_sets and table.db in {"", "public"}:
+                table.set("db", None)
+                table.set("catalog", None)
+                found = found or table.name
+        return found
+
+
+def _read(text: str) -> Any:
+    """Return the tree of a statement."""
+    import sqlglot
+
+    tree = None
+    try:
+        tree = sqlglot.parse_one(text, dialect="postgres")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        tree = None
+    if tree is None:
+        raise UnsupportedQuery(
+            "the statement cannot be read",
+            construct="SQL",
+            rule="one statement of SQL",
+            next_step="SELECT COUNT(*) FROM flights",
+        )
+    return tree
+
+
+def _is_empty(tree: exp.Expression) -> bool:
+    """Whether a statement asks for no row: clients find out the columns of a table by it."""
+    from sqlglot import exp
+
+    limit = tree.args.get("limit")
+    if isinstance(limit, exp.Limit) and limit.expression.sql() == "0":
+        return True
+    where = tree.args.get("where")
+    return isinstance(where, exp.Where) and where.this.sql().replace(" ", "") in {"1=0", "0=1", "FALSE"}
+
+
+def _number(name: str, value: str) -> float:
+    """Return a setting that is a number; 5% is 0.05."""
+    number = None
+    try:
+        number = float(value.rstrip("%")) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        number = None
+    if number is None:
+        raise InvalidTarget(
+            f"farthing.{name} is no number", rule="a number, or one with %", got=value[:40], next_step="'5%' or 0.05"
+        )
+    return number
+
+
+def _rows(answers: list[Mapping[str, Any]], *, intervals: bool) -> pa.Table:
+    """Return the rows of an answer; where it is wished, with intervals, whether they were met and what they paid."""
+    import pyarrow as pa
+
+    table = pa.Table.from_pylist([dict(row) for row in answers])
+    if intervals:
+        return table
+    names = set(table.column_names)
+    extra = {f"{name}_{end}" for name in names for end in ("lower", "upper") if f"{name}_{end}" in names}
+    return table.select([name for name in table.column_names if name not in extra | {"met", "paid"}])
+
+
+def _plan(told: Mapping[str, Any]) -> Result:
+    """Return a plan as rows, as EXPLAIN shows it."""
+    import pyarrow as pa
+
+    price = told["worst_price"]
+    lines = [
+        told["question"],
+        f"worst price epsilon {price['epsilon']:.4g}",
+        *told["measured"],
+        told["advice"],
+        told["about"],
+    ]
+    table = pa.table({"QUERY PLAN": [line for line in lines if line]})
+    return Result(f"SELECT {table.num_rows}", table)
+
+
+def _shown(name: str, value: str) -> Result:
+    """Return a setting as a row."""
+    import pyarrow as pa
+
+    return Result("SHOW", pa.table({(name.split() or ["setting"])[-1].lower(): [value]}))

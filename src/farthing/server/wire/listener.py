@@ -1,0 +1,380 @@
+"""Connections of the PostgreSQL wire: a codec decides what the bytes mean, a desk what is done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pygwire import BackendConnection, PygwireError, TransactionStatus, messages
+
+from farthing.errors import FarthingError, UnsupportedQuery
+from farthing.server import shapes
+from farthing.server.wire import values
+from farthing.server.wire.desk import REPORTED, Desk, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pygwire.messages import PGMessage
+
+    from farthing.server.people import People, Person
+    from farthing.server.service import Service
+    from farthing.server.wire.catalog import Catalog
+
+LOG: Final = logging.getLogger("farthing.server.wire")
+LARGEST: Final = 1 << 20
+"""The largest message of a client, in bytes."""
+_PATIENCE: Final = 30.0
+"""Seconds in which a stranger has to say who it is."""
+_CODES: Final = {401: "28P01", 402: "53400", 403: "42501", 404: "42P01", 422: "42601", 429: "53300"}
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A statement with its parameters' types, or a portal with its result."""
+
+    text: str
+    types: list[int] = field(default_factory=list)
+    formats: list[int] = field(default_factory=list)
+    result: Result | None = None
+    sent: int = 0
+
+
+class Listener:
+    """Serves the wire on one port."""
+
+    def __init__(self, service: Service, people: People, catalog: Catalog, take: Callable[[str], None]) -> None:
+        self._service, self._people, self._catalog, self._take = service, people, catalog, take
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Begin to listen; return the port."""
+        self._server = await asyncio.start_server(self._connected, host, port)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one client to its end."""
+        client = Client(writer, self._service, self._people, self._catalog, self._take)
+        try:
+            while not client.gone:
+                waits = _PATIENCE if client.desk is None else None
+                data = await asyncio.wait_for(reader.read(65_536), waits)
+                if not data:
+                    break
+                await client.fed(data)
+        except (TimeoutError, ConnectionError, PygwireError, ValueError, UnicodeError):
+            LOG.info("a connection ended early")
+        finally:
+            writer.close()
+
+
+class Client:
+    """One connection: who it is, what it prepared, and what it is told."""
+
+    def __init__(
+        self,
+        writer: asyncio.StreamWriter,
+        service: Service,
+        people: People,
+        catalog: Catalog,
+        take: Callable[[str], None],
+    ) -> None:
+        self.gone = False
+        self.desk: Desk | None = None
+        self._wire = BackendConnection()
+        self._writer = writer
+        self._service, self._people, self._catalog, self._take = service, people, catalog, take
+        self._user = ""
+        self._statements: dict[str, Prepared] = {}
+        self._portals: dict[str, Prepared] = {}
+        self._failed = False
+        self._waiting = 0
+
+    async def fed(self, data: bytes) -> None:
+        """Take bytes from the client, and do what they say."""
+        self._waiting += len(data)
+        if self._waiting > LARGEST:
+            raise ValueError("too large")
+        for message in self._wire.receive(data):
+            self._waiting = 0
+            await self._take_message(message)
+        await self._writer.drain()
+
+    async def _take_message(self, message: PGMessage) -> None:
+        """Do what one message says; an error is told, and in the extended protocol skips to the next Sync."""
+        if self._failed and not isinstance(message, messages.Sync | messages.Terminate):
+            return
+        told: FarthingError
+        try:
+            await self._handled(message)
+        except FarthingError as error:
+            told = error
+        except Exception:  # noqa: BLE001  # what went wrong inside may hold data: it is told as one constant error
+            told = shapes.inside()
+        else:
+            return
+        self._tell_error(told)
+        if isinstance(message, messages.Query):
+            self._ready()
+        else:
+            self._failed = self.desk is not None
+
+    async def _handled(self, message: PGMessage) -> None:
+        """Do what one message says."""
+        if isinstance(message, messages.Terminate | messages.CancelRequest):
+            self.gone = True
+        elif self.desk is None:
+            await self._greeted(message)
+        elif isinstance(message, messages.Query):
+            await self._simple(message.query_string)
+        else:
+            await self._extended(message)
+
+    async def _greeted(self, message: PGMessage) -> None:
+        """Find out who connects."""
+        match message:
+            case messages.SSLRequest():
+                self._send(messages.SSLResponse(accepted=False))
+            case messages.GSSEncRequest():
+                self._send(messages.GSSResponse(accepted=False))
+            case messages.StartupMessage(params=params):
+                self._user = params.get("user", "")
+                self._send(messages.AuthenticationCleartextPassword())
+            case messages.PasswordMessage(password=password):
+                await self._enter(password if isinstance(password, str) else password.decode())
+            case _:
+                raise _stranger()
+
+    async def _extended(self, message: PGMessage) -> None:
+        """Do one step of the extended protocol: prepare, bind, describe, execute."""
+        match message:
+            case messages.Parse(statement=name, query=text, param_types=types):
+                self._statements[name] = Prepared(text, list(types))
+                self._send(messages.ParseComplete())
+            case messages.Bind():
+                self._bind(message)
+            case messages.Describe(kind=kind, name=name):
+                await self._describe(kind, name)
+            case messages.Execute(portal=name, max_rows=most):
+                await self._execute(name, most)
+            case messages.Close(kind=kind, name=name):
+                (self._statements if kind == "S" else self._portals).pop(name, None)
+                self._send(messages.CloseComplete())
+            case messages.Sync():
+                self._failed = False
+                self._ready()
+            case messages.Flush():
+                pass
+            case _:
+                raise _unsupported(type(message).__name__)
+
+    async def _enter(self, password: str) -> None:
+        """Let somebody in by their token, whose name has to be the user's."""
+        self._take(f"wire {self._user}"[:80])
+        person: Person | None = await asyncio.to_thread(self._people.entering, password[:512])
+        if person is None or person.name != self._user:
+            self._tell_error(_stranger())
+            self.gone = True
+            return
+        self.desk = Desk(self._service, person, self._catalog)
+        self._send(messages.AuthenticationOk())
+        for name, value in REPORTED.items():
+            self._send(messages.ParameterStatus(name=name, value=value))
+        self._send(messages.BackendKeyData(process_id=1, secret_key=b"\0\0\0\0"))
+        self._ready()
+
+    async def _simple(self, text: str) -> None:
+        """Do a simple query: its rows leave as text."""
+        if not text.strip().strip(";").strip():
+            self._send(messages.EmptyQueryResponse())
+        else:
+            result = await self._done(text)
+            if result.table is not None:
+                self._send(_description(result, []))
+                self._rows(result, [], 0, 0)
+            self._complete(result)
+        self._ready()
+
+    async def _done(self, text: str) -> Result:
+        """Do one statement, in a thread."""
+        if self.desk is None:
+            raise _stranger()
+        self._take(self.desk.person.name)
+        return await asyncio.to_thread(self.desk.done, text)
+
+    def _bind(self, message: messages.Bind) -> None:
+        """Put parameters into a prepared statement."""
+        made = self._statements.get(message.statement)
+        if made is None:
+            raise _unsupported("an unknown prepared statement")
+        text = bound(made.text, made.types, message.param_formats, message.param_values)
+        self._portals[message.portal] = Prepared(text, formats=list(message.result_formats))
+        self._send(messages.BindComplete())
+
+    async def _describe(self, kind: str, name: str) -> None:
+        """Tell the columns of what was prepared: a portal's question is answered for it, once."""
+        if kind == "S":
+            made = self._statements.get(name)
+            if made is None:
+                raise _unsupported("an unknown prepared statement")
+            count = _parameters(made.text)
+            self._send(messages.ParameterDescription(type_oids=(made.types + [values.TEXT] * count)[:count]))
+            result = None if count else await self._result(made)
+        else:
+            made = self._portal(name)
+            result = await self._result(made)
+        if result is None or result.table is None:
+            self._send(messages.NoData())
+        else:
+            self._send(_description(result, made.formats))
+
+    async def _execute(self, name: str, most: int) -> None:
+        """Send the rows of a portal, at most so many at a time."""
+        made = self._portal(name)
+        result = await self._result(made)
+        if result.table is not None:
+            made.sent = self._rows(result, made.formats, made.sent, most)
+            if made.sent < result.table.num_rows:
+                self._send(messages.PortalSuspended())
+                return
+        self._complete(result)
+
+    async def _result(self, made: Prepared) -> Result:
+        """Return what a portal came to; it is done once."""
+        if made.result is None:
+            made.result = await self._done(made.text)
+        return made.result
+
+    def _portal(self, name: str) -> Prepared:
+        """Return a portal."""
+        made = self._portals.get(name)
+        if made is None:
+            raise _unsupported("an unknown portal")
+        return made
+
+    def _rows(self, result: Result, formats: list[int], start: int, most: int) -> int:
+        """Send rows from a place on; return where it ended."""
+        assert result.table is not None  # noqa: S101  # asked by the caller
+        kinds = [oid for _, oid in result.columns]
+        chosen = result.table.slice(start, most or None)
+        for row in zip(*(column.to_pylist() for column in chosen.columns), strict=True):
+            cells = [
+                values.encoded(value, oid, binary=_format(formats, place) == 1)
+                for place, (value, oid) in enumerate(zip(row, kinds, strict=True))
+            ]
+            self._send(messages.DataRow(columns=cells))
+        return int(start + chosen.num_rows)
+
+    def _complete(self, result: Result) -> None:
+        """End a statement, with what else is to be said."""
+        if result.notice:
+            notice = {"S": "NOTICE", "V": "NOTICE", "C": "00000", "M": result.notice}
+            self._send(messages.NoticeResponse(fields=notice))
+        self._send(messages.CommandComplete(tag=result.tag))
+
+    def _ready(self) -> None:
+        """Say that the next statement may come."""
+        self._send(messages.ReadyForQuery(status=TransactionStatus.IDLE))
+
+    def _tell_error(self, error: FarthingError) -> None:
+        """Tell an error: what, the rule, the next step."""
+        facts = {"S": "ERROR", "V": "ERROR", "C": _CODES.get(shapes.status_of(error), "XX000"), "M": error.what}
+        detail = "; ".join(
+            part for part in (error.rule and f"rule: {error.rule}", error.got and f"got: {error.got}") if part
+        )
+        facts |= {"D": detail} if detail else {}
+        facts |= {"H": error.next_step} if error.next_step else {}
+        self._send(messages.ErrorResponse(fields={code: text.replace("\0", "") for code, text in facts.items()}))
+
+    def _send(self, message: PGMessage) -> None:
+        """Send a message."""
+        self._writer.write(self._wire.send(message))
+
+
+def bound(text: str, types: list[int], formats: list[int], given: list[bytes | None]) -> str:
+    """Return a statement with its parameters in place, each as a literal of its type.
+
+    >>> bound("SELECT COUNT(*) FROM t WHERE x = $1 AND y = $2", [values.INT8], [], [b"3", b"it's"])
+    "SELECT COUNT(*) FROM t WHERE x = 3 AND y = 'it''s'"
+    """
+    if not given:
+        return text
+    import sqlglot
+    from sqlglot import exp
+
+    def filled(node: Any) -> Any:
+        """Return a literal for a parameter."""
+        if not isinstance(node, exp.Parameter | exp.Placeholder) or not str(node.name).isdigit():
+            return node
+        place = int(node.name) - 1
+        if not 0 <= place < len(given):
+            raise _unsupported("a parameter that was not given")
+        oid = types[place] if place < len(types) else 0
+        return exp.convert(values.decoded(given[place], oid, binary=_format(formats, place) == 1))
+
+    try:
+        tree = sqlglot.parse_one(text, dialect="postgres")
+        found = str(tree.transform(filled).sql(dialect="postgres"))
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
+        found = ""
+    if not found:
+        raise _unsupported("a statement or a parameter that cannot be read")
+    return found
+
+
+def _parameters(text: str) -> int:
+    """Return how many parameters a statement has."""
+    import re
+
+    return max((int(one) for one in re.findall(r"\$(\d{1,4})\b", text)), default=0)
+
+
+def _format(formats: list[int], place: int) -> int:
+    """Return the format of one column: the list has one for each, one for all, or none."""
+    if not formats:
+        return 0
+    return formats[0] if len(formats) == 1 else formats[place] if place < len(formats) else 0
+
+
+def _description(result: Result, formats: list[int]) -> Any:
+    """Return the description of a result's columns."""
+    return messages.RowDescription(
+        fields=[
+            messages.FieldDescription(
+                name=name,
+                type_oid=oid,
+                type_size=values.SIZES[oid],
+                type_modifier=-1,
+                format_code=_format(formats, place),
+            )
+            for place, (name, oid) in enumerate(result.columns)
+        ]
+    )
+
+
+def _stranger() -> FarthingError:
+    """Return the refusal of somebody who is not known."""
+    return shapes.Refused(
+        "who connects is not known",
+        status=401,
+        rule="the user is the name of a token, and the password is the token",
+        next_step="the owner gives tokens with `farthing token add`",
+    )
+
+
+def _unsupported(what: str) -> FarthingError:
+    """Return the refusal of a part of the protocol."""
+    return UnsupportedQuery(
+        f"refused: {what}",
+        construct="protocol",
+        rule="questions, prepared questions and settings",
+        next_step="send one statement at a time",
+    )

@@ -1,0 +1,100 @@
+"""Values as the PostgreSQL wire carries them: each type with its number, as text or as bytes."""
+
+from __future__ import annotations
+
+import struct
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BOOL, INT8, TEXT, FLOAT8, DATE, TIMESTAMP = 16, 20, 25, 701, 1082, 1114
+SIZES: Final = {BOOL: 1, INT8: 8, TEXT: -1, FLOAT8: 8, DATE: 4, TIMESTAMP: 8}
+_EPOCH: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # the wire's times have no zone
+_NUMBERS: Final = {20: ">q", 21: ">h", 23: ">i", 700: ">f", 701: ">d"}
+
+
+def oid_of(kind: pa.DataType) -> int:
+    """Return the wire's number of an Arrow type; what has none leaves as text.
+
+    >>> import pyarrow as pa
+    >>> oid_of(pa.float64()), oid_of(pa.string())
+    (701, 25)
+    """
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return BOOL
+    if pa.types.is_integer(kind):
+        return INT8
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return FLOAT8
+    if pa.types.is_date(kind):
+        return DATE
+    return TIMESTAMP if pa.types.is_timestamp(kind) else TEXT
+
+
+def encoded(value: Any, oid: int, *, binary: bool) -> bytes | None:
+    """Return a value as the wire carries it; None is NULL.
+
+    >>> encoded(True, BOOL, binary=False), len(encoded(2, INT8, binary=True))
+    (b't', 8)
+    """
+    if value is None:
+        return None
+    return _bytes(value, oid) if binary else _text(value, oid).encode()
+
+
+def _text(value: Any, oid: int) -> str:
+    """Return a value as text."""
+    if oid == BOOL:
+        return "t" if value else "f"
+    if oid == FLOAT8:
+        return repr(float(value))
+    if oid == TIMESTAMP and isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return str(value).replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _bytes(value: Any, oid: int) -> bytes:
+    """Return a value in the wire's own bytes."""
+    if oid == BOOL:
+        return b"\1" if value else b"\0"
+    if oid == INT8:
+        return struct.pack(">q", int(value))
+    if oid == FLOAT8:
+        return struct.pack(">d", float(value))
+    if oid == DATE and isinstance(value, date):
+        return struct.pack(">i", (value - _EPOCH.date()).days)
+    if oid == TIMESTAMP and isinstance(value, datetime):
+        apart = value.replace(tzinfo=None) - _EPOCH
+        return struct.pack(">q", (apart.days * 86_400 + apart.seconds) * 1_000_000 + apart.microseconds)
+    return _text(value, TEXT).encode()
+
+
+def decoded(value: bytes | None, oid: int, *, binary: bool) -> str | int | float | bool | None:
+    """Return a parameter; one of no known type is a text.
+
+    Raises:
+        ValueError: bytes that are no value of the type.
+
+    >>> decoded(b"12", INT8, binary=False), decoded(b"abc", 0, binary=False)
+    (12, 'abc')
+    """
+    if value is None:
+        return None
+    if binary and oid in _NUMBERS:
+        try:
+            number: int | float = struct.unpack(_NUMBERS[oid], value)[0]
+        except struct.error:
+            number = float("nan")
+        if number != number:  # noqa: PLR0124  # NaN, or bytes of another length
+            raise ValueError("parameter")
+        return number
+    if binary and oid == BOOL:
+        return value != b"\0"
+    text = bytes(value).decode()
+    if oid in _NUMBERS:
+        return float(text) if oid in {700, 701} else int(text)
+    return text.lower() in {"t", "true", "1", "on", "yes"} if oid == BOOL else text

@@ -1,0 +1,60 @@
+"""Constants that meet dates and times: texts are read as what they meet."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Final, Protocol
+
+from farthing.query.expressions import Literal, Scalar
+from farthing.query.schema import Type
+
+if TYPE_CHECKING:
+    from farthing.sql.text import Node, Source
+
+MOMENTS: Final = (Type.DATE, Type.TIMESTAMP)
+
+
+class Meeting(Protocol):
+    """What knows types, and how to refuse."""
+
+    @property
+    def source(self) -> Source:
+        """The text, for places in messages."""
+
+    def type(self, scalar: Scalar) -> Type:
+        """Return the type of a scalar."""
+
+
+def alike(reader: Meeting, *scalars: Scalar) -> tuple[Scalar, ...]:
+    """Return scalars that meet each other: texts as dates or times where they meet one, dates as midnights.
+
+    Raises:
+        UnsupportedQuery: a text that is no date where one is met.
+    """
+    if not any(isinstance(scalar, Literal) for scalar in scalars):
+        return scalars
+    kinds = {reader.type(scalar) for scalar in scalars}
+    met = next((kind for kind in reversed(MOMENTS) if kind in kinds), None)
+    return scalars if met is None else tuple(_as(reader, scalar, met) for scalar in scalars)
+
+
+def _as(reader: Meeting, scalar: Scalar, met: Type) -> Scalar:
+    """Return a constant as the date or time that it meets."""
+    match scalar:
+        case Literal(str() as text):
+            return moment(reader, text, met, None)
+        case Literal(date() as day) if met is Type.TIMESTAMP and not isinstance(day, datetime):
+            return Literal(datetime(day.year, day.month, day.day))  # noqa: DTZ001  # times here have no zone
+        case _:
+            return scalar
+
+
+def moment(reader: Meeting, text: str, kind: Type, node: Node | None) -> Literal:
+    """Return a date or time constant from its ISO text."""
+    try:
+        return Literal(date.fromisoformat(text) if kind is Type.DATE else datetime.fromisoformat(text))
+    except ValueError:
+        form = "'2013-01-31'"
+        if kind is Type.TIMESTAMP:
+            form = "'2013-01-31 10:00:00', without zone, in UTC where the table has zones"
+        raise reader.source.refuse(f"{kind} {text[:40]!r}", f"write a {kind} as {form}", node) from None

@@ -1,0 +1,160 @@
+"""A sharper quantile goes on from what a coarser one measured: it costs the difference, and keeps its promise alone."""
+
+import numpy as np
+import pytest
+from accuracy.test_quantile_coverage import GROUPS, LEAVES_LOG2, misses, ranks_of, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from levels import ALPHA
+from scipy.stats import binom
+
+from farthing.accuracy.quantiles import Asked, Descent, NoisyRanks, Trail
+from farthing.accuracy.trails import LEVELS, level_below
+from farthing.noise.bits import seeded
+
+BETA, CAP = 0.2, 1 << 60
+BETAS = [0.01, BETA]
+
+
+def descent(q, beta=BETA, cap=CAP, rank=0.0, **targets):
+    """The plan of a quantile of whole leaves."""
+    return Descent(Asked(q, 0.0, 1024.0, LEAVES_LOG2, rank=rank), beta, cap, **targets)
+
+
+def chain(ranks, plans, seed):
+    """Run plans one after the other on one trail; return the states."""
+    states, held = [], None
+    for number, plan in enumerate(plans):
+        noisy = NoisyRanks(ranks, plan.asked, seeded(seed + number))
+        states.append(plan.run(noisy.measure, noisy.measure_count, groups=ranks.groups, held=held))
+        held = states[-1].trail
+    return states
+
+
+def same(one, other):
+    """Whether two states tell the same."""
+    pairs = zip(one[:6], other[:6], strict=True)
+    return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+
+PLANS = st.tuples(
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    st.lists(
+        st.tuples(st.floats(0.02, 0.5), st.sampled_from([0.0, 4.0, 60.0]), st.sampled_from(BETAS), st.integers(36, 58)),
+        min_size=1, max_size=4,
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(PLANS, st.integers(0, 1 << 20))
+def test_every_grain_is_paid_once_and_what_is_known_is_free(plans, seed):
+    """Over chains of any targets, confidences and caps: paid is what was measured, no run reads beyond its cap, and
+    the same run again measures nothing and tells the same.
+    """
+    q, wanted = plans
+    ranks = ranks_of(values("skew", 200, np.random.default_rng(3))[:GROUPS])
+    held = Trail.nothing(ranks.groups)
+    for number, (rank, absolute, beta, cap) in enumerate(wanted):
+        plan = descent(q, beta, 1 << cap, rank, absolute=absolute)
+        noisy, bought = NoisyRanks(ranks, plan.asked, seeded(seed + number)), np.zeros(ranks.groups, np.int64)
+
+        def measure(thresholds, grains, groups, noisy=noisy, bought=bought):
+            np.add.at(bought, groups, grains)
+            return noisy.measure(thresholds, grains, groups)
+
+        def measure_count(grains, groups, noisy=noisy, bought=bought):
+            np.add.at(bought, groups, grains)
+            return noisy.measure_count(grains, groups)
+
+        before, known = held.paid.copy(), plan.replayed(held, np.zeros(ranks.groups, np.bool_))
+        state = plan.run(measure, measure_count, groups=ranks.groups, held=held)
+        again = plan.replayed(state.trail, np.zeros(ranks.groups, np.bool_))
+
+        assert np.array_equal(before, held.paid)  # what was handed in is left alone
+        assert np.array_equal(bought, state.paid - before)
+        assert (bought <= np.where(known.waits, np.maximum((1 << cap) - known.spent, 0), 0)).all()
+        assert not again.waits.any()
+        assert same(again, state)
+        held = state.trail
+
+
+CHAINS = [
+    ("even", 300, 0.5, [{"rank": 0.2}, {"rank": 0.1}, {"rank": 0.05}]),
+    ("skew", 500, 0.9, [{"absolute": 200.0}, {"rank": 0.1}, {"rank": 0.04}]),
+    ("atoms", 400, 0.5, [{"rank": 0.3}, {"rank": 0.15}, {"rank": 0.15, "absolute": 16.0}]),
+    ("skew", 500, 0.0, [{"rank": 0.4}, {"rank": 0.2}, {"rank": 0.1}]),
+    ("skew", 1000, 0.5, [{"relative": 0.4}, {"relative": 0.2, "absolute": 4.0}, {"absolute": 2.0}]),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("kind", "rows", "q", "targets"), CHAINS)
+def test_each_answer_of_a_chain_keeps_its_promise(kind, rows, q, targets):
+    """Ever sharper, and surer in the end: of each answer no more miss than its beta allows."""
+    leaf = values(kind, rows, np.random.default_rng(51))
+    betas = [0.5, BETA, BETA / 4]
+    plans = [descent(q, beta, **target) for beta, target in zip(betas, targets, strict=True)]
+
+    for plan, state in zip(plans, chain(ranks_of(leaf), plans, 52), strict=True):
+        asked, beside = plan.asked, state.beside
+        if not beside.any():
+            missed = misses(asked, leaf, state)
+        else:  # the place that is looked for is a count of rows, which was measured
+            ordered = np.sort(leaf, axis=1)
+            truth = ordered[np.arange(GROUPS), np.clip(np.ceil(beside).astype(int), 1, rows) - 1]
+            missed = (state.lower > truth) | (state.upper < truth + 1)
+        assert missed.sum() <= binom.isf(ALPHA, GROUPS, plan.beta)
+
+
+@pytest.mark.statistical
+def test_told_again_at_more_confidence_it_would_not(monkeypatch):
+    """The planted bug: what was decided at little confidence is kept at much of it, unpaid. It misses too often."""
+    leaf = values("even", 200, np.random.default_rng(53))
+    ranks, plans = ranks_of(leaf), [descent(0.5, 0.95, absolute=4.0), descent(0.5, 0.001, absolute=4.0)]
+    coarse, sure = chain(ranks, plans, 54)
+    limit = binom.isf(ALPHA, GROUPS, 0.001)
+
+    assert misses(plans[1].asked, leaf, sure).sum() <= limit
+    assert (sure.paid > coarse.paid).mean() > 0.8
+    assert misses(plans[1].asked, leaf, coarse).sum() > limit
+    monkeypatch.setattr(Descent, "z", lambda _, look: np.full(np.shape(look), 1.0))
+    assert misses(plans[1].asked, leaf, chain(ranks, plans, 54)[1]).sum() > limit
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("targets", [{"rank": 0.08}, {"absolute": 8.0}], ids=str)
+def test_a_sharper_one_costs_the_difference(targets):
+    """Four steps from four times the width cost what asking at once does, within what 600 groups tell; afresh they
+    cost far more.
+    """
+    ranks = ranks_of(values("skew", 800, np.random.default_rng(55)))
+    ((name, width),) = targets.items()
+    steps = [descent(0.5, 0.05, **{name: width * 4 ** (k / 4)}) for k in range(4, -1, -1)]
+    at_once = np.mean([chain(ranks, steps[-1:], seed)[-1].paid.mean() for seed in range(61, 65)])
+    afresh = sum(chain(ranks, [plan], 66)[-1].paid.mean() for plan in steps)
+
+    assert chain(ranks, steps, 67)[-1].paid.mean() < 1.15 * at_once
+    assert afresh > 1.5 * at_once
+
+
+def test_another_way_drops_what_was_measured_and_not_what_was_paid():
+    """A threshold that takes the place of another one clears what lay behind it."""
+    trail, one = Trail.nothing(2), np.array([0, 1])
+    for depth, thresholds in enumerate(([7, 7], [3, 3], [1, 1])):
+        trail.meet(np.array([depth, depth]), np.array(thresholds), np.array([0, 0]), one)
+        trail.look(np.array([depth, depth]), np.array([5.0, 5.0]), LEVELS[[4, 4]], one)
+    trail.meet(np.array([1, 1]), np.array([11, 3]), np.array([2, 2]), one)
+
+    assert trail.thresholds.T.tolist() == [[7, 11, -1], [7, 3, 1]]
+    assert trail.grains[:, 0].tolist() == [LEVELS[4], 0, 0]
+    assert trail.starts[1].tolist() == [2, 0]
+    assert trail.paid.tolist() == [3 * LEVELS[4]] * 2
+
+
+def test_levels_are_the_same_for_every_question():
+    """They rise by half, from the first look to all that there is."""
+    assert LEVELS[0] == 16
+    assert LEVELS[-1] == 1 << 62
+    assert (LEVELS[1:-1] == LEVELS[:-2] + LEVELS[:-2] // 2).all()
+    assert (LEVELS[level_below(LEVELS)] == LEVELS).all()

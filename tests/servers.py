@@ -1,0 +1,81 @@
+"""A small server for tests: one table, four people, requests without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pyarrow as pa
+from argon2 import PasswordHasher
+
+import farthing
+from farthing.server.app import Limits, app
+from farthing.server.datasets import DataSet
+from farthing.server.people import People
+from farthing.server.service import Service
+from farthing.server.tickets import Tickets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = pa.table(
+    {"zone": ["a"] * 9_000 + ["b"] * 2_000 + ["<script>"] * 300, "x": [float(n % 50) for n in range(11_300)]}
+)
+ZONES = ["a", "b", "<script>"]
+BUDGET = farthing.Budget(epsilon=1, delta=1e-6)
+COUNT = {"dataset": "rides", "sql": "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"}
+QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # tests need no strength
+ROLES = {"owner": "owner", "alice": "analyst", "bob": "analyst", "eve": "auditor"}
+
+
+class World:
+    """A service, its people and their tokens."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.folder = folder
+        self.people = People(folder / "tokens.json", hasher=QUICK)
+        self.tokens = {name: self.people.add(name, role) for name, role in ROLES.items()}  # type: ignore[arg-type]
+        columns = {"zone": "string", "x": "float"}
+        one = DataSet("rides", self.opened, BUDGET, "row", columns, keys={"zone": ZONES}, **settings)
+        self.service = Service({"rides": one}, Tickets(b"k" * 32))
+
+    def opened(self, **who: Any) -> farthing.Session:
+        """Open somebody's session."""
+        target = farthing.Target(relative=0.1, absolute=50)
+        ledger = self.folder / "rides.ledger"
+        return farthing.Session(
+            TABLE, name="rides", budget=BUDGET, ledger=ledger, keys={"zone": ZONES}, target=target, **who
+        )
+
+    def person(self, name: str) -> Any:
+        """Return somebody as the server knows them."""
+        return self.people.entering(self.tokens[name])
+
+    @asynccontextmanager
+    async def client(self, *, limits: Limits | None = None) -> Any:
+        """Give a client that speaks to the server without a network."""
+        transport = httpx.ASGITransport(app=app(self.service, self.people, limits=limits))
+        async with httpx.AsyncClient(transport=transport, base_url="http://farthing") as client:
+            yield client
+
+    def request(self, method: str, path: str, who: str | None = None, **how: Any) -> httpx.Response:
+        """Make one request and return what came."""
+        limits = how.pop("limits", None)
+        headers = how.pop("headers", {}) | ({} if who is None else {"Authorization": f"Bearer {self.tokens[who]}"})
+
+        async def made() -> httpx.Response:
+            """Make it."""
+            async with self.client(limits=limits) as client:
+                return await client.request(method, path, headers=headers, **how)
+
+        return asyncio.run(made())
+
+    def ask(self, who: str, **asked: Any) -> httpx.Response:
+        """Ask a question."""
+        return self.request("POST", "/v1/ask", who, json=COUNT | asked)
+
+    def close(self) -> None:
+        """Close all sessions."""
+        self.service.close()

@@ -1,0 +1,244 @@
+"""The PostgreSQL wire: clients connect as to any database, see tables without a row, and pay for questions only."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import threading
+from decimal import Decimal
+
+import psycopg
+import pytest
+import servers
+
+from farthing.server.wire import values
+from farthing.server.wire.listener import Listener
+
+BY_ZONE = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A server whose wire is open on a free port."""
+    made = servers.World(tmp_path)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    catalog = made.service.catalog()
+    listener = Listener(made.service, made.people, catalog, lambda _: None)
+    made.port = asyncio.run_coroutine_threadsafe(listener.start("127.0.0.1", 0), loop).result()
+    yield made
+    asyncio.run_coroutine_threadsafe(listener.stop(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+    catalog.close()
+    made.close()
+
+
+def connected(world, who="alice", **how):
+    """Connect as somebody."""
+    facts = {"host": "127.0.0.1", "port": world.port, "user": who, "password": world.tokens[who], "dbname": "farthing"}
+    return psycopg.connect(**facts | how, autocommit=True)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_question_is_answered(world, binary):
+    """The rows are those of HTTP, and cost nothing the second time."""
+    with connected(world) as client:
+        rows = client.execute(BY_ZONE, binary=binary).fetchall()
+    told = world.ask("bob").json()
+    assert told["paid"]["mu"] == 0
+    assert rows == [(row["zone"], row["n"]) for row in told["answers"]]
+
+
+def test_parameters_are_literals(world):
+    """A parameter takes the place of a literal and can be nothing else."""
+    with connected(world) as client:
+        some = client.execute("SELECT COUNT(*) AS n FROM rides WHERE zone = %s", ("b",)).fetchone()[0]
+        none = client.execute("SELECT COUNT(*) AS n FROM rides WHERE zone = %s", ("b' OR '1'='1",)).fetchone()[0]
+        number = client.execute("SELECT COUNT(*) AS n FROM rides WHERE x < %s", (25,)).fetchone()[0]
+    assert abs(some - 2_000) < 400
+    assert abs(none) < 200
+    assert abs(number - 5_650) < 1_200
+
+
+def test_settings_change_the_target(world):
+    """SET farthing.relative holds for the questions that follow, and intervals come on wish."""
+    with connected(world) as client:
+        notices = []
+        client.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+        client.execute("SET farthing.relative = '20%'")
+        client.execute("SET farthing.intervals TO on")
+        found = client.execute(BY_ZONE)
+        names = [column.name for column in found.description]
+        assert client.execute("SHOW farthing.relative").fetchone() == ("20%",)
+        client.execute("SET farthing.relative = DEFAULT")
+        assert client.execute("SHOW farthing.relative").fetchone() == ("",)
+    assert names == ["zone", "n", "n_lower", "n_upper", "met", "paid"]
+    assert "within 20 %" in notices[0]
+    assert "paid epsilon" in notices[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SET farthing.color = 'red'",
+        "SET farthing.relative = 'much'",
+        "SELECT * FROM rides",
+        "SELECT zone FROM rides LIMIT 1",
+        "SELECT * FROM (SELECT * FROM rides) AS t",
+        "INSERT INTO rides VALUES ('a', 1)",
+        "COPY rides TO '/etc/passwd'",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "ATTACH 'x.db'",
+        "SELECT getenv('HOME')",
+        "SELECT nonsense",
+        "(" * 40,
+    ],
+)
+def test_what_is_no_question_is_refused(world, text):
+    """An error of the wire with what, rule and next step; the connection goes on, and nothing is charged."""
+    with connected(world) as client:
+        with pytest.raises(psycopg.Error) as error:
+            client.execute(text)
+        assert error.value.diag.message_primary
+        assert error.value.diag.message_hint
+        assert client.execute("SELECT 1").fetchone() == (1,)
+    with world.opened(analyst="test") as session:
+        assert not session.spent
+
+
+def test_a_question_over_the_cap_is_refused_with_its_price(world):
+    """What no group can meet under the connection's cap is refused, free, and the hint tells what fits."""
+    with connected(world) as client:
+        client.execute("SET farthing.relative = 0")
+        client.execute("SET farthing.absolute = 0.01")
+        with pytest.raises(psycopg.Error, match="out of reach") as error:
+            client.execute(BY_ZONE)
+    assert error.value.sqlstate == "53400"
+    assert "epsilon" in error.value.diag.message_hint
+
+
+def test_tables_are_seen_without_a_row(world):
+    """Clients find tables, columns and types, and no row of them."""
+    with connected(world) as client:
+        found = client.execute("SELECT table_name FROM information_schema.tables").fetchall()
+        columns = client.execute("SELECT column_name, data_type FROM information_schema.columns").fetchall()
+        empty = client.execute("SELECT * FROM rides LIMIT 0")
+        assert [column.name for column in empty.description] == ["zone", "x"]
+        assert empty.fetchall() == []
+        assert client.execute("SELECT version()").fetchone()[0].startswith("PostgreSQL ")
+        assert client.execute("SHOW server_version").fetchone() == ("16.0",)
+    assert found == [("rides",)]
+    assert [name for name, _ in columns] == ["zone", "x"]
+
+
+def test_pandas_reads_as_from_any_database(world):
+    """The usual libraries need no dialect of ours."""
+    import pandas as pd
+    import sqlalchemy
+
+    address = sqlalchemy.URL.create(
+        "postgresql+psycopg", "alice", world.tokens["alice"], "127.0.0.1", world.port, "farthing"
+    )
+    engine = sqlalchemy.create_engine(address)
+    with engine.connect() as connection:
+        frame = pd.read_sql(BY_ZONE, connection)
+    engine.dispose()
+    assert list(frame.columns) == ["zone", "n"]
+    assert frame["zone"].tolist() == servers.ZONES
+
+
+@pytest.mark.parametrize(
+    ("who", "password"), [("alice", "wrong"), ("alice", ""), ("nobody", "nobody.x"), ("alice", "bob's")]
+)
+def test_strangers_stay_outside(world, who, password):
+    """The user is the token's name: another one's token opens nothing."""
+    secret = world.tokens["bob"] if password.endswith("'s") else password
+    with pytest.raises(psycopg.OperationalError, match=r"who connects is not known|no password supplied"):
+        psycopg.connect(host="127.0.0.1", port=world.port, user=who, password=secret, dbname="x")
+
+
+def test_an_auditor_cannot_ask(world):
+    """Roles hold on the wire, too."""
+    with connected(world, "eve") as client, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        client.execute(BY_ZONE)
+
+
+def test_rows_come_in_portions(world):
+    """A client that fetches some rows at a time gets all of them, and the question is asked once."""
+    with connected(world) as client:
+        whole = client.execute(BY_ZONE).fetchall()
+        with client.cursor() as cursor:
+            streamed = list(cursor.stream(BY_ZONE))
+    assert streamed == whole
+
+
+@pytest.mark.parametrize(
+    "data", [b"\0", b"\xff" * 64, b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\x08\x04\xd2\x16\x2f" + b"Q" * 50]
+)
+def test_what_is_no_message_ends_the_connection(world, data):
+    """Bytes of another protocol end their own connection and no other."""
+    with socket.create_connection(("127.0.0.1", world.port)) as raw:
+        raw.sendall(data)
+        raw.shutdown(socket.SHUT_WR)
+        raw.settimeout(10)
+        while raw.recv(4096):
+            pass
+    with connected(world) as client:
+        assert client.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="NOT TESTED: psql is not installed")
+def test_psql(world):
+    """The usual client shows tables, answers and notices."""
+    command = [
+        "psql",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(world.port),
+        "-U",
+        "alice",
+        "-d",
+        "farthing",
+        "-c",
+        r"\dt",
+        "-c",
+        BY_ZONE,
+    ]
+    told = subprocess.run(
+        command,
+        env={"PGPASSWORD": world.tokens["alice"], "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "rides" in told.stdout
+    assert "(3 rows)" in told.stdout
+    assert "paid epsilon" in told.stderr
+
+
+@pytest.mark.parametrize("oid", list(values.SIZES))
+def test_null_is_null_in_every_type(oid):
+    """A value that is not there has no bytes."""
+    assert values.encoded(None, oid, binary=True) is None
+    assert values.decoded(None, oid, binary=True) is None
+
+
+@pytest.mark.parametrize("given", [b"", b"abc", b"\xff"])
+def test_parameters_that_are_no_numbers(given):
+    """Bytes that are no value are an error of the parameter, not of the server."""
+    for binary in (True, False):
+        with pytest.raises(ValueError, match=r"parameter|invalid|decode"):
+            values.decoded(given, values.INT8, binary=binary)
+
+
+def test_decimals_and_texts():
+    """What has no type of its own leaves as text; a zero byte cannot."""
+    assert values.encoded(Decimal("1.50"), values.FLOAT8, binary=False) == b"1.5"
+    assert values.encoded("a\0b", values.TEXT, binary=False) == "a\N{REPLACEMENT CHARACTER}b".encode()

@@ -1,0 +1,182 @@
+"""Quantiles through the session: a sharper one pays for what is new, in the books too, and what is known is free."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from farthing import Bounds, Budget, Session
+from farthing.accuracy.ranks import NoisyRanks
+from farthing.accuracy.trails import Trail
+from farthing.errors import LedgerError
+from farthing.mechanisms.gaussian import GRAIN, worst_cost
+from farthing.session.ranked import blob_of, standing_in
+from farthing.session.records import write_blob
+
+RNG = np.random.default_rng(12)
+ROWS = 24_000
+TABLE = pa.table({
+    "unit": RNG.integers(0, 12_000, ROWS),
+    "g": RNG.choice(4, ROWS, p=[0.5, 0.3, 0.19, 0.01]),
+    "v": RNG.gamma(2.0, 15.0, ROWS),
+})  # fmt: skip
+BY = {"by": "g", "keys": {"g": [0, 1, 2, 3]}}
+CLAMPS = {"lower": 0, "upper": 100}
+GDP, ZCDP = Budget(mu=8), Budget(rho=30)
+CHAINS = {
+    "rank": [{"rank": 0.2}, {"rank": 0.1}, {"rank": 0.1, "confidence": 0.99}, {"rank": 0.05, "confidence": 0.99}],
+    "value": [{"absolute": 20}, {"relative": 0.2}, {"relative": 0.05, "absolute": 1}],
+    "both": [{"rank": 0.2}, {"absolute": 8}, {"rank": 0.05}],
+}
+
+
+def opened(budget=GDP):
+    """A session of its own."""
+    return Session(TABLE, unit="unit", bounds=Bounds(max_groups=2, max_rows=2), budget=budget)
+
+
+def ask(session, q=0.5, cap="all", **how):
+    """Ask for a quantile of every group."""
+    return session.quantile("v", q, **CLAMPS, **BY, cap=cap, **how)
+
+
+@pytest.fixture
+def bought(monkeypatch):
+    """Every grain that is measured, by group."""
+    grains = np.zeros(4, np.int64)
+    honest = {name: getattr(NoisyRanks, name) for name in ("measure", "measure_count")}
+
+    def measure(noisy, thresholds, amount, groups):
+        np.add.at(grains, groups, amount)
+        return honest["measure"](noisy, thresholds, amount, groups)
+
+    def measure_count(noisy, amount, groups):
+        np.add.at(grains, groups, amount)
+        return honest["measure_count"](noisy, amount, groups)
+
+    monkeypatch.setattr(NoisyRanks, "measure", measure)
+    monkeypatch.setattr(NoisyRanks, "measure_count", measure_count)
+    return grains
+
+
+def charged(session, chain, bought, q=0.5):
+    """Ask a chain; check that the books hold what was measured, in the dearest groups, and each plan what it cost."""
+    for how in chain:
+        before, plan = session.spent, ask.plan(session, q, **how)
+        answer = ask(session, q, **how)
+        mu_squared = float(worst_cost(bought, 2) * GRAIN)
+        spent = session.spent.amount * (1 if session.spent.parameter == "mu" else 2)
+
+        assert mu_squared <= spent <= mu_squared + 8 * len(chain) * 2.0**-40
+        assert session.spent.amount - before.amount <= plan.worst_price.amount
+        assert bool(answer.paid) is not plan.free
+        assert not ask(session, q, **how).paid
+    return session
+
+
+def _plan(session, q=0.5, cap="all", **how):
+    """Plan what `ask` asks."""
+    inside = {name: how.pop(name) for name in ("rank",) if name in how}
+    text = f"SELECT g, QUANTILE(CLAMP(v, 0, 100), {q}) AS q FROM data GROUP BY g"
+    return session.plan(text, keys=BY["keys"], cap=cap, **inside, **how)
+
+
+ask.plan = _plan
+
+
+@pytest.mark.parametrize("budget", [GDP, ZCDP], ids=["gdp", "zcdp"])
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_the_books_hold_what_was_measured(budget, chain, bought):
+    """Over chains of every kind, in both currencies, a unit in two groups: no grain is free, none paid twice."""
+    charged(opened(budget), chain, bought)
+
+
+def test_the_ends_go_on_too(bought):
+    """MIN and MAX, whose place moves with the target."""
+    charged(opened(), CHAINS["rank"], bought, q=0)
+
+
+def test_a_charge_that_is_forgotten_is_caught(bought, monkeypatch):
+    """The planted bug: what is measured at a threshold is not counted."""
+    honest = Trail.look
+
+    def forgetful(trail, *given):
+        paid = trail.paid.copy()
+        honest(trail, *given)
+        trail.paid = paid
+
+    monkeypatch.setattr(Trail, "look", forgetful)
+    with pytest.raises(AssertionError):
+        charged(opened(), CHAINS["rank"], bought)
+
+
+def test_more_confidence_is_paid_and_less_is_free():
+    """What was decided at 95 % is not told again at 99.9 %."""
+    session = opened()
+    ask(session, rank=0.1)
+
+    assert not ask(session, rank=0.1, confidence=0.9).paid
+    assert ask(session, rank=0.1, confidence=0.999).paid
+
+
+def test_a_confidence_that_was_not_paid_is_caught(monkeypatch):
+    """The planted bug: what was decided at one confidence serves at any other."""
+    monkeypatch.setattr("farthing.planning.sought._NEARLY", 1e9)
+    with pytest.raises(AssertionError):
+        test_more_confidence_is_paid_and_less_is_free()
+
+
+def test_what_an_interval_meets_is_free_by_any_road():
+    """After 5 or 1 %: any width that its intervals have, whatever it is called; and groups that have it pay nothing."""
+    session = opened()
+    first = ask(session, absolute=5, relative=0.01)
+    half = (first.upper - first.lower) / 2
+    assert first.met.all()
+    again = ask(session, relative=float((half / first.lower).max() * 1.01))
+
+    assert not again.paid
+    assert np.array_equal(again.lower, first.lower)
+    assert not first.refine(absolute=6).paid
+    width = float(half.max()) * 0.9
+    some = ask(session, absolute=width)
+
+    assert some.met.all()
+    assert (some.paid_by_group[half <= width] == 0).all()
+    assert some.paid_by_group[half > width].all()
+
+
+def test_older_records_are_read():
+    """Answers without what was measured for them are told again; a sharper one begins anew. Others are refused."""
+    session = opened()
+    ask(session, rank=0.1)
+    (stored,) = _stored(session)
+    standing = standing_in(stored)
+    one = standing.found[0]
+    columns = {name: getattr(one, name) for name in ("value", "lower", "upper", "met")}
+    first = write_blob(columns, {b"farthing-quantile-1": json.dumps(one.sought.facts()).encode()})
+    second = write_blob(
+        {f"{name}0": column for name, column in columns.items()},
+        {b"farthing-quantile-2": json.dumps([one.sought.facts()]).encode()},
+    )
+
+    for blob in (first, second):
+        assert standing_in(blob).trail is None
+        assert standing_in(blob).found[0].by_rank.tolist() == one.by_rank.tolist()
+    again = standing_in(blob_of(standing))
+    assert all(np.array_equal(getattr(again.trail, name), getattr(standing.trail, name)) for name in Trail.__slots__)
+    for damaged in (
+        write_blob({"x": np.zeros(4)}, {b"farthing-quantile-3": b"[{}]"}),
+        write_blob({}, {b"other": b"1"}),
+    ):
+        with pytest.raises(LedgerError):
+            standing_in(damaged)
+
+
+def _stored(session):
+    """Every record in the session's ledger."""
+    ledger = session._ledger
+    for question in {entry.question for entry in ledger.entries()}:
+        stored = ledger.load(question)
+        if stored is not None:
+            yield stored.blob

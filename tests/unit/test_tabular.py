@@ -1,0 +1,116 @@
+"""Every result that is a table is shown, escaped and handed on in one way."""
+
+import ast
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import farthing
+from farthing import tabular
+from farthing.query import outward
+from farthing.tabular import Tabular
+
+SOURCE = Path(farthing.__file__).parent
+DOORS = {"to_pandas", "to_polars", "to_csv", "_repr_html_"}
+HOSTILE = ["=1+1", "a\x1b[31m", "<b>", None]
+
+
+def modules():
+    """Return all modules of the library that can be imported."""
+    names = [each.name for each in pkgutil.walk_packages([str(SOURCE)], "farthing.")]
+    return [importlib.import_module(name) for name in names]
+
+
+def results():
+    """Return every class of the library that is a table, found by what it inherits."""
+    there = {id(each): each for module in modules() for each in vars(module).values() if isinstance(each, type)}
+    return {each for each in there.values() if Tabular in each.__mro__ and each is not Tabular}
+
+
+def defined(names):
+    """Return where methods and functions of these names are written."""
+    return {
+        (path.relative_to(SOURCE).as_posix(), node.name)
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name in names
+    }
+
+
+def test_one_module_renders():
+    """Frames, CSV and notebook views are written in one place, and so is the escaping of HTML."""
+    assert {("tabular.py", name) for name in DOORS} == defined(DOORS)
+    escapers = {path.name for path in SOURCE.rglob("*.py") if "from html import" in path.read_text(encoding="utf-8")}
+    assert {"tabular.py"} == escapers
+
+
+def test_whatever_has_rows_inherits_them():
+    """A class with `to_arrow` is a result that inherits the renderer, or a table of people to attack."""
+    tables = {each.__name__ for each in results()}
+    assert {"Answer", "Trace", "Chosen", "Ranking", "Workload", "Plan", "Cut", "Report"} <= tables
+    owners = {file for file, _ in defined({"to_arrow"})} - {"tabular.py", "attacks/tables.py", "attacks/target.py"}
+    found = {
+        Path(importlib.import_module(each.__module__).__file__).relative_to(SOURCE).as_posix() for each in results()
+    }
+    assert owners == found
+
+
+def test_results_say_their_rows_and_their_footer():
+    """Each result writes both itself, and neither the repr nor the notebook's view of its own."""
+    for each in results():
+        assert {"to_arrow", "footer"} <= set(vars(each)), each
+        assert each.__repr__ is Tabular.__repr__, each
+
+
+class Found(Tabular):
+    """A result with hostile keys."""
+
+    @property
+    def footer(self):
+        return ("about\x1b[31m <b>",)
+
+    def to_arrow(self):
+        return pa.table({"=zone": HOSTILE, "n": [1.0, -2.0, 3.5, 40_000.0], "met": [True, False, True, None]})
+
+
+def test_all_doors_guard_text():
+    """Text and HTML obey no key; a sheet runs none; frames and Arrow hold what was there."""
+    found = Found()
+    assert "\x1b" not in repr(found)
+    assert "\x1b" not in found._repr_html_()
+    assert "<b>" not in found._repr_html_()
+    assert ['"\'=zone","n","met"', '"\'=1+1",1,true'] == found.to_csv().splitlines()[:2]
+    assert HOSTILE == [row["=zone"] for row in found.rows()]
+    assert HOSTILE[:3] == list(found.to_pandas()["=zone"])[:3]
+    assert HOSTILE == found.to_polars()["=zone"].to_list()
+
+
+def test_a_renderer_without_the_guard_is_seen(monkeypatch):
+    """The test above has power: without the door of texts, the escape is in the repr and the formula in the sheet."""
+    monkeypatch.setattr(outward, "line", str)
+    monkeypatch.setattr(outward, "cell", str)
+    assert "\x1b" in repr(Found())
+    assert Found().to_csv().startswith('"=zone"')
+
+
+def test_csv_is_written_where_it_is_wished(tmp_path):
+    """With a path the same text is in the file."""
+    assert Found().to_csv(tmp_path / "found.csv") == (tmp_path / "found.csv").read_bytes().decode()
+
+
+def test_without_polars_the_advice_is_an_extra(monkeypatch):
+    """Polars is not needed for anything else."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(farthing.FarthingError, match="Polars is not installed"):
+        Found().to_polars()
+
+
+@pytest.mark.parametrize(("most", "told"), [(2, "... 2 more rows"), (None, "40,000"), (4, "40,000")])
+def test_rows_that_are_not_shown_are_counted(most, told):
+    """At most so many rows are shown, and it is told how many there are besides."""
+    shown = tabular.text(Found().to_arrow(), most=most)
+    assert told in shown
+    assert ("more rows" in shown) == (most == 2)

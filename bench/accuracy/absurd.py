@@ -17,10 +17,10 @@ import math
 
 import numpy as np
 
-from farthing.accuracy import chain as chains
+from farthing.accuracy import laplace_stop_rule as chains
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.laws import GAUSSIAN, LAPLACE
-from farthing.accuracy.stopping import ABSURD, Chain, critical_value, step_ratio, tamed
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
+from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, critical_value, step_ratio, tamed
 
 SPAN = 2096  # looks: more than 62 doublings of information
 TRUTHS = np.concatenate([[0.0], 10.0 ** np.arange(-1, 9.1, 0.5)])
@@ -32,7 +32,7 @@ def worst(relative, beta, *, signed):
     ratio = step_ratio(relative)
     critical = critical_value(relative, beta, SPAN, ratio, signed=signed)
     jumps = JumpMap(critical / relative, ratio)
-    chain = Chain.run(relative, critical, span=SPAN, jumps=jumps, beta=1e-15, largest=2e9, signed=signed)
+    chain = GaussianLookChain.run(relative, critical, span=SPAN, jumps=jumps, beta=1e-15, largest=2e9, signed=signed)
     return jumps.boundary, max(chain.absurd(float(signal)) for signal in TRUTHS)
 
 
@@ -44,7 +44,9 @@ def worst_pure(relative, beta, *, signed):
     critical = chains.critical_value(relative, beta, span, ratio, signed=signed)
     jumps = JumpMap(critical / relative, ratio, chains.gates(span, ratio), law=LAPLACE)
     most = jumps.boundary * chains.GATE ** (span // step - 1.0)
-    chain = chains.Chain.run(relative, critical, span=span, jumps=jumps, beta=1e-13, largest=most, signed=signed)
+    chain = chains.LaplaceLookChain.run(
+        relative, critical, span=span, jumps=jumps, beta=1e-13, largest=most, signed=signed
+    )
     return jumps.boundary, max(chain.absurd(float(signal)) for signal in TRUTHS if signal < most)
 
 

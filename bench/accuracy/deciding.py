@@ -20,8 +20,8 @@ import pyarrow as pa
 from scipy.special import ndtr, ndtri
 
 from farthing import Bounds, Budget, Session
-from farthing.accuracy.chances import next_chance
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.claim_chances import next_chance
+from farthing.accuracy.stop_rule import two_sided
 
 CLAMPS = {"lower": 0, "upper": 100}
 GAMES = {

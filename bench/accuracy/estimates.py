@@ -17,7 +17,7 @@ import numpy as np
 from oracle import follow, plan
 
 from farthing.accuracy import Schedule, reported
-from farthing.accuracy.laws import LAPLACE
+from farthing.accuracy.noise_laws import LAPLACE
 
 KINK = 1000.0
 THETAS = (0.02, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0, 30.0, 1e3, 1e5)

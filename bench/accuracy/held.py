@@ -16,15 +16,15 @@ import argparse
 
 import numpy as np
 
-from farthing.accuracy.kept import Held, Kept, Own
-from farthing.accuracy.laws import GAUSSIAN, LAPLACE, Law
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE, NoiseLaw
 from farthing.accuracy.report import half_widths
-from farthing.accuracy.schedule import Rule, Schedule
-from farthing.planning.chained import Grid, union
-from farthing.planning.refinement import AFTER_ONE_LOOK
+from farthing.accuracy.schedule import Schedule, StopRule
+from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
+from farthing.planning.gaussian_count import AFTER_ONE_LOOK
+from farthing.planning.laplace_count import Grid, union
 
-PER: dict[Law, float] = {GAUSSIAN: 2.0**-56, LAPLACE: 2.0**-40}
-CAP: dict[Law, int] = {GAUSSIAN: 2**61, LAPLACE: 2**50}
+PER: dict[NoiseLaw, float] = {GAUSSIAN: 2.0**-56, LAPLACE: 2.0**-40}
+CAP: dict[NoiseLaw, int] = {GAUSSIAN: 2**61, LAPLACE: 2**50}
 MOST = 2**40
 """The most farthings of a group on whole steps: epsilon 1."""
 
@@ -100,8 +100,8 @@ def misses(  # noqa: PLR0917  # one cell of the table
     """
     mean, grains = np.zeros(runs), np.zeros(runs, np.int64)
     follow(first, truth, mean, grains, np.ones(runs, bool), bits)
-    kept = Kept.of(first, beta)
-    held = Held(kept, Own.none(runs), mean.copy(), grains.copy())
+    kept = StoredPromise.of(first, beta)
+    held = HeldIntervals(kept, OwnPromises.none(runs), mean.copy(), grains.copy())
     claims = held.claims(kept, beta, first.per_grain)
     room = second.critical / first.critical
     settled = held.serving(claims, second.relative, second.absolute, room=room)
@@ -114,7 +114,12 @@ def misses(  # noqa: PLR0917  # one cell of the table
 
 
 def schedules(
-    first: tuple[float, float], second: tuple[float, float], beta: float, law: Law = GAUSSIAN, *, whole: bool = False
+    first: tuple[float, float],
+    second: tuple[float, float],
+    beta: float,
+    law: NoiseLaw = GAUSSIAN,
+    *,
+    whole: bool = False,
 ) -> tuple[Schedule, Schedule]:
     """Return the looks of a pair of targets, the second made after the first as a session makes it."""
     made = {"per_grain": PER[law], "cap_grains": CAP[law], "law": law}
@@ -122,7 +127,7 @@ def schedules(
     if whole:  # a count that was first asked with an absolute target alone keeps to whole steps
         grid = Grid(1, 1, 0)
         return one, union(grid, second, beta, limit=MOST, first=int(one.looks[-1]), signed=False)
-    after = Rule(one.relative, one.critical, 0)
+    after = StopRule(one.relative, one.critical, 0)
     share = AFTER_ONE_LOOK if first[0] == 0 < second[0] else 1.0
     return one, Schedule.plan(*second, beta * share, **made, after=after)
 

@@ -4,7 +4,7 @@
 
 For targets and confidences drawn at random, of those that rules are made for: how often the looks are followed (each
 time is most of the work), milliseconds of one core, and c over the least that a search without a hint finds. With
-`--table` the table of `farthing.accuracy.hints` is computed anew and printed.
+`--table` the table of `farthing.accuracy.critical_hints` is computed anew and printed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from farthing.accuracy import chain, hints
-from farthing.accuracy.laws import LAPLACE
-from farthing.accuracy.stopping import step_ratio, tamed
+from farthing.accuracy import critical_hints, laplace_stop_rule
+from farthing.accuracy.noise_laws import LAPLACE
+from farthing.accuracy.stop_rule import step_ratio, tamed
 
 FOLDS = math.log(2.0**30)
 """No chain of a ledger sees epsilon grow by more than e to this."""
@@ -27,25 +27,25 @@ FOLDS = math.log(2.0**30)
 
 def span(ratio: float) -> int:
     """Return the index of the first look of the longest chain."""
-    step = chain.gate(ratio)
+    step = laplace_stop_rule.gate(ratio)
     return step * math.floor(2 * FOLDS / math.log(ratio) / step)
 
 
 def least(relative: float, beta: float, ratio: float, *, signed: bool = True) -> float:
     """Return the critical value that a search without a hint finds."""
-    with patch.object(chain, "hint", lambda *_: 0.0):
-        return chain.critical_value.__wrapped__(relative, beta, span(ratio), ratio, signed=signed)
+    with patch.object(laplace_stop_rule, "hint", lambda *_: 0.0):
+        return laplace_stop_rule.critical_value.__wrapped__(relative, beta, span(ratio), ratio, signed=signed)
 
 
 def table() -> None:
     """Print the table of excesses: c less that of a single look, over r."""
     print("_TABLE: Final[dict[float, tuple[tuple[float, ...], ...]]] = {")
-    for ratio, nodes in hints.BANDS.items():
+    for ratio, nodes in critical_hints.BANDS.items():
         print(f"    {ratio}: (")
-        for beta in hints.BETAS:
+        for beta in critical_hints.BETAS:
             single, row = LAPLACE.two_sided(beta), []
             for relative in nodes:
-                known = relative <= hints.REACH * single / LAPLACE.least_signal
+                known = relative <= critical_hints.REACH * single / LAPLACE.least_signal
                 if known:
                     row.append((least(relative, beta, ratio) - single) / relative)
                 else:
@@ -71,12 +71,14 @@ def main() -> None:
         beta = float(10 ** bits.uniform(-12, math.log10(0.5)))
         relative = tamed(float(10 ** bits.uniform(math.log10(0.0005), 0)), beta, LAPLACE)
         ratio, signed = step_ratio(relative), bool(bits.integers(2))
-        with patch.object(chain.Chain, "run", wraps=chain.Chain.run) as followed:
+        with patch.object(
+            laplace_stop_rule.LaplaceLookChain, "run", wraps=laplace_stop_rule.LaplaceLookChain.run
+        ) as followed:
             start = time.process_time()
-            critical = chain.critical_value.__wrapped__(relative, beta, span(ratio), ratio, signed=signed)
+            critical = laplace_stop_rule.critical_value.__wrapped__(relative, beta, span(ratio), ratio, signed=signed)
             took = time.process_time() - start
         tracemalloc.start()
-        chain.critical_value.__wrapped__(relative, beta, span(ratio), ratio, signed=signed)
+        laplace_stop_rule.critical_value.__wrapped__(relative, beta, span(ratio), ratio, signed=signed)
         held = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
         over = critical / least(relative, beta, ratio, signed=signed)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.limits import Limit
-    from farthing.planning.releasing import Candidate, ReleasePlan
+    from farthing.planning.release import Candidate, ReleasePlan
     from farthing.privacy.loss import Booked
 
     Float64 = NDArray[np.float64]

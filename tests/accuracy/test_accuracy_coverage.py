@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from farthing.accuracy import Schedule, oracle_cost, reported
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 
 pytestmark = pytest.mark.thorough
 

@@ -6,7 +6,7 @@ from accuracy.runs import State, bench, follow
 from levels import ALPHA
 
 from farthing.accuracy import Schedule, reported
-from farthing.accuracy.laws import LAPLACE
+from farthing.accuracy.noise_laws import LAPLACE
 
 RUNS = 30_000
 KINK = 1000.0

@@ -7,7 +7,7 @@ import pytest
 from accuracy.runs import bench, surely_above
 from levels import ALPHA
 
-from farthing.accuracy.laws import GAUSSIAN, LAPLACE
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
 
 BETA, RUNS, TRUTHS = 0.05, 20_000, 11
 

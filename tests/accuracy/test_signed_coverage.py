@@ -6,7 +6,7 @@ from accuracy.runs import State, follow, missed, surely_above
 from levels import ALPHA
 
 from farthing.accuracy import Schedule, critical_value, doubling_cost, oracle_cost, reported
-from farthing.accuracy.kept import Kept
+from farthing.accuracy.stored_promise import StoredPromise
 
 pytestmark = pytest.mark.thorough
 
@@ -89,5 +89,5 @@ def test_old_promises_are_read_as_counts():
     """A stored promise without the word is one of counts; a signed one makes a signed schedule."""
     facts = {"relative": 0.1, "absolute": 50.0, "floor": 50.0, "beta": 0.05, "critical": 1.99, "grains": 1 << 50}
 
-    assert not Kept(**facts).schedule(GRAIN).signed
-    assert Kept(**facts, signed=True).schedule(GRAIN).signed
+    assert not StoredPromise(**facts).schedule(GRAIN).signed
+    assert StoredPromise(**facts, signed=True).schedule(GRAIN).signed

@@ -128,7 +128,7 @@ NUMBERS = (
     ),
     _one(
         "the ends of a quantile's leaf as float64 rounds them",
-        "accuracy/ranks.py",
+        "accuracy/quantile_ranks.py",
         "* 2.0**-49, 5e-324)",
         "* 0.0, 0.0)",
         "edges",
@@ -187,7 +187,7 @@ BOUNDS = (
     ),
     _one(
         "max_groups forgotten in the price",
-        "planning/refinement.py",
+        "planning/gaussian_count.py",
         "return Coin(frame.gaussian, query.max_groups, query.sensitivity * query.measures[0].step)",
         "return Coin(frame.gaussian, 1, query.sensitivity * query.measures[0].step)",
         "accounts",
@@ -238,8 +238,8 @@ BOUNDS = (
     _one(
         "the part of a unit chosen after joins",
         "engines/bounded.py",
-        "steps=(*_home(query), *query.joins, Where(query.rows)),",
-        "steps=(*query.joins, *_home(query), Where(query.rows)),",
+        "steps=(*_home(query), *query.joins, KeepWhere(query.rows)),",
+        "steps=(*query.joins, *_home(query), KeepWhere(query.rows)),",
         "bounded",
     ),
     _one(
@@ -254,7 +254,7 @@ BOUNDS = (
 PRICES = (
     _one(
         "settled below use",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "receipt, price.farthings, lambda current",
         "receipt, price.farthings // 2, lambda current",
         "books",
@@ -269,14 +269,14 @@ PRICES = (
     ),
     _one(
         "a chain charged less than its last look",
-        "session/chained.py",
+        "session/answering/laplace_count.py",
         "outcome = self._outcome(plan, after, price(after.information), after",
         "outcome = self._outcome(plan, after, price(after.information) // 2, after",
         "geometric",
     ),
     _one(
         "a mean charged for one of its measures",
-        "accuracy/joint.py",
+        "accuracy/joint_measures.py",
         "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
         "return np.asarray(self.information[0], dtype=np.int64)",
         "mean",
@@ -284,21 +284,21 @@ PRICES = (
     ),
     _one(
         "several aggregates charged for the dearest",
-        "accuracy/joint.py",
+        "accuracy/joint_measures.py",
         "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
         "return np.asarray(self.information.max(axis=0), dtype=np.int64)",
         "two at once",
     ),
     _one(
         "levels of a bisection not charged",
-        "accuracy/trails.py",
+        "accuracy/quantile_trail.py",
         "        self.grains[rows, groups] = held\n        self.paid[groups] += grains\n",
         "        self.grains[rows, groups] = held\n        self.paid[groups] += grains // 8\n",
         "ranks",
     ),
     _one(
         "a choice of a quantile at twice its epsilon",
-        "session/ranked.py",
+        "session/answering/quantile.py",
         "value = quantile.values(quantile.choose(ranks, pricing.most))",
         "value = quantile.values(quantile.choose(ranks, 2 * pricing.most))",
         "exponential",
@@ -319,7 +319,7 @@ PRICES = (
     ),
     _one(
         "the stop of a choice not charged",
-        "session/choosing.py",
+        "session/choosing/top_k.py",
         "rule.price(currency, made.peels))",
         "rule.price(currency, len(made.places)))",
         "accounts",
@@ -333,42 +333,42 @@ PRICES = (
     ),
     _one(
         "keys from the data",
-        "session/finding.py",
+        "session/answering/private_keys.py",
         "told = np.flatnonzero(self.search.rule.found(there.units))",
         "told = np.arange(len(there.units))",
         "keys",
     ),
     _one(
         "the delta of a search not booked",
-        "session/finding.py",
+        "session/answering/private_keys.py",
         "            self.search.rule.delta_coins,\n",
         "            0,\n",
         "accounts",
     ),
     _one(
         "the delta of a choice not booked",
-        "session/choosing.py",
+        "session/choosing/top_k.py",
         "self.target, self.price.delta,",
         "self.target, 0,",
         "accounts",
     ),
     _one(
         "the search for keys not in the price",
-        "session/finding.py",
+        "session/answering/private_keys.py",
         "return (table, self.search.price), self.search.price",
         "return (table, self.context.loss(0)), self.search.price",
         "accounts",
     ),
     _one(
         "a report on bounds for nothing",
-        "session/spreading.py",
+        "session/answering/contribution_report.py",
         "return (NoisySpread(**noisy, sigma=sigma), self.price), self.price",
         "return (NoisySpread(**noisy, sigma=sigma), self.price), self.context.loss(0)",
         "accounts",
     ),
     _one(
         "chosen bounds not in the price that is told",
-        "session/answering.py",
+        "session/questions/pipeline.py",
         "whole = replace(answer, paid=answer.paid + paid) if paid else answer",
         "whole = answer",
         "accounts",
@@ -382,7 +382,7 @@ PRICES = (
     ),
     _one(
         "losses by group from the private counts",
-        "session/relative.py",
+        "session/answering/relative_count.py",
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n",
         "        from dataclasses import replace\n"
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n"
@@ -402,7 +402,7 @@ MEASURED = "            answer, price = shielded(step.measured, receipt)\n"
 BOOKS = (
     _one(
         "a refund on error",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "            ledger.fail(receipt, interrupted=interrupted)\n",
         "            ledger.settle(receipt, 0, None)\n",
         "books",
@@ -410,21 +410,21 @@ BOOKS = (
     ),
     _one(
         "nothing closed on an error",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "            _fail(self._context.ledger, self._request, interrupted=not self._failed)\n",
         "            pass\n",
         "left open",
     ),
     _one(
         "a damaged table charged again and again",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "    if failed >= MOST_FAILURES:\n",
         "    if False:\n",
         "drained",
     ),
     _one(
         "two askers at once, both charged",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "alone=alone)",
         "alone=False)",
         "twice",
@@ -487,14 +487,14 @@ BOOKS = (
     ),
     _one(
         "hopeless questions paid",
-        "session/ask.py",
+        "session/answering/one_question.py",
         "    if made.hopeless and request.on_miss != SPEND:",
         "    if made.hopeless and request.on_miss is None:",
         "hopeless",
     ),
     Mutant(
         "charged after the answer",
-        "session/transaction.py",
+        "session/core/transaction.py",
         ((RESERVED, CHARGED_LATER), (MEASURED, MEASURED + "    " + RESERVED)),
         ("books",),
     ),
@@ -552,14 +552,14 @@ DOORS = (
     ),
     _one(
         "rows read for nothing",
-        "session/door.py",
+        "session/core/door.py",
         "        if not self._ledger.stands(receipt):\n",
         "        if self._ledger.stands(receipt) is None:\n",
         "door",
     ),
     _one(
         "exact numbers in the frames of an error",
-        "session/shield.py",
+        "session/core/shield.py",
         "    raise _bare(problem)\n",
         "    raise problem\n",
         "frames",
@@ -663,7 +663,7 @@ EDGES = (
     ),
     _one(
         "every claim of a chain at the whole of beta",
-        "accuracy/joint.py",
+        "accuracy/joint_measures.py",
         "return self.beta * (FIRST_SHARE if number == 0 else (1 - FIRST_SHARE) * 2.0**-number)",
         "return self.beta",
         "claims",

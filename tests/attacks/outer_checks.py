@@ -86,9 +86,9 @@ def honest() -> tuple[str, ...]:
 
 def claims() -> tuple[str, ...]:
     """Add up what the claims of one chain may miss with: all of it is beta at most."""
-    from farthing.accuracy.joint import Joint
+    from farthing.accuracy.joint_measures import JointMeasures
 
-    missed = sum(Joint._share(SimpleNamespace(beta=0.05), number) for number in range(60))
+    missed = sum(JointMeasures._share(SimpleNamespace(beta=0.05), number) for number in range(60))
     return (f"claims that miss with {missed:g} in all, where 0.05 is told",) * (missed > 0.05 * (1 + 1e-9))
 
 

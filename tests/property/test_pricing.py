@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from rides import BY, KEYS, TABLE
 
 from farthing import Bounds, Budget, Session
-from farthing.accuracy.kept import Kept
+from farthing.accuracy.stored_promise import StoredPromise
 from farthing.mechanisms.gaussian import Coin, Measured, worst_cost
 from farthing.mechanisms.geometric import half_width, price_of
 from farthing.privacy.loss import Gdp
-from farthing.session.records import Record
+from farthing.session.core.records import Record
 
 BUDGETS = (Budget(epsilon=1, delta=1e-6), Budget(mu=0.5), Budget(rho=0.1))
 ROWS = [Session(TABLE, budget=budget) for budget in BUDGETS]
@@ -146,7 +146,7 @@ def test_geometric_prices_and_widths_are_inverse(farthings, sensitivity, beta):
 
 
 KEPT = st.builds(
-    Kept,
+    StoredPromise,
     relative=st.floats(0, 0.9),
     absolute=st.floats(0, 1e9),
     floor=st.floats(1e-3, 1e9),

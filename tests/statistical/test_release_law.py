@@ -124,7 +124,7 @@ def test_intervals_hold_the_truth_of_bounded_units():
 @pytest.mark.thorough
 def test_intervals_that_are_too_narrow_are_seen(monkeypatch):
     """Planted: two thirds of the half-width are refuted."""
-    from farthing.planning.releasing import Goal
+    from farthing.planning.release import Goal
 
     real = Goal.critical.fget
     monkeypatch.setattr(Goal, "critical", property(lambda goal: real(goal) * 2 / 3))

@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from farthing import Bounds, Budget, Session
-from farthing.accuracy.chances import next_chance, together
+from farthing.accuracy.claim_chances import next_chance, together
 
 GROUPS, ROWS, ASKS = 3_000, 60, 11
 VALUES = np.random.default_rng(17).integers(0, 101, (GROUPS, ROWS)).astype(float)

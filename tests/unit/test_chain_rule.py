@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from farthing.accuracy import Schedule, critical_value
-from farthing.accuracy import chain as rules
-from farthing.accuracy.chain import GATE, Chain, gate, gates
-from farthing.accuracy.chain import critical_value as chain_value
+from farthing.accuracy import laplace_stop_rule as rules
+from farthing.accuracy.critical_search import largest
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.laws import COARSEST, GAUSSIAN, LAPLACE
-from farthing.accuracy.search import largest
-from farthing.accuracy.stopping import ABSURD, step_ratio, tamed
+from farthing.accuracy.laplace_stop_rule import GATE, LaplaceLookChain, gate, gates
+from farthing.accuracy.laplace_stop_rule import critical_value as chain_value
+from farthing.accuracy.noise_laws import COARSEST, GAUSSIAN, LAPLACE
+from farthing.accuracy.stop_rule import ABSURD, step_ratio, tamed
 
 pytestmark = pytest.mark.thorough
 
@@ -25,7 +25,7 @@ def chain(relative, critical, *, gates_passed=2, signed=False, times=1.0):
     span, boundary = gates_passed * gate(ratio), critical / relative
     jumps = JumpMap(boundary, ratio, gates(span, ratio), law=LAPLACE)
     most = largest(relative) * boundary * times
-    return Chain.run(relative, critical, span=span, jumps=jumps, beta=0.05, largest=most, signed=signed)
+    return LaplaceLookChain.run(relative, critical, span=span, jumps=jumps, beta=0.05, largest=most, signed=signed)
 
 
 @pytest.mark.parametrize(("relative", "times"), [(0.05, 1.014), (0.1, 1.026), (0.2, 1.054), (0.3, 1.094)])
@@ -110,9 +110,9 @@ def test_looks_are_followed_once(relative, beta, monkeypatch):
     """The table is so near that a plan follows its looks once, mostly; each look has few enough cells."""
     relative = tamed(relative, beta, LAPLACE)
     ratio = step_ratio(relative)
-    runs, honest = [], Chain.run.__func__
+    runs, honest = [], LaplaceLookChain.run.__func__
     monkeypatch.setattr(
-        Chain, "run", classmethod(lambda *given, **more: runs.append(honest(*given, **more)) or runs[-1])
+        LaplaceLookChain, "run", classmethod(lambda *given, **more: runs.append(honest(*given, **more)) or runs[-1])
     )
     rules.critical_value.__wrapped__(relative, beta, 4 * gate(ratio), ratio, signed=True)
 
@@ -141,7 +141,7 @@ def test_loose_targets_tell_no_group_ten_times_too_much():
     span = 4 * gate(ratio)
     for relative, likely in ((tamed(0.3, 0.05, LAPLACE), (0.0, ABSURD / 2)), (0.3, (100 * ABSURD, 1.0))):
         jumps = JumpMap(LAPLACE.two_sided(0.05) / relative, ratio, gates(span, ratio), law=LAPLACE)
-        rule = Chain.run(
+        rule = LaplaceLookChain.run(
             relative, 3.0, span=span, jumps=jumps, beta=1e-13, largest=jumps.boundary * GATE**3.0, signed=True
         )
         worst = max(rule.absurd(x) for x in (0.0, 1.0, 4.0, 30.0, 1e3))

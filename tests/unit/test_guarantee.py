@@ -8,7 +8,7 @@ import pytest
 
 from farthing import Bounds, Budget, Gdp, InvalidBudget, InvalidTarget, Pure, Session, Zcdp
 from farthing.mechanisms import Asinh, LinearLog
-from farthing.planning.relative import Noise
+from farthing.planning.relative_count import RelativeNoise
 from farthing.session import Guarantee
 from farthing.session.guarantee import together
 
@@ -223,7 +223,7 @@ def costliest(noise, size, group, kind):
 @pytest.mark.parametrize(("mechanism", "x0"), [(Asinh, 0.5), (Asinh, 40.0), (LinearLog, 3.0)])
 def test_several_units_are_covered_however_they_are_spread(mechanism, x0, size):
     """The bound is never below the dearest of all ways, tried one by one, and at most twice it."""
-    noise = Noise("any", mechanism(0.1, x0), 0.1, 5.0, 0.05, sensitivity=2, max_groups=2)
+    noise = RelativeNoise("any", mechanism(0.1, x0), 0.1, 5.0, 0.05, sensitivity=2, max_groups=2)
     for group in (1, 2, 4):
         dearest, bound = costliest(noise, size, group, Zcdp), together(noise, size, group, Zcdp)
 
@@ -232,14 +232,14 @@ def test_several_units_are_covered_however_they_are_spread(mechanism, x0, size):
 
 def test_all_in_one_group_is_not_always_the_dearest():
     """The planted mistake: k units in the same groups cost less than k units in different small ones."""
-    noise = Noise("asinh", Asinh(0.1, 0.5), 0.1, 5.0, 0.05, sensitivity=1, max_groups=2)
+    noise = RelativeNoise("asinh", Asinh(0.1, 0.5), 0.1, 5.0, 0.05, sensitivity=1, max_groups=2)
 
     assert 2 * noise.policy.for_group(6).loss(1).amount < costliest(noise, 1, 6, Zcdp)
 
 
 def test_very_many_units_are_quick():
     """A million units at once: several are covered by one evaluation, at most 2 % above what each would give."""
-    noise = Noise("linear-log", LinearLog(0.05, 50.0), 0.1, 5.0, 0.05, sensitivity=1, max_groups=1)
+    noise = RelativeNoise("linear-log", LinearLog(0.05, 50.0), 0.1, 5.0, 0.05, sensitivity=1, max_groups=1)
     exact = max(noise.policy.for_group(m).loss(10_000).amount / m for m in range(1, 3_001)) * 3_000
 
     assert exact <= together(noise, 10_000, 3_000, Zcdp) <= exact * 1.02

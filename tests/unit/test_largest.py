@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 
 from farthing import Budget, Gdp, Pure, Session
-from farthing.accuracy import pacing
-from farthing.accuracy.pacing import Largest
+from farthing.accuracy import largest_counts
+from farthing.accuracy.largest_counts import LargestCounts
 from farthing.accuracy.schedule import Schedule
-from farthing.accuracy.stopping import critical_value
+from farthing.accuracy.stop_rule import critical_value
 from farthing.errors import FarthingError, InvalidTarget
 from farthing.experiments import laws, methods
 from farthing.experiments.chance import stream
-from farthing.experiments.choice import Choice
+from farthing.experiments.choice import PublicChoice
 from farthing.experiments.setting import Setting
-from farthing.session import largest
-from farthing.session.workloads import STRATEGIES
+from farthing.session.batches import largest_counts as largest
+from farthing.session.batches.workload import STRATEGIES
 
 PER_GRAIN = 2.0**-56
 TASK = laws.task("zipf300")
@@ -50,7 +50,7 @@ def plan(truth, mu_squared, relative=0.1, price=None):
     limit = int(mu_squared / PER_GRAIN)
     looks = Schedule.plan(relative, 0.0, 0.05, per_grain=PER_GRAIN, cap_grains=limit, futility=False)
     many = len(truth)
-    return Largest(
+    return LargestCounts(
         np.arange(many), (1,) * many, (looks,) * many, 1.0, price or partial(largest._pick_grains, gaussian=True), limit
     )
 
@@ -70,7 +70,7 @@ def test_as_many_counts_are_found_as_in_the_experiment():
     """
     for epsilon in (2.0, 5.0):
         setting = Setting(TASK, epsilon, 1e-6, 0.1, 0.95)
-        choice = Choice(eagerness=pacing.EAGER, currency="gdp")
+        choice = PublicChoice(eagerness=largest_counts.EAGER, currency="gdp")
         simulated = methods.farthing(setting, choice, 200, stream(1, "largest")).returned.mean()
         found = [len(run.order) for _, run, _ in trials(TASK.counts, setting.mu_squared, 40)]
         assert np.mean(found) >= 0.9 * simulated, (epsilon, np.mean(found), simulated)
@@ -92,7 +92,7 @@ def test_a_run_pays_for_all_that_it_draws():
 
 def test_picks_for_nothing_are_seen(monkeypatch):
     """The test above has power: a run that forgets to pay for picks is caught."""
-    monkeypatch.setattr(pacing._Going, "pays", lambda self, price: self.fits(price))
+    monkeypatch.setattr(largest_counts._Going, "pays", lambda self, price: self.fits(price))
     assert any(overspent(made, seen, run) > 0 for made, run, seen in trials(TASK.counts[:40], 0.3, 5))
 
 

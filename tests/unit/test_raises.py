@@ -13,8 +13,8 @@ from asks import ASKS, BY, PURE, SILENT, opened_session
 import farthing
 from farthing import Gdp, Pure
 from farthing.models import logistic, ridge
-from farthing.planning.relative import KINDS
-from farthing.session import shield
+from farthing.planning.relative_count import KINDS
+from farthing.session.core import shield
 
 SOURCE = Path(farthing.__file__).parent
 X = np.sin(np.outer(np.arange(4_000), [1.0, 2.3]))
@@ -92,9 +92,9 @@ SIZES = "counts and totals of an engine: at most 2^20 in size a row, and no tabl
 DRAWN = "the random bits alone, with a chance below 2^-64"
 TYPES = "shape and type of arrays, which the code itself makes"
 REASONS = {
-    "accuracy/contributions.py __post_init__": (1, "four histograms of fixed lengths, whatever is in them"),
-    "accuracy/picked.py _check": (1, PRICES),
-    "accuracy/quantiles.py run": (1, PRICES),
+    "accuracy/contribution_report.py __post_init__": (1, "four histograms of fixed lengths, whatever is in them"),
+    "accuracy/quantile_choice.py _check": (1, PRICES),
+    "accuracy/quantile_bisection.py run": (1, PRICES),
     "engines/duck/cells.py same_key": (1, PLANS),
     "engines/duck/engine.py _run": (
         2,
@@ -156,20 +156,20 @@ REASONS = {
     "query/expressions/values.py type": (1, PLANS),
     "query/ranges.py check_range": (1, PLANS),
     "query/schema.py require": (1, "names of columns"),
-    "session/chained.py _anew": (1, PLANS),
-    "session/chained.py _outcome": (1, PLANS),
-    "session/chained.py _record": (1, PLANS),
-    "session/chained.py measured": (1, PLANS),
-    "session/choosing.py chosen": (1, PLANS),
-    "session/direct.py _outcome": (1, PLANS),
-    "session/direct.py _record": (1, PLANS),
-    "session/direct.py report_of": (1, PLANS),
-    "session/direct.py measured": (1, PLANS),
-    "session/door.py _paid": (1, BOOKS),
-    "session/jointly.py measured": (1, PLANS),
-    "session/ranked.py measured": (2, PLANS),
-    "session/relative.py _pricing": (1, PLANS),
-    "session/relative.py size_at": (1, PLANS),
+    "session/answering/laplace_count.py _anew": (1, PLANS),
+    "session/answering/laplace_count.py _outcome": (1, PLANS),
+    "session/answering/laplace_count.py _record": (1, PLANS),
+    "session/answering/laplace_count.py measured": (1, PLANS),
+    "session/choosing/top_k.py chosen": (1, PLANS),
+    "session/answering/gaussian_count.py _outcome": (1, PLANS),
+    "session/answering/gaussian_count.py _record": (1, PLANS),
+    "session/answering/gaussian_count.py report_of": (1, PLANS),
+    "session/answering/gaussian_count.py measured": (1, PLANS),
+    "session/core/door.py _paid": (1, BOOKS),
+    "session/answering/joint_measures.py measured": (1, PLANS),
+    "session/answering/quantile.py measured": (2, PLANS),
+    "session/answering/relative_count.py _pricing": (1, PLANS),
+    "session/answering/relative_count.py size_at": (1, PLANS),
 }
 """How often each of these functions raises, and why none of it tells of a row."""
 

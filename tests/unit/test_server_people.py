@@ -10,7 +10,7 @@ from servers import QUICK
 
 from farthing.errors import DataError, InvalidOption
 from farthing.server import people as module
-from farthing.server.people import People as Strong
+from farthing.server.people import Register as Strong
 
 
 def People(path=None):  # noqa: N802

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from farthing import Budget, InvalidTarget, Session
-from farthing.accuracy.chances import MOST, holds, next_chance, together, worst
+from farthing.accuracy.claim_chances import MOST, holds, next_chance, together, worst
 from farthing.cli.app import app
-from farthing.session import records
-from farthing.session.records import claims_of, with_claims
+from farthing.session.core import records
+from farthing.session.core.records import claims_of, with_claims
 
 TABLE = pa.table({"g": np.repeat(np.arange(3), 4_000), "v": np.random.default_rng(3).uniform(0, 100, 12_000)})
 CLAMPS = {"lower": 0, "upper": 100}
@@ -107,7 +107,7 @@ def test_a_record_of_before_counts_what_the_books_tell(monkeypatch):
     """A record without its claims: every entry of its question counts as one."""
     session = Session(TABLE, budget=GAUSSIAN)
     with monkeypatch.context() as before:
-        before.setattr("farthing.session.ask.with_claims", lambda blob, _: blob)
+        before.setattr("farthing.session.answering.one_question.with_claims", lambda blob, _: blob)
         session.count(absolute=100)
         session.count(absolute=50)
 

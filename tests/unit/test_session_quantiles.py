@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from farthing import Bounds, Budget, Session
-from farthing.accuracy.ranks import NoisyRanks
-from farthing.accuracy.trails import Trail
+from farthing.accuracy.quantile_ranks import NoisyRanks
+from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import LedgerError
 from farthing.mechanisms.gaussian import GRAIN, worst_cost
-from farthing.session.ranked import blob_of, standing_in
-from farthing.session.records import write_blob
+from farthing.session.answering.quantile import blob_of, standing_in
+from farthing.session.core.records import write_blob
 
 RNG = np.random.default_rng(12)
 ROWS = 24_000
@@ -122,7 +122,7 @@ def test_more_confidence_is_paid_and_less_is_free():
 
 def test_a_confidence_that_was_not_paid_is_caught(monkeypatch):
     """The planted bug: what was decided at one confidence serves at any other."""
-    monkeypatch.setattr("farthing.planning.sought._NEARLY", 1e9)
+    monkeypatch.setattr("farthing.planning.quantile_sought._NEARLY", 1e9)
     with pytest.raises(AssertionError):
         test_more_confidence_is_paid_and_less_is_free()
 

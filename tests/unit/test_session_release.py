@@ -23,7 +23,7 @@ from farthing.errors import (
     UnsupportedQuery,
 )
 from farthing.limits import marginals_error
-from farthing.session import releasing
+from farthing.session.answering import release
 from farthing.workloads import Marginals, marginals
 
 SIZES = {"a": 5, "b": 4, "c": 3, "d": 1}
@@ -204,7 +204,7 @@ def test_simultaneous_intervals_are_wider_and_weights_sharpen():
 def test_two_at_once_keep_what_both_paid(monkeypatch):
     """Whoever is passed by pays for what it measured, and the ledger keeps both: the next answer is sharper."""
     with opened() as session:
-        real, gate = releasing._counts, threading.Event()
+        real, gate = release._counts, threading.Event()
 
         def slow(*given):
             """Let another release of the same rows in between."""
@@ -213,7 +213,7 @@ def test_two_at_once_keep_what_both_paid(monkeypatch):
                 session.release(TWO, keys=KEYS, absolute=60)
             return real(*given)
 
-        monkeypatch.setattr(releasing, "_counts", slow)
+        monkeypatch.setattr(release, "_counts", slow)
         paid = session.release(TWO, keys=KEYS, absolute=60).paid
         assert session.spent.amount == 2 * paid.amount
         plan = session.plan_release(TWO, keys=KEYS, absolute=60 / math.sqrt(2) * 1.001)
@@ -226,7 +226,7 @@ def test_a_failure_is_charged_and_shows_nothing(monkeypatch):
         price = session.plan_release(TWO, keys=KEYS, absolute=60).worst_price
         with monkeypatch.context() as broken:
             broken.setattr(
-                releasing, "_counts", lambda *_: (_ for _ in ()).throw(DataError("gone", rule="", next_step=""))
+                release, "_counts", lambda *_: (_ for _ in ()).throw(DataError("gone", rule="", next_step=""))
             )
             with pytest.raises(DataError):
                 session.release(TWO, keys=KEYS, absolute=60)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from farthing import Budget, Session
-from farthing.session import transaction
+from farthing.session.core import transaction
 
 if TYPE_CHECKING:
     from pathlib import Path

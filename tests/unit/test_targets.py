@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import farthing
-from farthing.accuracy.places import Places, looks
+from farthing.accuracy.ranking_places import RankingPlaces, looks
 from farthing.cli.app import app
 from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMismatch, UnsupportedQuery
 from farthing.query.aggregates import Count, Mean, Ratio, Sum, ratio_of
@@ -399,7 +399,7 @@ def test_a_ranking_has_no_error_and_needs_two_groups(rides):
 
 def test_tied_groups_may_be_apart_but_not_in_the_wrong_order():
     """A lead that is clearly above the distance may stay tied; a later group that is larger by it may not."""
-    rule = Places(2, 0.05, 2.0**-56, np.array([860.0, 600.0]), 1 << 40, (2, 100.0), apart=100.0)
+    rule = RankingPlaces(2, 0.05, 2.0**-56, np.array([860.0, 600.0]), 1 << 40, (2, 100.0), apart=100.0)
     block = np.arange(2)
     grains = 1 << 44
 
@@ -546,7 +546,7 @@ def test_arithmetic_with_aggregates_points_to_what_there_is(rides):
 def test_chances_add_up_to_at_most_one():
     """Over all groups and looks, wherever the pilot says that groups are settled."""
     for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7)):
-        rule = Places(2, 0.05, 2.0**-56, pilot, 1 << 40, (2, 0.0))
+        rule = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 40, (2, 0.0))
         total = sum(float(rule.chances(int(grains)).sum()) for grains in looks(1 << 20, 1 << 62))
 
         assert 0.05 < total <= 1

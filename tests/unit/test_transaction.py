@@ -18,12 +18,12 @@ import pytest
 
 import farthing
 from farthing import Bounds, Budget, Gdp, Session
-from farthing.engines.duck.measures import Question
+from farthing.engines.duck.measures import SelectText
 from farthing.errors import Contested, DataError, InvalidTarget, LedgerError
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
-from farthing.session import transaction
-from farthing.session.transaction import answered
+from farthing.session.core import transaction
+from farthing.session.core.transaction import answer_and_book
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +102,7 @@ def modules_that_ask() -> dict[str, str]:
         if path.is_relative_to(SRC / "session") and path.stem not in {"__init__", "transaction"}:
             name = ".".join(("farthing", *path.relative_to(SRC).with_suffix("").parts))
             for key, value in vars(importlib.import_module(name)).items():
-                if value is answered:
+                if value is answer_and_book:
                     found[name] = key
     return found
 
@@ -112,8 +112,8 @@ def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     users = {str(path.relative_to(SRC)): found for path in modules() if (found := verbs(path))}
 
     assert users == {
-        "session/transaction.py": set(VERBS),
-        "session/context.py": {"open_reservations"},
+        "session/core/transaction.py": set(VERBS),
+        "session/core/context.py": {"open_reservations"},
         "cli/run/ledger.py": {"open_reservations"},
     }
 
@@ -126,7 +126,7 @@ def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
         def seen(*args: Any, name: str = name) -> Any:
             reached.add(name)
-            return answered(*args)
+            return answer_and_book(*args)
 
         monkeypatch.setattr(f"{name}.{key}", seen)
     with opened() as session:
@@ -332,7 +332,7 @@ def test_an_interrupt_of_the_engine_stays_one() -> None:
         raise RuntimeError("Query interrupted") from KeyboardInterrupt()
 
     with opened() as session, pytest.raises(KeyboardInterrupt) as caught:
-        session._engine._run(None, Question("SELECT 1", {}), stopped)
+        session._engine._run(None, SelectText("SELECT 1", {}), stopped)
     assert caught.value.__context__ is None
 
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import farthing
-from farthing.accuracy.kept import Held, Kept, Own
 from farthing.accuracy.report import reread
+from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
 
 KEYS = {"zone": ["large", "small"]}
 TABLE = pa.table({"zone": ["large"] * 200_000 + ["small"] * 300})
@@ -122,9 +122,9 @@ def test_a_claim_at_less_confidence_does_not_serve_more():
 
 def test_groups_that_wait_at_their_floor_must_show_a_little_more():
     """A group that a fixed look chose stops by the new rule's constant, not by its own smaller one."""
-    kept = Kept(0.0, 100.0, 100.0, 0.05, 1.96, 1 << 40)
-    held = Held(kept, Own.none(2), np.array([1005.0, 1020.0]), np.array([1 << 40, 1 << 40]))
-    claims = Own(np.array([100.0, 100.0]), np.array([0.05, 0.05]))
+    kept = StoredPromise(0.0, 100.0, 100.0, 0.05, 1.96, 1 << 40)
+    held = HeldIntervals(kept, OwnPromises.none(2), np.array([1005.0, 1020.0]), np.array([1 << 40, 1 << 40]))
+    claims = OwnPromises(np.array([100.0, 100.0]), np.array([0.05, 0.05]))
 
     assert held.serving(claims, 0.1, 0.0, room=1.99 / 1.96).tolist() == [False, True]
     assert held.serving(claims, 0.1, 100.0, room=1.99 / 1.96).tolist() == [True, True]

@@ -8,7 +8,7 @@ import pytest
 from rides import BY, KEYS, TABLE, opened
 
 from farthing import Budget, DataError, Gdp, InvalidTarget, Session, UnsupportedQuery
-from farthing.session import workloads
+from farthing.session.batches import workload
 
 SQL = "SELECT k, COUNT(*) AS n FROM data GROUP BY k"
 
@@ -172,14 +172,14 @@ def test_a_quicker_process_leaves_a_question_unanswered(tmp_path, monkeypatch):
     books = tmp_path / "books"
     session = opened(budget=Budget(mu=0.1), ledger=books)
     other = opened(budget=Budget(mu=0.1), ledger=books)
-    real = workloads.Draft.ask
+    real = workload.Draft.ask
 
     def late(draft):
         if draft.name == "second":
             other.count(where="x > 7", loss=Gdp(0.08))
         return real(draft)
 
-    monkeypatch.setattr(workloads.Draft, "ask", late)
+    monkeypatch.setattr(workload.Draft, "ask", late)
     items = {name: {"where": f"x = {x}", "cap": DEAR} for x, name in enumerate(("first", "second"))}
     done = session.workload(items, absolute=40)
 
@@ -195,8 +195,8 @@ def test_planted_an_answer_that_is_not_charged(monkeypatch):
     assert session.spent == honest.paid
 
     session, elsewhere = opened(), opened()._context
-    real = workloads.Draft.ask
-    monkeypatch.setattr(workloads.Draft, "ask", lambda draft: real(replace(draft, context=elsewhere)))
+    real = workload.Draft.ask
+    monkeypatch.setattr(workload.Draft, "ask", lambda draft: real(replace(draft, context=elsewhere)))
     cheating = session.workload(items, absolute=50)
     assert session.spent < cheating.paid
 

@@ -17,7 +17,7 @@ NEARLY: Final = 1 + 1e-12
 """Equal targets may differ in the last bits of their floats."""
 
 
-class Report(NamedTuple):
+class IntervalReport(NamedTuple):
     """What is printed, one entry a group.
 
     Attributes:
@@ -35,7 +35,7 @@ class Report(NamedTuple):
     estimate: Floats
 
 
-def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArray[np.bool_]) -> Report:
+def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArray[np.bool_]) -> IntervalReport:
     """Return value, interval and verdict for groups that stopped.
 
     Args:
@@ -63,7 +63,7 @@ def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArr
     if schedule.futility is not None:
         shown = np.where(futile, value, shown)
     estimate = np.where(futile, value, estimated(value, schedule))
-    return Report(shown, value - half, value + half, met, estimate)
+    return IntervalReport(shown, value - half, value + half, met, estimate)
 
 
 def estimated(value: Floats, schedule: Schedule) -> Floats:
@@ -73,7 +73,7 @@ def estimated(value: Floats, schedule: Schedule) -> Floats:
     variance of the law at scale 1 and b = c/r; at its floor it is not. In between the estimate stays at the kink.
 
     Guarantee: at every truth the bias is at most a tenth of the half-width; computed, not proved.
-    Proof: docs/proofs/accuracy.stopping.md, "The estimate"; docs/proofs/accuracy.chain.md, likewise;
+    Proof: docs/proofs/accuracy.stop_rule.md, "The estimate"; docs/proofs/accuracy.laplace_stop_rule.md, likewise;
         bench/accuracy/estimates.py prints it.
     Assumes: a rule made by `Schedule.plan`: b is at least the law's `least_signal`.
     Rounds: nothing.
@@ -99,7 +99,7 @@ def half_widths(value: Floats, information: Ints, schedule: Schedule, futile: ND
     return np.where(futile, wide, half)
 
 
-def reread(value: Floats, half: Floats, relative: float, absolute: float) -> Report:
+def reread(value: Floats, half: Floats, relative: float, absolute: float) -> IntervalReport:
     """Return what to print of intervals that stand, for a target that they were not made for.
 
     Args:
@@ -123,7 +123,7 @@ def reread(value: Floats, half: Floats, relative: float, absolute: float) -> Rep
     near = size - half
     highest = near + np.maximum(relative * np.abs(near), absolute)
     shown = np.where(met, np.minimum(size, np.maximum(highest, near)), size)
-    return Report(np.copysign(shown, value), value - half, value + half, met, value)
+    return IntervalReport(np.copysign(shown, value), value - half, value + half, met, value)
 
 
 def _floor(schedule: Schedule) -> float:

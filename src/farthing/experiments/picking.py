@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.accuracy.pacing import GROWTH, HOPELESS, Pace, median_level
+from farthing.accuracy.largest_counts import GROWTH, HOPELESS, Pace, median_level
 from farthing.experiments.chains import Runs
 from farthing.experiments.setting import on_grid
 

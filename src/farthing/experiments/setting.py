@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.baselines import oracle_cost
-from farthing.accuracy.pacing import GRID
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.largest_counts import GRID
+from farthing.accuracy.stop_rule import two_sided
 from farthing.privacy.filters import GdpFilter
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
 

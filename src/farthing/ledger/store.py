@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
 
-    from farthing.ledger.accounts import Purse
+    from farthing.ledger.accounts import Owner
     from farthing.ledger.books import Books
     from farthing.ledger.entry import Terms
     from farthing.ledger.shaping import Header
@@ -160,7 +160,7 @@ class Ledger(Told):
             data.require_known(recorded)
         return handle
 
-    def allot(self, name: str, share: int | Fraction | rules.Priced) -> None:
+    def allot(self, name: str, share: int | Fraction | rules.BookableLoss) -> None:
         """Give an analyst or a project a share of the budget, or change it; the owner's act.
 
         Shares may add up to more than the budget: all of them draw on the one total, which nobody can pass, alone or
@@ -283,7 +283,7 @@ class Ledger(Told):
         request = None if request is None else rules.text("request", request)
         if self._data is not None:
             self._data.require_unchanged()
-        facts = booking.Facts(asked, label, request, target, delta, self._data, alone=alone)
+        facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone)
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
     def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:
@@ -358,7 +358,7 @@ class Ledger(Told):
         part = f", part {self._scope.part} of {self._scope.partition}" if self._scope.partition else ""
         return f"<Ledger in {self.path or 'memory'}: {self.terms.description}, unit {self.terms.unit}{part}>"
 
-    def _found(self) -> list[Purse]:
+    def _found(self) -> list[Owner]:
         """Return the purses that a charge here draws on, as they stand."""
         with self._books.reading() as connection:
             return purses(connection, self._scope, self.terms.budget, rows.totals(connection).spent)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from farthing.privacy.unit import PrivacyUnit
-    from farthing.query.aggregates import Aggregate, Output
+    from farthing.query.aggregates import Aggregate, NamedAggregate
     from farthing.query.bounding import Bounds
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.keys import Keys
     from farthing.query.measures import Measure
-    from farthing.query.part import Part
+    from farthing.query.part import QueryPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Query:
     by: tuple[str, ...]
     keys: Keys | None
     where: Expression | None
-    outputs: tuple[Output, ...]
+    outputs: tuple[NamedAggregate, ...]
     unit: PrivacyUnit
     bounds: Bounds
-    part: Part | None = None
+    part: QueryPart | None = None
     groupings: tuple[tuple[str, Scalar], ...] = ()
     joins: tuple[Join, ...] = ()
 

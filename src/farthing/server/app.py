@@ -19,14 +19,14 @@ from starlette.routing import Route
 
 from farthing.errors import FarthingError
 from farthing.server import openapi, shapes
-from farthing.server.shapes import Refused
+from farthing.server.shapes import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from starlette.requests import Request
 
-    from farthing.server.people import People, Person
+    from farthing.server.people import Person, Register
     from farthing.server.service import Service
 
 LOG: Final = logging.getLogger("farthing.server")
@@ -63,7 +63,7 @@ class Limits:
         left, then = self._left.get(name, (self.burst, now))
         left = min(self.burst, left + (now - then) * self.a_minute / 60)
         if left < 1:
-            raise Refused(
+            raise RefusedRequest(
                 "too many requests",
                 status=429,
                 rule=f"at most {self.a_minute:g} a minute, {self.burst:g} at once",
@@ -89,7 +89,7 @@ class Repeats:
         if place in self._kept:
             same, status, value = await asyncio.shield(self._kept[place])
             if same != body:
-                raise Refused(
+                raise RefusedRequest(
                     "this idempotency key was used for another request",
                     status=409,
                     rule="a key stands for one request",
@@ -115,7 +115,7 @@ class Faces:
     """What the routes share."""
 
     service: Service
-    people: People
+    people: Register
     limits: Limits
     repeats: Repeats
 
@@ -127,7 +127,7 @@ class Faces:
             person = await run_in_threadpool(self.people.entering, token)
         if person is None:
             self.limits.take(f"stranger {request.client.host if request.client else ''}")
-            raise Refused(
+            raise RefusedRequest(
                 "who asks is not known",
                 status=401,
                 rule="each request carries a token that was given here, has not ended and was not revoked",
@@ -212,7 +212,7 @@ class Faces:
             yield _event("error", shapes.of_error(shapes.inside()))
 
 
-def app(service: Service, people: People, *, limits: Limits | None = None) -> Starlette:
+def app(service: Service, people: Register, *, limits: Limits | None = None) -> Starlette:
     """Return the server as an ASGI application."""
     faces = Faces(service, people, limits or Limits(), Repeats())
 
@@ -275,7 +275,7 @@ async def _body(request: Request) -> Mapping[str, Any]:
             async for part in request.stream():
                 found += part
                 if len(found) > LARGEST:
-                    raise Refused(
+                    raise RefusedRequest(
                         "the request is too large",
                         status=413,
                         rule=f"at most {LARGEST:,} bytes",
@@ -288,7 +288,7 @@ async def _body(request: Request) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         whole = None
     if not isinstance(whole, dict):
-        raise Refused(
+        raise RefusedRequest(
             "the request is no JSON object",
             status=400,
             rule="a body is one JSON object, without NaN or infinity",
@@ -305,7 +305,7 @@ def _refuse_constant(name: str) -> None:
 def _limit(given: str) -> int:
     """Return how many entries are wanted."""
     if not (given.isascii() and given.isdigit() and len(given) < 6 and 0 < int(given) <= 10_000):
-        raise Refused(
+        raise RefusedRequest(
             "limit is out of range", status=400, rule="1 to 10,000 entries", got=given[:20], next_step="limit=100"
         )
     return int(given)
@@ -339,7 +339,9 @@ async def _unknown(_: Request, error: Exception) -> Response:
     """Tell that a path or method is not there."""
     status = getattr(error, "status_code", 404)
     facts = {"rule": "GET /openapi.json tells the paths and their methods", "next_step": "check the address"}
-    return JSONResponse(shapes.of_error(Refused("there is nothing at this address", status=status, **facts)), status)
+    return JSONResponse(
+        shapes.of_error(RefusedRequest("there is nothing at this address", status=status, **facts)), status
+    )
 
 
 async def _broken(_: Request, __: Exception) -> Response:

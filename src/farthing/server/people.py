@@ -62,14 +62,14 @@ class Person:
         return not self.revoked and (self.until is None or now < self.until)
 
 
-class People:
+class Register:
     """The people of a server, kept in one file that only its owner can read.
 
     Guarantee: a token comes in only if it was made here, has not ended and was not revoked; how long a refusal takes
         does not tell whether a name exists, since an unknown name is checked against a hash as well.
     Assumes: argon2 as the library argon2-cffi has it; 192 random bits of the operating system in each token.
 
-    >>> people = People()
+    >>> people = Register()
     >>> token = people.add("alice", "analyst")
     >>> people.entering(token).name
     'alice'

@@ -15,8 +15,8 @@ from farthing.server.tickets import Tickets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from farthing.server.datasets import DataSet
-    from farthing.server.people import People
+    from farthing.server.datasets import ServedTable
+    from farthing.server.people import Register
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Address:
 
 
 def serve(
-    data_sets: Mapping[str, DataSet],
-    people: People,
+    data_sets: Mapping[str, ServedTable],
+    people: Register,
     address: Address,
     *,
     key: bytes | None = None,
@@ -59,7 +59,7 @@ def serve(
 
 
 async def _served(
-    service: Service, people: People, address: Address, ready: Callable[[int, int | None], Any] | None
+    service: Service, people: Register, address: Address, ready: Callable[[int, int | None], Any] | None
 ) -> None:
     """Serve both faces in one loop."""
     import uvicorn

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.words import state
 from farthing.server import shapes
-from farthing.server.datasets import DataSet, Sessions
-from farthing.server.shapes import Refused
+from farthing.server.datasets import ServedTable, Sessions
+from farthing.server.shapes import RefusedRequest
 from farthing.server.tickets import Ticket, Tickets
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Service:
         open_history: whether analysts see each other's questions; by default each sees their own.
     """
 
-    data_sets: Mapping[str, DataSet]
+    data_sets: Mapping[str, ServedTable]
     tickets: Tickets
     open_history: bool = False
     sessions: Sessions = field(default_factory=Sessions)
@@ -125,7 +125,7 @@ class Service:
         """Close all sessions; what was reserved and not settled stays charged."""
         self.sessions.close()
 
-    def _described(self, one: DataSet, person: Person) -> dict[str, Any]:
+    def _described(self, one: ServedTable, person: Person) -> dict[str, Any]:
         """Return a data set as somebody sees it."""
         session = self.sessions.of(one, person.name)
         return {
@@ -139,17 +139,17 @@ class Service:
             "remaining": state(session.remaining, one.budget.report_delta),
         }
 
-    def _of(self, person: Person, name: str | None) -> Sequence[DataSet]:
+    def _of(self, person: Person, name: str | None) -> Sequence[ServedTable]:
         """Return one data set, or all that somebody may see."""
         if name is not None:
             return [self._data_set(person, name)]
         return [one for one in self.data_sets.values() if person.role != "analyst" or one.open_to(person.name)]
 
-    def _data_set(self, person: Person, name: object) -> DataSet:
+    def _data_set(self, person: Person, name: object) -> ServedTable:
         """Return a data set; one that somebody may not see is as unknown as one that is not there."""
         one = self.data_sets.get(name) if isinstance(name, str) else None
         if one is None or (person.role == "analyst" and not one.open_to(person.name)):
-            raise Refused(
+            raise RefusedRequest(
                 "there is no such data set",
                 status=404,
                 rule="a request names a data set that it may ask",
@@ -176,7 +176,7 @@ class Service:
         ticket = self.tickets.read(written, person.name)
         given = {name: value for name, value in request.items() if name != "plan"}
         if given and _without_plan(_checked(given)) != ticket.question:
-            raise Refused(
+            raise RefusedRequest(
                 "the question is not the one that was planned",
                 status=409,
                 rule="a plan's id confirms its own question",
@@ -192,7 +192,7 @@ class Service:
     def _require(person: Person, *roles: str) -> None:
         """Refuse a role that may not do this."""
         if person.role not in roles:
-            raise Refused(
+            raise RefusedRequest(
                 f"the role {person.role} may not do this",
                 status=403,
                 rule=f"it takes the role {' or '.join(roles)}",
@@ -219,7 +219,7 @@ def _require_price(plan: Plan, most: int) -> None:
     """Refuse a question whose price has risen since it was planned."""
     price: Booked = plan.worst_price
     if price.farthings > most:
-        raise Refused(
+        raise RefusedRequest(
             "the price has risen since the question was planned",
             status=409,
             rule="asked by its id, a question costs at most what its plan told",
@@ -258,7 +258,7 @@ def _check_keys(keys: Any) -> None:
         raise _unreadable("too many keys", f"at most {_MOST_KEYS:,} in a request", f"{count:,}")
 
 
-def _unreadable(what: str, rule: str, got: object) -> Refused:
+def _unreadable(what: str, rule: str, got: object) -> RefusedRequest:
     """Return the refusal of a request that is no question."""
     next_step = '{"dataset": "flights", "sql": "SELECT COUNT(*) FROM flights", "absolute": 50}'
-    return Refused(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)
+    return RefusedRequest(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)

@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.server.shapes import Refused
+from farthing.server.shapes import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +74,7 @@ class Tickets:
         except (ValueError, binascii.Error, zlib.error):
             facts = {}
         if not facts or facts["w"] != who or facts["t"] < self._clock():
-            raise Refused(
+            raise RefusedRequest(
                 "this plan cannot be confirmed",
                 status=409,
                 rule="a plan is confirmed by who made it, within an hour, with the id that it was given",

@@ -45,9 +45,9 @@ def serve(
       farthing serve farthing.toml --port 8080
     """
     with explained():
-        from farthing.cli.run.serve import Where, serve, serve_demo
+        from farthing.cli.run.serve import ListenOptions, serve, serve_demo
 
-        where = Where(host, port, postgres)
+        where = ListenOptions(host, port, postgres)
         if demo:
             serve_demo(configs or [], where, token_file=token_file)
         else:

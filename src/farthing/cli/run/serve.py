@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farthing.cli.input.config import Config
-    from farthing.server.datasets import DataSet
+    from farthing.server.datasets import ServedTable
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ListenOptions:
     """Where to listen, as it was typed."""
 
     host: str
@@ -32,10 +32,10 @@ class Where:
     postgres: int | None
 
 
-def serve(configs: Sequence[str | None], where: Where, *, tokens: str, token_file: str | None) -> None:
+def serve(configs: Sequence[str | None], where: ListenOptions, *, tokens: str, token_file: str | None) -> None:
     """Serve the data sets of some settings to the people of a file of tokens."""
     require_server()
-    from farthing.server.people import People
+    from farthing.server.people import Register
     from farthing.server.running import Address
     from farthing.server.running import serve as served
 
@@ -67,14 +67,14 @@ def serve(configs: Sequence[str | None], where: Where, *, tokens: str, token_fil
     history = any(config.serve.get("open_history", False) for config in read)
     served(
         {one.name: one for one in declared},
-        People(place),
+        Register(place),
         Address(where.host, where.port, where.postgres),
         open_history=history,
         ready=partial(_ready, where.host),
     )
 
 
-def serve_demo(configs: Sequence[str], where: Where, *, token_file: str | None) -> None:
+def serve_demo(configs: Sequence[str], where: ListenOptions, *, token_file: str | None) -> None:
     """Serve real flights from a ledger that is forgotten at the end."""
     require_server()
     if configs:
@@ -85,13 +85,13 @@ def serve_demo(configs: Sequence[str], where: Where, *, token_file: str | None) 
             next_step="drop one of them",
         )
     from farthing.server.demo import PEOPLE, flights
-    from farthing.server.people import People
+    from farthing.server.people import Register
     from farthing.server.running import Address
     from farthing.server.running import serve as served
 
     with tempfile.TemporaryDirectory(prefix="farthing-serve-", ignore_cleanup_errors=True) as folder:
         one = flights(Path(folder) / "flights.ledger")
-        people = People()
+        people = Register()
         tokens = {name: people.add(name, role) for name, role in PEOPLE.items()}
         if token_file is None:
             for name, token in tokens.items():
@@ -103,15 +103,15 @@ def serve_demo(configs: Sequence[str], where: Where, *, token_file: str | None) 
         )
 
 
-def data_set(config: Config) -> DataSet:
+def data_set(config: Config) -> ServedTable:
     """Return the data set that some settings declare; it is opened once, to see that its table and ledger are there."""
     from farthing.privacy.budget import Budget
-    from farthing.server.datasets import DataSet
+    from farthing.server.datasets import ServedTable
 
     with open_session(config) as session:
         keys, columns = default_keys(config, session), session.schema
     askers = config.serve.get("askers")
-    return DataSet(
+    return ServedTable(
         name=config.name,
         opened=partial(open_session, config, keys=keys),
         budget=Budget(**config.budget),

@@ -27,11 +27,11 @@ class Wish:
 def add(wish: Wish, tokens: str, config: str | None, *, as_json: bool) -> None:
     """Make a token, give its share of the budget, and show it."""
     require_server()
-    from farthing.server.people import People
+    from farthing.server.people import Register
 
     name, role, share = wish.name, wish.role, wish.share
     lasts = None if wish.days is None else timedelta(days=wish.days)
-    people = People(Path(tokens))
+    people = Register(Path(tokens))
     people.check(name, role, lasts)
     if share is not None:
         from farthing.cli.run.allot import give
@@ -48,9 +48,9 @@ def add(wish: Wish, tokens: str, config: str | None, *, as_json: bool) -> None:
 def listed(tokens: str, *, as_json: bool) -> None:
     """Show who has a token."""
     require_server()
-    from farthing.server.people import People
+    from farthing.server.people import Register
 
-    people = [_facts(person) for person in People(Path(tokens)).everybody()]
+    people = [_facts(person) for person in Register(Path(tokens)).everybody()]
     if as_json:
         show.echo_json({"tokens": people})
         return
@@ -62,9 +62,9 @@ def listed(tokens: str, *, as_json: bool) -> None:
 def revoke(name: str, tokens: str, *, as_json: bool) -> None:
     """End somebody's token."""
     require_server()
-    from farthing.server.people import People
+    from farthing.server.people import Register
 
-    People(Path(tokens)).revoke(name)
+    Register(Path(tokens)).revoke(name)
     if as_json:
         show.echo_json({"name": name, "revoked": True})
     else:

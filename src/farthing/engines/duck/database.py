@@ -14,7 +14,7 @@ from farthing.forked import abandon
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from farthing.engines.sources import Source
+    from farthing.engines.sources import RowSource
 
 _SETTINGS: Final = {
     "autoinstall_known_extensions": "false",
@@ -24,45 +24,45 @@ _SETTINGS: Final = {
 }
 
 
-class Opened(NamedTuple):
+class OpenedDatabase(NamedTuple):
     """A connection, and the folder of its own."""
 
     connection: Any
     spill: Spill | None
 
 
-def database(sources: Mapping[str, Source]) -> Own:
+def database(sources: Mapping[str, RowSource]) -> Own:
     """Return a DuckDB that can read the sources' files and do nothing else, opened in each process when it is used."""
     return Own(lambda: _opened(sources), _close, _leave)
 
 
-def _opened(sources: Mapping[str, Source]) -> Opened:
+def _opened(sources: Mapping[str, RowSource]) -> OpenedDatabase:
     """Open one, with a folder for what does not fit into memory."""
     where = place()
     spill = None if where is None else Spill(where)
     try:
-        return Opened(_locked(sources, "" if spill is None else str(spill.path)), spill)
+        return OpenedDatabase(_locked(sources, "" if spill is None else str(spill.path)), spill)
     except BaseException:
         if spill is not None:
             spill.remove()
         raise
 
 
-def _close(opened: Opened) -> None:
+def _close(opened: OpenedDatabase) -> None:
     """Close one, wait for its threads, and remove its folder."""
     opened.connection.close()
     if opened.spill is not None:
         opened.spill.remove()
 
 
-def _leave(opened: Opened) -> None:
+def _leave(opened: OpenedDatabase) -> None:
     """Leave the parent's alone."""
     abandon(opened.connection)
     if opened.spill is not None:
         opened.spill.leave()
 
 
-def _locked(sources: Mapping[str, Source], spill: str) -> Any:
+def _locked(sources: Mapping[str, RowSource], spill: str) -> Any:
     """Return a DuckDB that can read the sources' files, and write into its folder, and do nothing else."""
     import duckdb
 
@@ -89,7 +89,7 @@ def _locked(sources: Mapping[str, Source], spill: str) -> Any:
     raise unreadable(source)
 
 
-def unreadable(source: Source) -> DataError:
+def unreadable(source: RowSource) -> DataError:
     """Return the error of a table that cannot be opened."""
     return DataError(
         "the table cannot be read",

@@ -1,0 +1,227 @@
+"""Many tables at once: every residual measured with as much noise as the goal allows, in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.errors import InvalidTarget, OutOfReach
+from farthing.limits.query import Limit
+from farthing.mechanisms.gaussian import Coin
+from farthing.mechanisms.residuals import Residual, ResidualMeasurements
+from farthing.planning import Frame
+from farthing.planning.release import ReleaseDesign, ReleasePlan, design_for
+from farthing.privacy.words import said
+from farthing.query.crossing import Crossing
+from farthing.query.words import about
+from farthing.released import Release
+from farthing.sealed import sealed
+from farthing.session.answering.release_record import State, added, blob_of, state_of
+from farthing.session.answering.release_request import ReleaseRequest, wanted
+from farthing.session.core.merging import merge
+from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farthing.ledger.entry import Receipt, Stored
+    from farthing.privacy.loss import Booked
+    from farthing.query.keys import Keys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BookedRelease:
+    """A release with what stands in the ledger about it, as a transaction books it."""
+
+    asked: ReleaseRequest
+    plan: ReleasePlan
+    state: State
+
+    @property
+    def bill(self) -> Bill | None:
+        """What it is to be charged; None for nothing. Refused above its cap."""
+        made = self.plan
+        if made.free:
+            return None
+        if not made.reachable:
+            raise OutOfReach(
+                "the target is out of reach under the cap of the question",
+                needed=made.worst_price,
+                left=made.cap,
+                rule="nothing is paid for a target that cannot be met; nothing was charged",
+                got=f"{made.goal.words} takes {said(made.worst_price, made.delta)}, at most "
+                f"{said(made.cap, made.delta)}",
+                next_step=f'{made.fitting}; max_epsilon= or cap="all" raises the cap',
+            )
+        if made.too_much:
+            raise InvalidTarget(
+                "the goal takes more than one question can hold",
+                rule="at most mu = 8 a question: noise is far below one cell then",
+                got=made.goal.words,
+                next_step="allow a larger error",
+            )
+        words = f"{made.goal.words.removesuffix(' (named)')}, {made.goal.confidence:.4g}"
+        return Bill(made.worst_price, made.worst_price, made.question, lambda: made.fitting, words, name="the release")
+
+    def stored_answer(self) -> tuple[ReleasePlan, State, Booked]:
+        """Return the release that was measured before."""
+        return self.plan, self.state, self.asked.context.loss(0)
+
+    def measured(self, receipt: Receipt) -> tuple[tuple[ReleasePlan, State, Booked], Booked]:
+        """Count, and measure each residual that is to be sharper."""
+        more = {
+            subset: int(after - before)
+            for subset, after, before in zip(
+                self.plan.design.basis.subsets, self.plan.design.grains, self.plan.before.grains, strict=True
+            )
+            if after > before
+        }
+        measuring = ResidualMeasurements(_counts(self.asked, tuple(more), receipt), self.asked.reach)
+        state = dict(self.state)
+        for subset, grains in more.items():
+            state[subset] = measuring.measure(subset, _held(self.state, self.asked, subset), grains)
+        price = self.plan.coin.loss(sum(more.values()))
+        return (self.plan, state, price), price
+
+    def merged(self, current: bytes | None, answer: tuple[ReleasePlan, State, Booked], receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep: every measurement, ours and others', each of them paid in full."""
+
+        def both(theirs: bytes, _: bytes) -> bytes:
+            """Return a record of all measurements."""
+            return blob_of(added(state_of(theirs), self.state, answer[1]))
+
+        return merge(current, blob_of(answer[1]), receipt, read=None, both=both)
+
+
+def plan(asked: ReleaseRequest) -> ReleasePlan:
+    """Return the price of a release; it spends nothing."""
+    return _find(asked, stored_measurement(asked.context, asked.question)).plan
+
+
+def release(asked: ReleaseRequest) -> Release:
+    """Measure a release at the least loss that reaches its goal, and book it.
+
+    Guarantee: what leaves is as private as what the ledger charged.
+    Proof: mechanisms.residuals for what is measured; docs/proofs/session.answering.one_question.md for the books.
+    Assumes: an engine that keeps the contract of `engines.Engine`; the ledger is durable.
+    Rounds: prices up to whole farthings.
+    """
+    context = asked.context
+    made, state, price = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
+    shown = asked.shown
+    return Release(
+        name=asked.name,
+        columns=asked.workload.columns,
+        tables=asked.workload.tables,
+        paid=context.loss(price.farthings),
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        about=f"{made.about}; a row counts if its value is listed in every column; {context.where_kept}",
+        _keys={name: shown[name].column(name) for name in asked.workload.columns},
+        _places={name: _back(shown[name]) for name in shown},
+        _contrasts={subset: state[subset].mean for subset in made.design.basis.subsets},
+        _plan=made,
+        _refine=partial(_refined, asked),
+        _limit=partial(limit_of, made),
+    )
+
+
+def limit_of(made: ReleasePlan) -> Limit:
+    """Return the least loss of any unbiased mechanism of the same errors, beside what was paid in all.
+
+    Guarantee: no unbiased mechanism with these errors at every table has a smaller loss.
+    Proof: docs/proofs/limits.tables.md, section 4.
+    Assumes: some unit may add `most_rows` rows to one cell.
+    Rounds: the least loss down.
+    """
+    from farthing.limits.divergence import least_amount
+
+    design, basis = made.design, made.design.basis
+    dual = None if made.goal.absolute is None else basis.least_largest()[1]
+    counted = basis.counted * (basis.cells if dual is None else dual)
+    chi = basis.squares_at_least(dual) * made.most_rows**2 / float(counted @ design.variances)
+    paid = made.coin.loss(design.total)
+    return Limit(type(paid).of_amount(least_amount(type(paid), chi)), paid, int(basis.cells.sum()))
+
+
+def _refined(asked: ReleaseRequest, **changes: Any) -> Release:
+    """Return a sharper release of the same tables."""
+    absolute, rms = asked.errors
+    options: dict[str, Any] = {
+        "absolute": absolute,
+        "rms": rms,
+        "loss": asked.request.loss,
+        "confidence": asked.request.confidence,
+        "simultaneous": asked.request.simultaneous,
+        "max_epsilon": asked.request.max_epsilon,
+        "cap": asked.request.cap,
+    }
+    goals = {"absolute", "rms", "loss"} & set(changes)
+    options |= dict.fromkeys({"absolute", "rms", "loss"}, None) if goals else {}
+    options |= dict.fromkeys({"max_epsilon", "cap"}, None) if {"max_epsilon", "cap"} & set(changes) else {}
+    request, errors = wanted(options | changes)
+    return release(replace(asked, request=request, errors=errors))
+
+
+def _find(asked: ReleaseRequest, stored: Stored | None) -> _BookedRelease:
+    """Plan a release under what is known of it."""
+    context, query = asked.context, asked.query
+    state = {} if stored is None else state_of(stored.blob)
+    request, basis = asked.request, asked.basis
+    limit = context.budget.loss(request.max_epsilon) if request.max_epsilon is not None else request.cap
+    frame = Frame.of(
+        query,
+        request=request,
+        limit=limit,
+        parts=1,
+        budget=context.budget,
+        remaining=context.loss(context.ledger.remaining),
+    )
+    coin = Coin(frame.gaussian, 1, asked.reach)
+    cells = int(basis.cells.sum())
+    goal = asked.goal(request.beta(cells if request.simultaneous else 1))
+    held = np.array([_held(state, asked, subset).grains for subset in basis.subsets], np.float64)
+    design = design_for(basis, coin, goal, held, asked.reach)
+    before = ReleaseDesign(basis, asked.reach, held)
+    price = coin.loss(design.total - before.total)
+    made = ReleasePlan(
+        question=asked.words,
+        goal=goal,
+        design=design,
+        before=before,
+        worst_price=context.loss(price.farthings),
+        cap=frame.cap or frame.remaining,
+        remaining=frame.remaining,
+        delta=context.budget.report_delta,
+        about=about(query),
+        coin=coin,
+        most_rows=query.max_rows,
+    )
+    return _BookedRelease(asked, made, state)
+
+
+def _counts(asked: ReleaseRequest, subsets: Sequence[tuple[int, ...]], receipt: Receipt) -> Any:
+    """Return the exact counts by each subset of columns, sealed: one question to the engine."""
+    sets = sorted(set(asked.basis.tables), key=len, reverse=True)
+    largest = tuple(table for at, table in enumerate(sets) if not any(set(table) <= set(other) for other in sets[:at]))
+    crossing = Crossing(asked.lists, largest)
+    counted = dict(zip(largest, asked.context.engine.crossed(asked.query, crossing, receipt), strict=True))
+    found = {}
+    for subset in subsets:
+        table = min((one for one in largest if set(subset) <= set(one)), key=lambda one: counted[one].size)
+        axes = tuple(axis for axis, place in enumerate(table) if place not in subset)
+        found[subset] = np.asarray(counted[table].sum(axis=axes), np.int64)
+    return sealed(found)
+
+
+def _held(state: State, asked: ReleaseRequest, subset: tuple[int, ...]) -> Residual:
+    """Return what was measured of a residual before."""
+    return state.get(subset) or Residual.nothing([len(asked.lists[place]) for place in subset])
+
+
+def _back(keys: Keys) -> Any:
+    """Return the place of each listed value in the one order of the list."""
+    return np.arange(len(keys)) if keys.order is None else np.argsort(keys.order, kind="stable")

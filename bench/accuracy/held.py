@@ -56,7 +56,7 @@ def gaussian(  # noqa: PLR0917  # one look
 def laplace(  # noqa: PLR0917  # one look
     truth: float, mean: np.ndarray, held: np.ndarray, total: np.ndarray, per: float, bits: np.random.Generator
 ) -> np.ndarray:
-    """Return what a chain of Laplace noise shows at `total` farthings, given what it showed at `held`; 0 for nothing.
+    """Return what a chain of Laplace noise shows at `total` farthings, given what it showed at `held`; 0 for none.
 
     In the direction of the noise X that was shown, with m = |X| and rates o < n: the finer noise is beyond j <= m with
     probability exp(-(n - o) j) (n + o)/2n, beyond m + k with exp(-(n - o) m - (n + o) k) (n - o)/2n, and below -k with

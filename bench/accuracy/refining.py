@@ -146,7 +146,7 @@ def main():
             cells = "".join(f"{record[c]:12.3f}" if c in record else f"{'-':>12}" for c in columns)
             print(f"{kind:16}{name:12}{width:8g}{cells}", flush=True)
     told = [record[c] for record in records for c in columns[:3] if c in record and record["kind"] != "least"]
-    print(f"the dearest chain from four times the width, the least value apart: {max(told, default=1):.3f}")
+    print(f"the most expensive chain from four times the width, the least value apart: {max(told, default=1):.3f}")
     if options.json:
         options.json.write_text(json.dumps(records, indent=1) + "\n")
 

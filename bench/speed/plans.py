@@ -4,7 +4,7 @@
 
 For targets and confidences drawn at random, of those that rules are made for: how often the looks are followed (each
 time is most of the work), milliseconds of one core, and c over the least that a search without a hint finds. With
-`--table` the table of `farthing.accuracy.critical_hints` is computed anew and printed.
+`--table` the table of `farthing.accuracy.critical_hints` is computed again and printed.
 """
 
 from __future__ import annotations

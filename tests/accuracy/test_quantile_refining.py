@@ -126,7 +126,7 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
 @pytest.mark.statistical
 @pytest.mark.parametrize("targets", [{"rank": 0.08}, {"absolute": 8.0}], ids=str)
 def test_a_sharper_one_costs_the_difference(targets):
-    """Four steps from four times the width cost what asking at once does, within what 600 groups tell; afresh they
+    """Four steps from four times the width cost what asking at once does, as far as 600 groups tell; afterwards they
     cost far more.
     """
     ranks = ranks_of(values("skew", 800, np.random.default_rng(55)))

@@ -307,7 +307,7 @@ def door() -> tuple[str, ...]:
             session._context.engine.measure(query, free)
         except LedgerError:
             return ()
-    return ("rows were read for nothing",)
+    return ("rows were read free of charge",)
 
 
 SIZES = (73_913, 4_021, 917)

@@ -96,7 +96,7 @@ NOISE = (
         "grid",
     ),
     _one(
-        "the finer noise of a chain drawn anew",
+        "the finer noise of a chain drawn again",
         "noise/gradual.py",
         "    if before.all():\n        return _given(noise, coarse, rates, bits)\n",
         "    if before.all():\n        return two_sided_geometric(rates, len(noise), bits)\n",
@@ -283,7 +283,7 @@ PRICES = (
         "two at once",
     ),
     _one(
-        "several aggregates charged for the dearest",
+        "several aggregates charged for the most expensive",
         "accuracy/joint_measures.py",
         "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
         "return np.asarray(self.information.max(axis=0), dtype=np.int64)",
@@ -360,7 +360,7 @@ PRICES = (
         "accounts",
     ),
     _one(
-        "a report on bounds for nothing",
+        "a report on bounds free of charge",
         "session/answering/contribution_report.py",
         "return (NoisySpread(**noisy, sigma=sigma), self.price), self.price",
         "return (NoisySpread(**noisy, sigma=sigma), self.price), self.context.loss(0)",
@@ -551,7 +551,7 @@ DOORS = (
         ("failing",),
     ),
     _one(
-        "rows read for nothing",
+        "rows read free of charge",
         "session/core/door.py",
         "        if not self._ledger.stands(receipt):\n",
         "        if self._ledger.stands(receipt) is None:\n",

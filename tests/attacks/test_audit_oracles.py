@@ -145,7 +145,7 @@ def test_a_refusal_has_no_price_to_judge():
 
 
 def test_the_corpus_is_as_expected():
-    """Old weaknesses are refused for nothing or answered at a fair price, alike on neighbours."""
+    """Old weaknesses are refused free of charge or answered at a fair price, alike on neighbours."""
     assert () == audit.check_corpus()
     assert {"refused", "bounded"} == {case.expected for case in audit.CORPUS}
 

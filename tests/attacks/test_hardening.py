@@ -123,7 +123,7 @@ def test_the_engine_is_locked():
 
 @pytest.mark.parametrize("text", STILL_OPEN)
 def test_what_a_locked_engine_still_runs_does_not_get_there(text):
-    """Statements, state and functions of tables are refused by name, for nothing."""
+    """Statements, state and functions of tables are refused by name, free of charge."""
     with Session(pa.table({"x": [1, 2]}), budget=Budget(mu=1)) as session:
         with pytest.raises(UnsupportedQuery):
             session.sql(text, absolute=1)

@@ -131,7 +131,7 @@ def broken():
 
 
 def settles_down(session, ask_it):
-    """The next identical ask is answered and kept; the one after it is the same for nothing."""
+    """The next identical ask is answered and kept; the one after it is the same free of charge."""
     answered, before = ask_it(session), session.spent
     again = ask_it(session)
 
@@ -192,7 +192,7 @@ def test_a_reservation_of_the_dead(case, engine, monkeypatch):
 
 @pytest.mark.parametrize("case", CASES)
 def test_two_at_once(case, engine, tmp_path, monkeypatch):
-    """Two ask the same sharper question at the same time, on what both have read; then each may ask it for nothing."""
+    """Two ask the same sharper question at the same time, on what both have read; then it is free for each."""
     budget, coarse, sharp = case
     monkeypatch.setattr(transaction, "PATIENCE_S", 0)
     slow, quick = (opened(budget, tmp_path / "a.ledger") for _ in range(2))

@@ -85,7 +85,7 @@ def test_larger_groups_never_pay_more(session, relative, absolute, size, other):
 @settings(SETTLED, max_examples=15)
 @given(st.sampled_from(BUDGETS), st.lists(ABSOLUTE, min_size=2, max_size=4))
 def test_an_increase_is_never_dearer_than_a_fresh_question(budget, targets):
-    """Whatever was released before, going on costs at most what starting afresh would, and both are kept."""
+    """Whatever was released before, going on costs at most what starting from scratch would, and both are kept."""
     with Session(TABLE, budget=budget) as session:
         for absolute in targets:
             plan = session.plan(**BY, absolute=absolute)

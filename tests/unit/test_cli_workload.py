@@ -25,7 +25,7 @@ TOML = """
 sql = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 keys = ["zone=b,c"]
 absolute = 60
-[dear]
+[expensive]
 sql = "SELECT COUNT(*) AS n FROM rides"
 absolute = 0.5
 cap = "mu=0.9"
@@ -71,7 +71,7 @@ def test_a_table_of_questions_with_options_of_their_own():
     assert 3 == ended.exit_code, ended.stderr
     facts = json.loads(ended.stdout)
 
-    assert (["zones"], ["dear"]) == (list(facts["answers"]), list(facts["unanswered"]))
+    assert (["zones"], ["expensive"]) == (list(facts["answers"]), list(facts["unanswered"]))
     assert ["b", "c"] == [row["zone"] for row in facts["answers"]["zones"]["rows"]]
     assert ["within 60", "within 0.5"] == [row["goal"] for row in facts["questions"]]
     shown = run("workload", "report.toml", "--absolute", "50", "--order", "cheapest")

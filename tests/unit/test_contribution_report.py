@@ -137,7 +137,7 @@ def test_chosen_bounds_beat_both_ends():
 
 
 def test_chosen_clamps_follow_the_price_of_noise():
-    """Dearer noise buys narrower clamps, and all clamps hold lower < upper."""
+    """More expensive noise buys narrower clamps, and all clamps hold lower < upper."""
     rng = np.random.default_rng(4)
     spread = spread_of(rng, population(rng), sigma=20.0)
     widths = []

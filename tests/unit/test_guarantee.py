@@ -158,7 +158,7 @@ def test_parts_count_at_their_maximum():
     table = pa.table({"u": range(400), "z": ["a", "b"] * 200, "x": [1, 2, 2, 1] * 100})
     with Session(table, budget=Budget(mu=8)) as session:
         parts = session.partition("z", ["a", "b"])
-        parts["a"].count(**BY_X, **RELATIVE, mechanism="linear-log")  # dear for small groups, cheap for large ones
+        parts["a"].count(**BY_X, **RELATIVE, mechanism="linear-log")  # expensive for small groups, cheap for large ones
         cheap = session.guarantee(size=10**6).loss
         refined = parts["b"].count(absolute=60)
         outside = session.count(absolute=60)
@@ -205,7 +205,7 @@ def test_refused_sizes(how):
 
 
 def costliest(noise, size, group, kind):
-    """Return the dearest way to spread `group` units over groups, each in at most max_groups of them."""
+    """Return the most expensive way to spread `group` units over groups, each in at most max_groups of them."""
 
     @lru_cache
     def squared(many):
@@ -222,7 +222,7 @@ def costliest(noise, size, group, kind):
 @pytest.mark.parametrize("size", [1, 4, 60])
 @pytest.mark.parametrize(("mechanism", "x0"), [(Asinh, 0.5), (Asinh, 40.0), (LinearLog, 3.0)])
 def test_several_units_are_covered_however_they_are_spread(mechanism, x0, size):
-    """The bound is never below the dearest of all ways, tried one by one, and at most twice it."""
+    """The bound is never below the most expensive of all ways, tried one by one, and at most twice it."""
     noise = RelativeNoise("any", mechanism(0.1, x0), 0.1, 5.0, 0.05, sensitivity=2, max_groups=2)
     for group in (1, 2, 4):
         dearest, bound = costliest(noise, size, group, Zcdp), together(noise, size, group, Zcdp)

@@ -176,7 +176,7 @@ def test_a_named_loss_is_spent_on_all_outputs():
 
 
 def test_an_output_may_come_along():
-    """A target of (0, 0) beside others asks for nothing and is met as soon as it is known."""
+    """A target of (0, 0) beside others asks free of charge and is met as soon as it is known."""
     question = joint((MEAN, SUM), 0.1)
     question = type(question)(question.statistics, ((0.1, 0.0), (0.0, 0.0)), 0.05, question.per_grain, 2**56)
 
@@ -303,7 +303,7 @@ def test_more_confidence_costs_the_difference(kind):
 
 
 def test_what_was_claimed_is_read_at_a_higher_confidence():
-    """A looser target at more confidence is met by the claim that stands, for nothing."""
+    """A looser target at more confidence is met by the claim that stands, free of charge."""
     state, log = answered(joint((MEAN,), 0.02), [1e5] * 20), []
     surer = joint((MEAN,), 0.1, beta=0.001)
     again = answered(surer, [1e5] * 20, state=state, log=log)

@@ -143,7 +143,7 @@ def test_the_largest_are_answered_under_one_loss():
 
 
 def test_groups_are_picked_from():
-    """Of a question with groups those that were picked are told; where a unit is in one, they pay as the dearest."""
+    """Of a question with groups those that were picked are told; where a unit is in one, all pay the most."""
     session = opened()
     done = session.workload(
         [{"by": "k", "keys": {"k": list(range(12))}}], relative=0.1, strategy="largest", cap=Gdp(0.4)

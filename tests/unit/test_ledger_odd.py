@@ -218,7 +218,7 @@ def test_threads_share_one_commit(tmp_path, monkeypatch):
 
 
 def test_a_refusal_of_one_fails_no_other(tmp_path, monkeypatch):
-    """Too dear, settled twice, or a merge that raises: each is told to its own thread, and all others are written."""
+    """Over the budget, settled twice, or a merge that raises: each is told to its own thread; all others are written."""
 
     def breaks(_):
         raise ZeroDivisionError
@@ -229,7 +229,7 @@ def test_a_refusal_of_one_fails_no_other(tmp_path, monkeypatch):
         begun = commits(monkeypatch)
         works = [
             lambda: reserve(ledger, "one"),
-            lambda: reserve(ledger, "dear", 10**9),
+            lambda: reserve(ledger, "expensive", 10**9),
             lambda: ledger.settle(done, 1, None),
             lambda: ledger.settle(broken, 1, breaks),
             lambda: reserve(ledger, "two"),

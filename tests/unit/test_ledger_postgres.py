@@ -241,7 +241,7 @@ def test_racing_processes_never_overdraw(url):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_child_has_its_own_connection(url):
-    """A fork connects anew on both sides: neither closes the other's connection."""
+    """A fork connects again on both sides: neither closes the other's connection."""
     script = (
         "import os, sys\n"
         "from farthing.ledger.entry import Terms\n"

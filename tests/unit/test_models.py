@@ -207,7 +207,7 @@ def test_statements_say_what_a_loss_means():
 @pytest.mark.parametrize("cap", [*CAPS, Pure(1e-6)], ids=repr)
 @pytest.mark.parametrize("how", [{}, {"stop": "test"}, {"method": "theory"}, {"method": "doubling"}, {"norm": "l2"}])
 def test_a_target_that_zero_meets_is_free(cap, how, rows):
-    """From the largest excess risk of the coefficients 0 up they are returned for nothing, under any cap."""
+    """From the largest excess risk of the coefficients 0 up they are returned free of charge, under any cap."""
     own = {key: value for key, value in how.items() if key != "norm"}
     trivial = [
         ridge(X[:rows], Y[:rows], target=2.0, cap=cap, rows=rows, bound_x=1.8, bound_y=2.0, **how),

@@ -160,7 +160,7 @@ def cut(engine, unit, place, hash_key=7, where=None):
 
 
 def test_the_kept_part_depends_on_the_unit_and_the_key_only():
-    """Parts hold each unit once, whatever WHERE says; another hash key chooses anew."""
+    """Parts hold each unit once, whatever WHERE says; another hash key chooses again."""
     engine = open_table(TWO_HOMES)
     zero = Compare(Column("x"), Operator.EQ, Literal(0))
 

@@ -170,7 +170,7 @@ def test_keys_in_another_order_are_refined_in_place():
 
 @pytest.mark.parametrize("how", [{"absolute": 50}, {"relative": 0.1, "absolute": 50}])
 def test_some_of_the_stored_keys_are_free(how):
-    """Groups that were asked among others show the same numbers for nothing; a finer target pays."""
+    """Groups that were asked among others show the same numbers free of charge; a finer target pays."""
     session = opened()
     whole = session.count(**BOTH, **how)
     some = session.count(by=["month", "dest"], keys=[{"month": 4, "dest": "ATL"}, {"month": 2, "dest": "ORD"}], **how)

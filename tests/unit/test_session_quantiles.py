@@ -61,7 +61,7 @@ def bought(monkeypatch):
 
 
 def charged(session, chain, bought, q=0.5):
-    """Ask a chain; check that the books hold what was measured, in the dearest groups, and each plan what it cost."""
+    """Ask a chain; check that the books hold what was measured, in the groups that pay most, and each plan its cost."""
     for how in chain:
         before, plan = session.spent, ask.plan(session, q, **how)
         answer = ask(session, q, **how)
@@ -147,7 +147,7 @@ def test_what_an_interval_meets_is_free_by_any_road():
 
 
 def test_older_records_are_read():
-    """Answers without what was measured for them are told again; a sharper one begins anew. Others are refused."""
+    """Answers without what was measured for them are told again; a sharper one begins again. Others are refused."""
     session = opened()
     ask(session, rank=0.1)
     (stored,) = _stored(session)

@@ -74,7 +74,7 @@ def check_price(mechanism):
 
 @pytest.mark.parametrize("mechanism", KINDS)
 def test_the_worst_case_is_charged(mechanism):
-    """The ledger charges max_groups times the policy at its dearest size: no data, and no released size, lowers it."""
+    """The ledger charges max_groups times the policy where it costs most: no data, and no released size, lowers it."""
     check_price(mechanism)
 
 
@@ -116,7 +116,7 @@ def test_answers_are_within_their_target(mechanism):
 
 
 def test_a_looser_question_is_free_and_a_sharper_one_is_a_release_of_its_own():
-    """What was released serves whatever it meets; anything else is drawn afresh and charged whole, and all are kept."""
+    """What was released serves whatever it meets; anything else is drawn and charged whole, and all are kept."""
     with opened() as session:
         first = session.count(**BY, **HOW, mechanism="asinh")
         again = session.count(**BY, **HOW, mechanism="asinh")
@@ -138,7 +138,7 @@ def test_a_looser_question_is_free_and_a_sharper_one_is_a_release_of_its_own():
 
 
 def test_what_was_released_is_kept_in_the_books(tmp_path):
-    """Another session on the same ledger reads the same numbers for nothing."""
+    """Another session on the same ledger reads the same numbers free of charge."""
     path = tmp_path / "books.ledger"
     with opened(ledger=path) as session:
         first = session.count(**BY, **HOW, mechanism="two-stage")
@@ -308,7 +308,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("kind", "asking"), REFUSED.values(), ids=REFUSED)
 def test_refused_before_anything_is_charged(kind, asking):
-    """What a mechanism cannot release is refused by name, with what to do instead, for nothing."""
+    """What a mechanism cannot release is refused by name, with what to do instead, free of charge."""
     with opened(Budget(epsilon=20, delta=1e-6, keys_delta=1e-7)) as session:
         with pytest.raises(kind) as refused:
             asking(session)

@@ -1,4 +1,4 @@
-"""A release through the Session: tables that agree, prices that add up, repeats for nothing, and everything refused."""
+"""A release through the Session: tables that agree, prices that add up, free repeats, and everything refused."""
 
 import math
 import pickle
@@ -221,7 +221,7 @@ def test_two_at_once_keep_what_both_paid(monkeypatch):
 
 
 def test_a_failure_is_charged_and_shows_nothing(monkeypatch):
-    """An engine that fails leaves the price in the books and no number; the next ask pays anew and is answered."""
+    """An engine that fails leaves the price in the books and no number; the next ask pays again and is answered."""
     with opened() as session:
         price = session.plan_release(TWO, keys=KEYS, absolute=60).worst_price
         with monkeypatch.context() as broken:

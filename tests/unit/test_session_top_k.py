@@ -333,7 +333,7 @@ def test_bounds_are_chosen_before_the_groups():
 
 
 def test_parts_choose_for_themselves():
-    """A part of a partition chooses among its own rows, and the ledger pays the dearest part."""
+    """A part of a partition chooses among its own rows, and the ledger pays the most expensive part."""
     with opened() as session:
         parts = session.partition("zone", ["a", "b"])
         chosen = parts["b"].top_k("zone", 1, keys=KEYS, within=1_000)

@@ -73,7 +73,7 @@ def test_nobody_gets_less_than_a_quarter_of_an_even_share():
 
 
 def test_where_a_unit_is_in_one_group_the_others_follow():
-    """With one group a unit the dearest count pays for all of its question."""
+    """With one group a unit the most expensive count pays for all of its question."""
     made = batch([0] * 6 + [1] * 2, (1, 2), 0.2)
     sizes = np.array([10, 100, 1e3, 1e4, 1e5, 1e6, 50.0, 5e5])
     _, grains, _ = run(made, sizes)

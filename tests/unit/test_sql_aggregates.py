@@ -213,7 +213,12 @@ GROUPS = [
     ("extract(isodow FROM day) AS d", "2", "d", "extract('dow', day)"),
     ("date_trunc('month', day)", "2", "date_trunc_month_day", "date_trunc('month', day)"),
     ("CASE WHEN paid THEN 'y' ELSE 'n' END", "2", "case", "CASE WHEN paid = TRUE THEN 'y' ELSE 'n' END"),
-    ("fare > 9 AS dear", "dear", "dear", "CASE WHEN fare > 9 THEN TRUE WHEN NOT (fare > 9) THEN FALSE END"),
+    (
+        "fare > 9 AS expensive",
+        "expensive",
+        "expensive",
+        "CASE WHEN fare > 9 THEN TRUE WHEN NOT (fare > 9) THEN FALSE END",
+    ),
     ("DIV(seats, 2) AS s", "seats // 2", "s", "(seats // 2)"),
     ("date(at) AS d", "at::date", "d", "CAST(at AS DATE)"),
     ("left(zone, 2) AS p", "substr(zone, 1, 2)", "p", "substring(zone, 1, 2)"),

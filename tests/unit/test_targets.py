@@ -78,7 +78,7 @@ def test_groups_that_were_stopped_with_others_answer_nothing_else(rides):
 
 
 def test_the_plan_tells_of_a_share(rides):
-    """Its steps and its target say so; the reservation is that of all groups, and what is too dear says the price."""
+    """Its steps and its target say so; the reservation is that of all groups, and a refusal says the price."""
     session = opened(rides, mu=1)
     plan = session.plan(by="zone", keys=ZONES, relative=0.1, absolute=2, share=0.9)
 
@@ -349,7 +349,7 @@ def test_a_ranking_of_sums_and_in_a_part(rides):
 
 
 def test_units_in_several_groups_pay_the_sum():
-    """A unit in two groups pays for both: the price is that of the two dearest."""
+    """A unit in two groups pays for both: the price is that of the two most expensive."""
     who = np.repeat(np.arange(3_000), 2)
     table = pa.table({"who": who, "zone": np.tile([0, 1], 3_000)})
     table = pa.concat_tables([table, pa.table({"who": np.arange(3_000, 9_000), "zone": np.zeros(6_000, int)})])

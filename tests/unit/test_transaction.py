@@ -1,4 +1,4 @@
-"""One transaction: nobody else charges, one of all who ask at once pays, and nothing is asked for nothing."""
+"""One transaction: nobody else charges, one of all who ask at once pays, and nothing is asked free of charge."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_nothing_is_asked_of_an_engine_without_a_charge(kind: str, monkeypatch: 
 
 
 def test_a_price_of_nothing_is_refused_before_anything_is_asked() -> None:
-    """A spread for less than a farthing is no measurement for nothing."""
+    """A spread for less than a farthing is no measurement free of charge."""
     with opened() as session, pytest.raises(InvalidTarget, match="the price is too small for a spread"):
         session.bounds_report("amount", loss=Gdp(1e-30))
 

@@ -98,7 +98,7 @@ def test_a_distance_after_a_relative_target_costs_large_groups_alone():
 
 @pytest.mark.parametrize("kind", list(BUDGETS))
 def test_groups_keep_their_claims_through_the_ledger(tmp_path, kind):
-    """Another session on the same books tells the same intervals, group by group, for nothing."""
+    """Another session on the same books tells the same intervals, group by group, free of charge."""
     books = tmp_path / "trips.ledger"
     targets = [{"absolute": 1000}, {"relative": 0.1, "absolute": 150}]
     with farthing.Session(TABLE, budget=BUDGETS[kind], ledger=books, name="trips") as session:

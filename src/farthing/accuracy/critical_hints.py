@@ -1,7 +1,7 @@
 """Where to begin the search for the critical value of a Laplace chain: a table of what it found, and a little more.
 
 A hint decides how long a search takes, and nothing else: the truths are swept at the value that is returned, whatever
-it was begun with. `python bench/speed/plans.py --table` prints the table anew.
+it was begun with. `python bench/speed/plans.py --table` prints the table again.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class ClaimPurse:
     measure: Callable[[Ints, Ints], Floats]
 
     def buy(self, grains: Ints, groups: Ints) -> Floats:
-        """Measure some groups anew, add that to their means, and return the fresh values; 0 in lanes left out."""
+        """Measure some groups again, add that to their means, and return the fresh values; 0 in lanes left out."""
         fresh = np.where(grains > 0, self.measure(grains, groups), 0.0)
         total = self.information[:, groups] + grains
         held = self.means[:, groups]
@@ -201,7 +201,7 @@ def claim(
         beta: failure probability of each of the intervals.
         weights: w^2 of the stages, in order; they add up to 1.
         held: what was claimed of these groups before.
-        part: float64[n], the part of the final variance that fresh stages share; 1 for a claim that begins anew.
+        part: float64[n], the part of the final variance that fresh stages share; 1 for a claim that begins again.
 
     Returns:
         (lower, upper), float64[outputs, n], and what the next claim may go on from.

@@ -41,7 +41,7 @@ AFFORDABLE: Final = 2
 """A group makes another claim only where it seems to cost this many times less than what it may still pay."""
 
 ANEW: Final = 1.2
-"""A sharper claim begins anew where going on costs this many times the least price: beginning costs more than that."""
+"""A sharper claim begins again where going on costs this many times the least price: beginning costs more than that."""
 
 OUT: Final = 1.5
 """A group is left as it is where its first look told that a sharper target costs this many times what it may pay."""

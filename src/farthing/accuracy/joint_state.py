@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JointState:
-    """What was released about a question so far: public, enough to go on from, or to answer again for nothing.
+    """What was released about a question so far: public, enough to go on from, or to answer again free of charge.
 
     Attributes:
         means: float64[lanes, groups], precision-weighted means of all measurements, in value units.

@@ -152,7 +152,7 @@ class LargestCounts:
         return run.ended()
 
     def cost(self, grains: Ints) -> int:
-        """Return the grains that one unit pays at most for measurements: the dearest counts of each question."""
+        """Return the grains that one unit pays at most for measurements: the most expensive counts of each question."""
         ends = np.searchsorted(self.question, np.arange(len(self.max_groups) + 1)).tolist()
         return sum(worst_cost(grains[ends[place] : ends[place + 1]], most)
                    for place, most in enumerate(self.max_groups))  # fmt: skip

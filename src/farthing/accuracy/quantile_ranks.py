@@ -203,7 +203,7 @@ class NoisyRanks:
         bits: where random bits come from; None is the system's stream cipher.
 
     Guarantee: a measurement of a group at n grains is mu-GDP with mu^2 = n 2^-56 for a unit in that group; over any
-        adaptive sequence they add up, and a unit in K groups pays for the K dearest.
+        adaptive sequence they add up, and a unit in K groups pays for the K most expensive.
     Proof: docs/proofs/mechanisms.gaussian.md; docs/proofs/accuracy.quantile_bisection.md for the sensitivity.
     Assumes: add/remove one unit moves at most `asked.max_rows` rows of a group; exact sampler.
     Rounds: sigma up.

@@ -97,7 +97,7 @@ class RankingPlaces:
     def chances(self, grains: int) -> Floats:
         """Return each group's part of the chance of an error at a look; they add up to less than 1 over all looks.
 
-        It is for the groups that are dear to settle, at the looks where that seems likely.
+        It is for the groups that are expensive to settle, at the looks where that seems likely.
         """
         wanted = self.predicted()
         share = _EVEN / len(wanted) + (1 - _EVEN) * wanted / wanted.sum()

@@ -80,7 +80,7 @@ class SharedLoss:
         return replace(self, question=np.zeros_like(self.question[cells]), max_groups=(most,), **part)
 
     def cost(self, grains: Ints) -> int:
-        """Return the grains that one unit pays at most: over the questions, the sums of their dearest counts."""
+        """Return the grains that one unit pays at most: over the questions, the sums of their most expensive counts."""
         return sum(_dearest(grains[cells], most) for cells, most in self._questions())
 
     def half_widths(self, grains: Ints) -> Floats:

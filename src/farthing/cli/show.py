@@ -30,7 +30,7 @@ _PIPE_WIDTH: Final = 10_000
 def console(*, quiet: bool = False, width: int | None = None) -> Console:
     """Return where tables go: stdout, in colour on a terminal, plain and unfolded in a pipe.
 
-    Text is printed as it is, `[red]` too, and what a terminal would act upon as an escape.
+    Text is printed as it is, `[red]` too, and what a terminal would act on as an escape.
     """
     from rich.console import Console
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Own:
-    """A handle that is opened anew in every process.
+    """A handle that is opened again in every process.
 
     Args:
         opener: opens it.

@@ -57,7 +57,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Parquet or CSV files, listed when the table was opened: files that appear later are no part of it."""
+    """Parquet or CSV files, listed when the table was opened: files that appear later are not part of it."""
 
     files: tuple[str, ...]
     parquet: bool

@@ -166,7 +166,7 @@ def allot(connection: sa.Connection, budget: int, name: str, share: int, who: st
 
 
 def resealed(connection: sa.Connection) -> int:
-    """Seal all accounts anew, as a newer format does when it takes a ledger over; return the sum of their seals."""
+    """Seal all accounts again, as a newer format does when it takes a ledger over; return the sum of their seals."""
     copies = 0
     for row in connection.execute(sa.select(tables.ACCOUNTS)).all():
         account = Scope(row.allotment, row.partition, row.part)

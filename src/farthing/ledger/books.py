@@ -339,7 +339,7 @@ class Books:
         return connection
 
     def _adopt(self) -> None:
-        """Let a forked child connect anew; books in memory, and a connection still in use, stay the parent's."""
+        """Let a forked child connect again; books in memory, and a connection still in use, stay the parent's."""
         if self.store.place is None or self._connection is not None or not self._clean:
             raise LedgerError(
                 "the ledger belongs to the process that forked this one",

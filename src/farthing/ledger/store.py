@@ -144,7 +144,7 @@ class Ledger(Told):
         Args:
             name: the identity of the data, as their owner declares it.
             label: the same, as people read it.
-            identity: returns what anyone may know of the data's present state, without reading rows; "" for nothing.
+            identity: returns what anyone may know of the data's present state, without reading rows; or "".
             same: the owner's word that these are the data that were charged under this name before.
 
         Raises:

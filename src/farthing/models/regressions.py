@@ -118,7 +118,7 @@ def ridge(
         features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
         responses: float64[rows]; infinite ones are clamped, rows with any other that is no number are left out.
         target: how much larger than the least the risk may be, > 0, in units of y^2. From bound_y^2/2 up the
-            coefficients 0 meet it: they are returned, for nothing.
+            coefficients 0 meet it: they are returned, free of charge.
         cap: the most that the fit may cost, and by its kind the noise: `Gdp`, `Zcdp` or `Approx` (Gaussian), `Pure`.
         rows: a public number of rows, at least as many as there are: with more rows than this the promise is void,
             privacy is not.
@@ -186,7 +186,7 @@ def logistic(
         features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
         labels: 0 and 1, or -1 and 1, or bool; rows with any other label are left out, each by itself.
         target: how much larger than the least the risk may be, > 0, in nats. From log(2) up the coefficients 0 meet
-            it: they are returned, for nothing.
+            it: they are returned, free of charge.
         cap: as for `ridge`, like the others below.
         rows: a public number of rows, at least as many as there are, as for `ridge`.
         bound_x: the norm that rows of features are clamped to.

@@ -104,7 +104,7 @@ class QuantileStanding:
 
     Attributes:
         found: its answers, newest last.
-        trail: what a bisection measured for them; None for nothing.
+        trail: what a bisection measured for them; None if there is nothing.
     """
 
     found: tuple[QuantileFound, ...] = ()

@@ -94,7 +94,7 @@ class RelativeNoise:
         return self.mechanism.policy.for_group(self.sensitivity)
 
     def worst(self, currency: type[Gdp | Zcdp]) -> Gdp | Zcdp:
-        """Return the most that a release costs any unit: the policy at its dearest size, in all of its groups.
+        """Return the most that a release costs any unit: the policy at its most expensive size, in all of its groups.
 
         In whole farthings, as it is booked.
         """
@@ -192,7 +192,7 @@ def require(
         raise UnsupportedQuery(
             "a relative-noise mechanism on groups that are not known yet",
             construct="mechanism",
-            rule="keys are listed: a release that is too dear for them is refused, after the search was paid",
+            rule="keys are listed: a release that is too expensive for them is refused, after the search was paid",
             got="keys='private'",
             next_step="count with keys='private' first, then list the groups that were found",
         )

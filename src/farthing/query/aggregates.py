@@ -67,7 +67,7 @@ class Sum:
     Attributes:
         value: a numeric scalar.
         lower, upper: the clamps, lower < upper.
-        words: what is added up, for people, where the value itself is hard to read; it is no part of the question.
+        words: what is added up, for people, where the value itself is hard to read; it is not part of the question.
     """
 
     value: Scalar

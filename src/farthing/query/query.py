@@ -43,7 +43,7 @@ class Query:
         by: the names of the grouping columns; empty for one answer over the whole table.
         keys: the public groups, None exactly when `by` is empty.
         where: the rows that count, or None for all.
-        outputs: what is computed for every group; names are no part of the identity. None is a search for keys: the
+        outputs: what is computed for every group; names are not part of the identity. None is a search for keys: the
             groups are not known yet.
         unit: whose presence is hidden.
         bounds: the contribution bounds; both are needed for a unit column (max_groups only with groups).

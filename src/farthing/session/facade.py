@@ -153,7 +153,7 @@ class Session(Batches):
         """Return what the books promise to a group of privacy units together.
 
         A promise about rows says what a user with `group` rows is promised, one about days what a month is. That is
-        dearer than it looks: the loss of a group of k is k times epsilon or mu, and k^2 times rho.
+        more expensive than it looks: the loss of a group of k is k times epsilon or mu, and k^2 times rho.
 
         Args:
             group: how many units are to be hidden together, >= 1.

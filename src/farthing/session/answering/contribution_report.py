@@ -52,7 +52,7 @@ DEFAULT_SHARE: Final = 100
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cut(Tabular):
-    """What bounds cut: an estimate that was paid for once, and is read again for nothing.
+    """What bounds cut: an estimate that was paid for once, and is read again free of charge.
 
     Attributes:
         report: the shares of units, rows and value that are cut, with intervals; `str()` says it in words.
@@ -179,7 +179,7 @@ def warning(context: Context, query: Query, request: Request) -> str:
 
 
 def _identity(context: Context, query: Query, value: Scalar | None) -> str:
-    """Return the identity of a spread in the ledger: the bounds are no part of it."""
+    """Return the identity of a spread in the ledger: the bounds are not part of it."""
     plain = replace(query, bounds=Bounds(max_groups=1, max_rows=1)).arranged()
     keys = "" if plain.keys is None else plain.keys.fingerprint
     about = json.dumps([plain.family(), keys, "" if value is None else value.canonical()])

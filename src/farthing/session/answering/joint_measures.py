@@ -108,7 +108,7 @@ class MeasureLanes:
     """The measures of a question, each with its Gaussian noise.
 
     Guarantee: any sequence of measurements, chosen adaptively from what was shown, is mu-GDP for mu^2 = the sum over
-        the `max_groups` dearest groups of all grains spent on the group's measures.
+        the `max_groups` most expensive groups of all grains spent on the group's measures.
     Proof: [SmithT22]; one unit moves each measure of a kept group by at most its sensitivity, and each measurement of
         one measure of one group is one Gaussian step.
     Assumes: an engine that keeps the contract of `engines.Engine.measure`; exact sampler.

@@ -33,7 +33,7 @@ class AskOutcome:
         columns: the numbers of every output, in the order of the arranged keys.
         paid: float64[groups], each group's own loss in this ask, in the currency's parameter, rounded up.
         price: the loss of this ask.
-        blob: what the ledger keeps of the question from now on; None for nothing new.
+        blob: what the ledger keeps of the question from now on; None if nothing is new.
         doubling: tells what the doubling baseline would have paid, or None where that says nothing.
         strict: float64[groups], where a policy promised each group its own loss: its value at the released size.
         optimality: tells the least loss that any unbiased mechanism could have paid, where that is known.

@@ -77,7 +77,7 @@ class _PlannedQuestion:
 
     @property
     def bill(self) -> Bill | None:
-        """What it is to be charged; None for nothing. Refused where all of it would buy no group its target."""
+        """What it is to be charged; None if there is nothing. Refused where all of it would buy no group its target."""
         made = self.plan
         if made.free:
             return None

@@ -1,6 +1,6 @@
 """Groups that are found privately: a noisy threshold on the units of every group that exists, booked with its delta.
 
-The keys that were found are kept in the ledger: asking again finds the same ones for nothing.
+The keys that were found are kept in the ledger: asking again finds the same ones free of charge.
 """
 
 from __future__ import annotations

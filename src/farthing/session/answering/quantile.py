@@ -182,7 +182,7 @@ def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, request: Request) 
     """Find a quantile of every group by bisection.
 
     Guarantee: over all runs of a question, each on the trail of those before, mu-GDP for mu^2 = the sum over the
-        `max_groups` dearest groups of the state's `paid`.
+        `max_groups` most expensive groups of the state's `paid`.
     Proof: [SmithT22]; docs/proofs/accuracy.quantile_bisection.md.
     Assumes: one unit moves the rows at or below any threshold, less q of the rows, by at most `lane_sensitivity`.
     Rounds: as `mechanisms.gaussian.GaussianMeasurements`.

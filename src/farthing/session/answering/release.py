@@ -42,7 +42,7 @@ class _BookedRelease:
 
     @property
     def bill(self) -> Bill | None:
-        """What it is to be charged; None for nothing. Refused above its cap."""
+        """What it is to be charged; None if there is nothing. Refused above its cap."""
         made = self.plan
         if made.free:
             return None

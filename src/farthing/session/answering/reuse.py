@@ -1,4 +1,4 @@
-"""Answers that follow from released cells, for nothing: some of the stored groups, or sums over them.
+"""Answers that follow from released cells, free of charge: some of the stored groups, or sums over them.
 
 What was released may be computed with for free. An answer is taken from the cells of another question only where both
 speak of the same bounded truth, and only where its own interval meets the target that is asked.

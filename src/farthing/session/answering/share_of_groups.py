@@ -30,7 +30,7 @@ def refine_share(
     """Measure groups side by side, from meeting to meeting, until that share of them is within the target.
 
     Up to a meeting each group goes its own way, and every group that goes on looks there. So the others that stop with
-    a meeting hold the same information, and no more than the dearest group that is done.
+    a meeting hold the same information, and no more than the most expensive group that is done.
 
     Guarantee: read as `accuracy.report.reported` reads groups that were given up, the groups that stop with the others
         are covered with probability at least 1 - beta, and so are those that stopped by themselves.

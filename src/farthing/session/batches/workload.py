@@ -208,7 +208,7 @@ def _duplicate(what: str, first: str, second: str, advice: str) -> UnsupportedQu
     return UnsupportedQuery(
         what,
         construct="workload",
-        rule="each question once, under a name of its own; its answer serves again for nothing",
+        rule="each question once, under a name of its own; its answer serves again free of charge",
         got=f"{first!r} and {second!r}",
         next_step=advice,
     )

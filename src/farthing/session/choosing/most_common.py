@@ -1,6 +1,6 @@
 """The largest groups and their numbers: the groups are chosen first, then only those are measured.
 
-Where a unit counts in many groups, to release the numbers of all groups is dear: its price grows with the groups of a
+Where a unit counts in many groups, releasing the numbers of all is expensive: the price grows with the groups of a
 unit. A choice's price does not, and the numbers of the k chosen cost a unit k groups at most.
 """
 

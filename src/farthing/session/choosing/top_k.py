@@ -281,7 +281,7 @@ class _ChoicePrice:
 
 @dataclass(frozen=True, slots=True)
 class _BookedChoice:
-    """A choice, as a transaction books it: charged, made and kept once; told again for nothing."""
+    """A choice, as a transaction books it: charged, made and kept once; told again free of charge."""
 
     context: Context
     label: str
@@ -328,7 +328,7 @@ def _booked(
     price: _ChoicePrice,
     chosen: Callable[[Receipt], tuple[pa.Table, Booked]],
 ) -> tuple[pa.Table, Booked]:
-    """Charge a choice, make it, and keep it; a choice that was made before is told again for nothing."""
+    """Charge a choice, make it, and keep it; a choice that was made before is told again free of charge."""
     by = ", ".join(question.query.by)
     label = f"the {wanted.k} largest {by} of {question.query.table} by {question.outputs[0].aggregate}"
     identity = identity_of(context, question, wanted)

@@ -36,7 +36,7 @@ def merge(
     """Return the record that the ledger is to keep of a question.
 
     Args:
-        current: what stands there now, None for nothing.
+        current: what stands there now, None if there is nothing.
         ours: the record after our measurements, which are on top of `read`.
         receipt: what our measurements were reserved with; `exclusive` says that an increase was charged.
         read: what stood there when they were planned.

@@ -136,7 +136,7 @@ def unreadable(error: Exception) -> LedgerError:
         "a stored measurement cannot be read",
         rule="written by this version or an older one",
         got=type(error).__name__,
-        next_step="update farthing, or declare a new data version to start the question afresh",
+        next_step="update farthing, or declare a new data version to start the question from scratch",
     )
 
 

@@ -21,7 +21,7 @@ def shielded(work: Callable[..., T], *given: object) -> T:
 
     Guarantee: no frame of the work is reachable from what is raised, but for those of a callback and, above it, frames
         that hold exact numbers in a `Sealed` box only.
-    Proof: the error is raised anew, outside of the handler and of the work; tests/unit/test_shield.py walks all of it.
+    Proof: the error is raised again, outside of the handler and of the work; tests/unit/test_shield.py walks all of it.
     Assumes: callbacks are called by `hand_over`, and by functions that hold no exact number themselves.
     Rounds: nothing.
     """

@@ -89,7 +89,7 @@ def stored_measurement(context: Context, question: str) -> Stored | None:
 
 
 def answer_and_book(context: Context, question: str, plan: Callable[[Stored | None], BookedQuestion[T]]) -> T:
-    """Answer a question, and book it: for nothing where what stands already answers.
+    """Answer a question, and book it: free of charge where what stands already answers.
 
     Args:
         context: the data and the books.
@@ -245,7 +245,7 @@ def refusal(context: Context, name: str, needed: Booked, fitting: str) -> Budget
 
 
 def _priceless(bill: Bill) -> InvalidTarget:
-    """Return the refusal of a question that would be measured for nothing."""
+    """Return the refusal of a question that would be measured free of charge."""
     return InvalidTarget(
         f"the price of {bill.name} is zero",
         rule="data are read under a price above zero: at least one farthing, 2^-40 of mu^2, rho or epsilon",

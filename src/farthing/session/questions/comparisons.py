@@ -223,7 +223,7 @@ class Comparisons(Protocol):
                 "the answer is about another state of the data",
                 rule="an answer is refined on the table, columns, unit and version that it was asked of",
                 got=f"{', '.join(answer.names)} of another session",
-                next_step="ask the question afresh; or open the session with the version= of the answer",
+                next_step="ask the question from scratch; or open the session with the version= of the answer",
             )
         return answer.refine(*unnamed, **changes)
 

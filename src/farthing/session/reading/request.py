@@ -327,7 +327,7 @@ def _check_share_terms(asked: Request) -> None:
     share = asked.share
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise InvalidTarget(
-            "share is no part of the groups",
+            "share is not part of the groups",
             rule="0 < share <= 1: the part of the groups that have to be within the target",
             got=repr(share),
             next_step="share=0.95 for 95 % of the groups; leave it out for all",

@@ -488,8 +488,8 @@ BOOKS = (
     _one(
         "hopeless questions paid",
         "session/answering/one_question.py",
-        "    if made.hopeless and request.on_miss != SPEND:",
-        "    if made.hopeless and request.on_miss is None:",
+        "    if made.hopeless and not spend:",
+        "    if made.hopeless and spend is None:",
         "hopeless",
     ),
     Mutant(

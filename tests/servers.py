@@ -11,14 +11,16 @@ import pyarrow as pa
 from argon2 import PasswordHasher
 
 import farthing
-from farthing.server.app import Limits, app
-from farthing.server.datasets import DataSet
-from farthing.server.people import People
+from farthing.server.app import app
+from farthing.server.datasets import Served
+from farthing.server.people import Tokens
 from farthing.server.service import Service
 from farthing.server.tickets import Tickets
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from farthing.server.guard import Limits
 
 TABLE = pa.table(
     {"zone": ["a"] * 9_000 + ["b"] * 2_000 + ["<script>"] * 300, "x": [float(n % 50) for n in range(11_300)]}
@@ -35,10 +37,10 @@ class World:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
-        self.people = People(folder / "tokens.json", hasher=QUICK)
+        self.people = Tokens(folder / "tokens.json", hasher=QUICK)
         self.tokens = {name: self.people.add(name, role) for name, role in ROLES.items()}  # type: ignore[arg-type]
         columns = {"zone": "string", "x": "float"}
-        one = DataSet("rides", self.opened, BUDGET, "row", columns, keys={"zone": ZONES}, **settings)
+        one = Served("rides", self.opened, BUDGET, "row", columns, keys={"zone": ZONES}, **settings)
         self.service = Service({"rides": one}, Tickets(b"k" * 32))
 
     def opened(self, **who: Any) -> farthing.Session:

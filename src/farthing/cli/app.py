@@ -89,5 +89,5 @@ def farthing() -> None:
 
 for command in _COMMANDS:
     app.command()(with_options(command))
-app.add_typer(attack.attack, name="attack")
 app.add_typer(token.token, name="token")
+app.add_typer(attack.attack, name="attack")

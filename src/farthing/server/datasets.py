@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class DataSet:
+class Served:
     """A protected table that a server answers questions about.
 
     Attributes:
@@ -52,19 +52,22 @@ class Sessions:
     """The open sessions of a server: one for each person and data set, opened when it is first needed.
 
     Guarantee: whoever has a share of a ledger by their name draws on it, from the moment that it is given.
+    Proof: `of` asks the ledger for its shares each time; a session with a share refuses what passes it.
+    Assumes: nobody but the server opens the ledger under these names.
+    Rounds: nothing.
     """
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str, bool], Session] = {}
         self._lock = threading.Lock()
 
-    def of(self, data_set: DataSet, name: str) -> Session:
+    def of(self, data_set: Served, name: str) -> Session:
         """Return somebody's session over a data set."""
         with self._lock:
             whole = self._opened(data_set, name, shared=False)
             return self._opened(data_set, name, shared=True) if name in whole.allotments else whole
 
-    def _opened(self, data_set: DataSet, name: str, *, shared: bool) -> Session:
+    def _opened(self, data_set: Served, name: str, *, shared: bool) -> Session:
         """Return a session that draws on somebody's share, or on the whole."""
         place = (data_set.name, name, shared)
         if place not in self._open:

@@ -8,15 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.server.app import Limits, app
+from farthing.server.app import app
+from farthing.server.guard import Limits
 from farthing.server.service import Service
 from farthing.server.tickets import Tickets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from farthing.server.datasets import DataSet
-    from farthing.server.people import People
+    from farthing.server.datasets import Served
+    from farthing.server.people import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Address:
 
 
 def serve(
-    data_sets: Mapping[str, DataSet],
-    people: People,
+    data_sets: Mapping[str, Served],
+    people: Tokens,
     address: Address,
     *,
     key: bytes | None = None,
@@ -59,7 +60,7 @@ def serve(
 
 
 async def _served(
-    service: Service, people: People, address: Address, ready: Callable[[int, int | None], Any] | None
+    service: Service, people: Tokens, address: Address, ready: Callable[[int, int | None], Any] | None
 ) -> None:
     """Serve both faces in one loop."""
     import uvicorn

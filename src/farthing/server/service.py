@@ -1,4 +1,4 @@
-"""What every face of the server does: plan a question, ask it, tell what was asked. People come in by their roles."""
+"""What every face of the server does: plan a question, ask it, tell what was asked. Tokens come in by their roles."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.words import state
 from farthing.server import shapes
-from farthing.server.datasets import DataSet, Sessions
-from farthing.server.shapes import Refused
+from farthing.server.datasets import Served, Sessions
+from farthing.server.shapes import Refusal
 from farthing.server.tickets import Ticket, Tickets
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked
     from farthing.server.people import Person
-    from farthing.server.wire.catalog import Catalog
+    from farthing.server.wire.catalog import EmptyTables
     from farthing.session import Progress, Session
 
 OPTIONS: Final[dict[str, tuple[type, ...]]] = {
@@ -49,7 +49,9 @@ class Service:
 
     Guarantee: an answer leaves only through a session, so it is booked before any noise is drawn; asked by a plan's id
         it is refused, free, if its price has risen above what the plan told.
+    Proof: docs/proofs/session.ask.md for each ask; `_require_price` compares what would be booked with the ticket.
     Assumes: `tickets` has one key for all workers; whoever holds a token is the person.
+    Rounds: nothing; prices are whole farthings.
 
     Attributes:
         data_sets: what may be asked, by name.
@@ -57,7 +59,7 @@ class Service:
         open_history: whether analysts see each other's questions; by default each sees their own.
     """
 
-    data_sets: Mapping[str, DataSet]
+    data_sets: Mapping[str, Served]
     tickets: Tickets
     open_history: bool = False
     sessions: Sessions = field(default_factory=Sessions)
@@ -69,18 +71,21 @@ class Service:
 
     def plan(self, person: Person, request: Mapping[str, Any]) -> dict[str, Any]:
         """Price a question, free; the id that comes with it confirms it."""
-        self._require(person, "owner", "analyst")
+        self.require(person, "owner", "analyst")
         asked = _checked(request)
         session = self._session(person, asked)
         plan = self._planned(session, asked)
         ticket = Ticket(person.name, _without_plan(asked), plan.worst_price.farthings)
-        return {"plan": self.tickets.written(ticket)} | shapes.of_plan(plan)
+        price, left = plan.worst_price, plan.remaining
+        after = left - price if price.farthings <= left.farthings else None
+        told = {"plan": self.tickets.written(ticket)} | plan.to_dict()
+        return told | {"left_after": None if after is None else state(after, plan.delta), "fitting": plan.fitting}
 
     def ask(
         self, person: Person, request: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None = None
     ) -> dict[str, Any]:
         """Answer a question; by a plan's id at no more than the plan told."""
-        self._require(person, "owner", "analyst")
+        self.require(person, "owner", "analyst")
         asked, most = self._confirmed(person, request)
         session = self._session(person, asked)
         if most is not None:
@@ -95,7 +100,8 @@ class Service:
 
             how["progress"] = ticked
         answer = session.sql(asked["sql"], keys=keys, **how)
-        return shapes.of_answer(answer) if _is_answer(answer) else shapes.of_plan(answer)
+        told: dict[str, Any] = answer.to_dict()
+        return told
 
     def history(self, person: Person, name: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked, newest first: an analyst's own questions, unless the owner opened them to all."""
@@ -110,22 +116,41 @@ class Service:
 
     def verify(self, person: Person, name: str) -> dict[str, Any]:
         """Check the books of a data set against their entries and their chain."""
-        self._require(person, "owner", "auditor")
+        self.require(person, "owner", "auditor")
         for one in self._of(person, name):
             self.sessions.of(one, person.name).verify()
         return {"dataset": name, "verified": True}
 
-    def catalog(self) -> Catalog:
-        """Return the declared tables without a row, for questions about the database itself."""
-        from farthing.server.wire.catalog import Catalog
+    def people(self, person: Person, everybody: Sequence[Person]) -> list[dict[str, Any]]:
+        """Return who may ask, with the shares that they have of each budget."""
+        self.require(person, "owner", "auditor")
+        shares = {
+            one.name: (one, self.sessions.of(one, person.name).status()["allotments"])
+            for one in self.data_sets.values()
+        }
+        return [
+            {
+                "name": one.name,
+                "role": one.role,
+                "made": one.made.isoformat(),
+                "until": one.until and one.until.isoformat(),
+                "state": one.state(),
+                "shares": {name: _held(of, held[one.name]) for name, (of, held) in shares.items() if one.name in held},
+            }
+            for one in everybody
+        ]
 
-        return Catalog({one.name: one.columns for one in self.data_sets.values()})
+    def catalog(self) -> EmptyTables:
+        """Return the declared tables without a row, for questions about the database itself."""
+        from farthing.server.wire.catalog import EmptyTables
+
+        return EmptyTables({one.name: one.columns for one in self.data_sets.values()})
 
     def close(self) -> None:
         """Close all sessions; what was reserved and not settled stays charged."""
         self.sessions.close()
 
-    def _described(self, one: DataSet, person: Person) -> dict[str, Any]:
+    def _described(self, one: Served, person: Person) -> dict[str, Any]:
         """Return a data set as somebody sees it."""
         session = self.sessions.of(one, person.name)
         return {
@@ -135,21 +160,24 @@ class Service:
             "keys": sorted(one.keys),
             "defaults": dict(one.defaults),
             "unit": one.unit,
+            "promise": str(session.guarantee()),
+            "total": state(one.budget.total, one.budget.report_delta),
+            "used": session.spent.farthings / one.budget.total.farthings,
             "spent": state(session.spent, one.budget.report_delta),
             "remaining": state(session.remaining, one.budget.report_delta),
         }
 
-    def _of(self, person: Person, name: str | None) -> Sequence[DataSet]:
+    def _of(self, person: Person, name: str | None) -> Sequence[Served]:
         """Return one data set, or all that somebody may see."""
         if name is not None:
             return [self._data_set(person, name)]
         return [one for one in self.data_sets.values() if person.role != "analyst" or one.open_to(person.name)]
 
-    def _data_set(self, person: Person, name: object) -> DataSet:
+    def _data_set(self, person: Person, name: object) -> Served:
         """Return a data set; one that somebody may not see is as unknown as one that is not there."""
         one = self.data_sets.get(name) if isinstance(name, str) else None
         if one is None or (person.role == "analyst" and not one.open_to(person.name)):
-            raise Refused(
+            raise Refusal(
                 "there is no such data set",
                 status=404,
                 rule="a request names a data set that it may ask",
@@ -176,7 +204,7 @@ class Service:
         ticket = self.tickets.read(written, person.name)
         given = {name: value for name, value in request.items() if name != "plan"}
         if given and _without_plan(_checked(given)) != ticket.question:
-            raise Refused(
+            raise Refusal(
                 "the question is not the one that was planned",
                 status=409,
                 rule="a plan's id confirms its own question",
@@ -189,10 +217,10 @@ class Service:
         return person.role != "analyst" or self.open_history or who == person.name
 
     @staticmethod
-    def _require(person: Person, *roles: str) -> None:
+    def require(person: Person, *roles: str) -> None:
         """Refuse a role that may not do this."""
         if person.role not in roles:
-            raise Refused(
+            raise Refusal(
                 f"the role {person.role} may not do this",
                 status=403,
                 rule=f"it takes the role {' or '.join(roles)}",
@@ -200,9 +228,9 @@ class Service:
             )
 
 
-def _is_answer(answer: Any) -> bool:
-    """Whether a question was answered; EXPLAIN gives a plan."""
-    return hasattr(answer, "columns")
+def _held(one: Served, held: Mapping[str, Booked]) -> dict[str, dict[str, float]]:
+    """Return a share as plain values."""
+    return {part: state(loss, one.budget.report_delta) for part, loss in held.items()}
 
 
 def _without_plan(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,7 +247,7 @@ def _require_price(plan: Plan, most: int) -> None:
     """Refuse a question whose price has risen since it was planned."""
     price: Booked = plan.worst_price
     if price.farthings > most:
-        raise Refused(
+        raise Refusal(
             "the price has risen since the question was planned",
             status=409,
             rule="asked by its id, a question costs at most what its plan told",
@@ -258,7 +286,7 @@ def _check_keys(keys: Any) -> None:
         raise _unreadable("too many keys", f"at most {_MOST_KEYS:,} in a request", f"{count:,}")
 
 
-def _unreadable(what: str, rule: str, got: object) -> Refused:
+def _unreadable(what: str, rule: str, got: object) -> Refusal:
     """Return the refusal of a request that is no question."""
     next_step = '{"dataset": "flights", "sql": "SELECT COUNT(*) FROM flights", "absolute": 50}'
-    return Refused(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)
+    return Refusal(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)

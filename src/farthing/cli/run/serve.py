@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import tempfile
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,23 +19,34 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farthing.cli.input.config import Config
-    from farthing.server.datasets import DataSet
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where to listen, as it was typed."""
-
-    host: str
-    port: int
-    postgres: int | None
-
-
-def serve(configs: Sequence[str | None], where: Where, *, tokens: str, token_file: str | None) -> None:
-    """Serve the data sets of some settings to the people of a file of tokens."""
-    require_server()
-    from farthing.server.people import People
+    from farthing.server.datasets import Served
     from farthing.server.running import Address
+
+
+def serve(
+    configs: Sequence[str],
+    host: str,
+    port: int,
+    postgres: int | None,
+    *,
+    tokens: str,
+    token_file: str | None,
+    demo: bool,
+) -> None:
+    """Serve the data sets of some settings to the people of a file of tokens, or the demo."""
+    require_server()
+    from farthing.server.running import Address
+
+    where = Address(host, port, postgres)
+    if demo:
+        _serve_demo(configs, where, token_file)
+    else:
+        _serve_settings(configs or [None], where, tokens, token_file)
+
+
+def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, token_file: str | None) -> None:
+    """Serve the data sets of some settings."""
+    from farthing.server.people import Tokens
     from farthing.server.running import serve as served
 
     if token_file is not None:
@@ -67,16 +77,15 @@ def serve(configs: Sequence[str | None], where: Where, *, tokens: str, token_fil
     history = any(config.serve.get("open_history", False) for config in read)
     served(
         {one.name: one for one in declared},
-        People(place),
-        Address(where.host, where.port, where.postgres),
+        Tokens(place),
+        where,
         open_history=history,
         ready=partial(_ready, where.host),
     )
 
 
-def serve_demo(configs: Sequence[str], where: Where, *, token_file: str | None) -> None:
+def _serve_demo(configs: Sequence[str], where: Address, token_file: str | None) -> None:
     """Serve real flights from a ledger that is forgotten at the end."""
-    require_server()
     if configs:
         raise InvalidOption(
             "settings and --demo were both given",
@@ -85,33 +94,30 @@ def serve_demo(configs: Sequence[str], where: Where, *, token_file: str | None) 
             next_step="drop one of them",
         )
     from farthing.server.demo import PEOPLE, flights
-    from farthing.server.people import People
-    from farthing.server.running import Address
+    from farthing.server.people import Tokens
     from farthing.server.running import serve as served
 
     with tempfile.TemporaryDirectory(prefix="farthing-serve-", ignore_cleanup_errors=True) as folder:
         one = flights(Path(folder) / "flights.ledger")
-        people = People()
+        people = Tokens()
         tokens = {name: people.add(name, role) for name, role in PEOPLE.items()}
         if token_file is None:
             for name, token in tokens.items():
                 show.say(f"{name:<8} {token}")
         else:
             _write(Path(token_file), tokens)
-        served(
-            {one.name: one}, people, Address(where.host, where.port, where.postgres), ready=partial(_ready, where.host)
-        )
+        served({one.name: one}, people, where, ready=partial(_ready, where.host))
 
 
-def data_set(config: Config) -> DataSet:
+def data_set(config: Config) -> Served:
     """Return the data set that some settings declare; it is opened once, to see that its table and ledger are there."""
     from farthing.privacy.budget import Budget
-    from farthing.server.datasets import DataSet
+    from farthing.server.datasets import Served
 
     with open_session(config) as session:
         keys, columns = default_keys(config, session), session.schema
     askers = config.serve.get("askers")
-    return DataSet(
+    return Served(
         name=config.name,
         opened=partial(open_session, config, keys=keys),
         budget=Budget(**config.budget),

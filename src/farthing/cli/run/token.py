@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,24 +13,22 @@ if TYPE_CHECKING:
     from farthing.server.people import Person
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody is to get, as it was typed."""
-
-    name: str
-    role: str
-    share: str | None
-    days: int | None
-
-
-def add(wish: Wish, tokens: str, config: str | None, *, as_json: bool) -> None:
+def add(
+    name: str,
+    role: str,
+    share: str | None,
+    days: int | None,
+    *,
+    tokens: str,
+    config: str | None,
+    as_json: bool,
+) -> None:
     """Make a token, give its share of the budget, and show it."""
     require_server()
-    from farthing.server.people import People
+    from farthing.server.people import Tokens
 
-    name, role, share = wish.name, wish.role, wish.share
-    lasts = None if wish.days is None else timedelta(days=wish.days)
-    people = People(Path(tokens))
+    lasts = None if days is None else timedelta(days=days)
+    people = Tokens(Path(tokens))
     people.check(name, role, lasts)
     if share is not None:
         from farthing.cli.run.allot import give
@@ -45,12 +42,12 @@ def add(wish: Wish, tokens: str, config: str | None, *, as_json: bool) -> None:
         show.say(f"This is shown once. It is for {name}, with the role {role}.", err=True)
 
 
-def listed(tokens: str, *, as_json: bool) -> None:
+def list(tokens: str, *, as_json: bool) -> None:  # noqa: A001  # as the command is typed
     """Show who has a token."""
     require_server()
-    from farthing.server.people import People
+    from farthing.server.people import Tokens
 
-    people = [_facts(person) for person in People(Path(tokens)).everybody()]
+    people = [_facts(person) for person in Tokens(Path(tokens)).everybody()]
     if as_json:
         show.echo_json({"tokens": people})
         return
@@ -62,9 +59,9 @@ def listed(tokens: str, *, as_json: bool) -> None:
 def revoke(name: str, tokens: str, *, as_json: bool) -> None:
     """End somebody's token."""
     require_server()
-    from farthing.server.people import People
+    from farthing.server.people import Tokens
 
-    People(Path(tokens)).revoke(name)
+    Tokens(Path(tokens)).revoke(name)
     if as_json:
         show.echo_json({"name": name, "revoked": True})
     else:
@@ -78,5 +75,5 @@ def _facts(person: Person) -> dict[str, Any]:
         "role": person.role,
         "made": f"{person.made:%Y-%m-%d %H:%M}",
         "until": None if person.until is None else f"{person.until:%Y-%m-%d %H:%M}",
-        "state": "revoked" if person.revoked else "good",
+        "state": person.state(),
     }

@@ -27,11 +27,15 @@ ASKS = {
 }  # fmt: skip
 SILENT = {
     "workload": lambda s: s.workload([BY, BY | {"where": "x > 0.5"}], absolute=50),
+    "largest": lambda s: s.workload([BY, BY | {"where": "x > 0.5"}], relative=0.2, strategy="largest"),
     "ranking": lambda s: s.ranking("g", k=2, keys=BY["keys"], cap="all"),
     "top_k": lambda s: s.top_k("g", k=2, keys=BY["keys"], epsilon=0.1),
     "unlisted top_k": lambda s: s.top_k("g", k=2, keys="private", epsilon=0.1),
     "search": lambda s: s.count("g", keys="private", found_above=50, absolute=50, cap="all"),
     "release": lambda s: s.release(marginals(["g"], ways=1), keys=BY["keys"], absolute=50, cap="all"),
+    "relative release": lambda s: s.release(
+        marginals(["g"], ways=1), keys=BY["keys"], relative=0.1, absolute=50, cap="all"
+    ),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
 PURE = ("count", "sum", "quantile")

@@ -23,7 +23,7 @@ from farthing.query.expressions import (
     Cast,
     Column,
     Compare,
-    Function,
+    FunctionName,
     In,
     IsNull,
     Literal,
@@ -187,7 +187,7 @@ def literals(kind: Type) -> st.SearchStrategy[Literal]:
 
 @cache
 def scalars(
-    schema: Schema, kind: Type, depth: int = 4, without: frozenset[Function] = frozenset()
+    schema: Schema, kind: Type, depth: int = 4, without: frozenset[FunctionName] = frozenset()
 ) -> st.SearchStrategy[Any]:
     """Return well-typed random scalars of a type, at most `depth` functions deep.
 
@@ -214,7 +214,9 @@ def scalars(
 
 
 @cache
-def predicates(schema: Schema, depth: int = 4, without: frozenset[Function] = frozenset()) -> st.SearchStrategy[Any]:
+def predicates(
+    schema: Schema, depth: int = 4, without: frozenset[FunctionName] = frozenset()
+) -> st.SearchStrategy[Any]:
     """Return well-typed random predicates, at most `depth` functions and connectives deep."""
 
     def compared(kind: Type) -> st.SearchStrategy[Any]:
@@ -247,7 +249,9 @@ def _plain(kind: Type) -> Type:
     return Type.FLOAT if kind in REAL_TYPES else kind
 
 
-def _calls(kind: Type, inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[Function, st.SearchStrategy[Any]]]:
+def _calls(
+    kind: Type, inside: Mapping[Type, st.SearchStrategy[Any]]
+) -> list[tuple[FunctionName, st.SearchStrategy[Any]]]:
     """Return strategies of calls that give a type."""
     made = _of_any(kind, inside)
     if kind in NUMBER:
@@ -255,76 +259,78 @@ def _calls(kind: Type, inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tu
     match kind:
         case Type.FLOAT:
             number = inside[Type.FLOAT] | inside[Type.INTEGER]
-            ones = (Function.SQRT, Function.EXP, Function.LN, Function.LOG10)
+            ones = (FunctionName.SQRT, FunctionName.EXP, FunctionName.LN, FunctionName.LOG10)
             made += [_call(function, number) for function in ones]
-            made += [_call(function, number, number) for function in (Function.DIVIDE, Function.POWER)]
+            made += [_call(function, number, number) for function in (FunctionName.DIVIDE, FunctionName.POWER)]
         case Type.INTEGER:
             made += _of_whole(inside)
         case Type.STRING:
             made += _of_text(inside)
         case Type.BOOLEAN:
             text = inside[Type.STRING]
-            tests = (Function.STARTS_WITH, Function.ENDS_WITH, Function.CONTAINS)
+            tests = (FunctionName.STARTS_WITH, FunctionName.ENDS_WITH, FunctionName.CONTAINS)
             made += [_call(function, text, text) for function in tests]
-            made.append(_call(Function.LIKE, text, st.sampled_from(PATTERNS).map(Literal)))
+            made.append(_call(FunctionName.LIKE, text, st.sampled_from(PATTERNS).map(Literal)))
         case Type.DATE | Type.TIMESTAMP:
             units = DAY_UNITS if kind is Type.DATE else DAY_UNITS + CLOCK_UNITS
-            made.append(_call(Function.DATE_TRUNC, st.sampled_from(units).map(Literal), inside[kind]))
+            made.append(_call(FunctionName.DATE_TRUNC, st.sampled_from(units).map(Literal), inside[kind]))
     return made
 
 
-def _of_any(kind: Type, inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[Function, st.SearchStrategy[Any]]]:
+def _of_any(
+    kind: Type, inside: Mapping[Type, st.SearchStrategy[Any]]
+) -> list[tuple[FunctionName, st.SearchStrategy[Any]]]:
     """Return strategies of the calls whose type is that of their arguments; reals may meet integers."""
     one = inside[kind]
     other = one | inside[Type.INTEGER] if kind is Type.FLOAT else one
-    made = [_call(Function.COALESCE, other, one), _call(Function.COALESCE, one, other, one)]
-    made.append(_call(Function.NULLIF, one, inside[Type.FLOAT] | one if kind in NUMBER else one))
+    made = [_call(FunctionName.COALESCE, other, one), _call(FunctionName.COALESCE, one, other, one)]
+    made.append(_call(FunctionName.NULLIF, one, inside[Type.FLOAT] | one if kind in NUMBER else one))
     if kind is not Type.BOOLEAN:
-        made += [_call(function, one, other) for function in (Function.LEAST, Function.GREATEST)]
-        made.append(_call(Function.LEAST, one, one, other))
+        made += [_call(function, one, other) for function in (FunctionName.LEAST, FunctionName.GREATEST)]
+        made.append(_call(FunctionName.LEAST, one, one, other))
     return made
 
 
-def _of_numbers(kind: Type, inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[Function, Any]]:
+def _of_numbers(kind: Type, inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[FunctionName, Any]]:
     """Return strategies of arithmetic; a real needs one real operand."""
     one = inside[kind]
     other = one | inside[Type.INTEGER]
-    two = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY)
+    two = (FunctionName.ADD, FunctionName.SUBTRACT, FunctionName.MULTIPLY)
     single = (
-        Function.NEGATE,
-        Function.ABS,
-        Function.SIGN,
-        Function.FLOOR,
-        Function.CEIL,
-        Function.TRUNC,
-        Function.ROUND,
+        FunctionName.NEGATE,
+        FunctionName.ABS,
+        FunctionName.SIGN,
+        FunctionName.FLOOR,
+        FunctionName.CEIL,
+        FunctionName.TRUNC,
+        FunctionName.ROUND,
     )
     made = [_call(function, one, other) for function in two] + [_call(function, other, one) for function in two]
     made += [_call(function, one) for function in single]
-    return [*made, _call(Function.ROUND, one, st.integers(-15, 15).map(Literal))]
+    return [*made, _call(FunctionName.ROUND, one, st.integers(-15, 15).map(Literal))]
 
 
-def _of_whole(inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[Function, st.SearchStrategy[Any]]]:
+def _of_whole(inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[FunctionName, st.SearchStrategy[Any]]]:
     """Return strategies of calls that give integers only."""
     whole, text = inside[Type.INTEGER], inside[Type.STRING]
-    made = [_call(function, whole, whole) for function in (Function.INTEGER_DIVIDE, Function.MODULO)]
-    made.append(_call(Function.LENGTH, text))
+    made = [_call(function, whole, whole) for function in (FunctionName.INTEGER_DIVIDE, FunctionName.MODULO)]
+    made.append(_call(FunctionName.LENGTH, text))
     for moment in sorted(MOMENT):
         parts = DAY_PARTS if moment is Type.DATE else DAY_PARTS + CLOCK_UNITS
-        made.append(_call(Function.EXTRACT, st.sampled_from(parts).map(Literal), inside[moment]))
-        made.append(_call(Function.DAYS_BETWEEN, inside[moment], inside[Type.DATE]))
+        made.append(_call(FunctionName.EXTRACT, st.sampled_from(parts).map(Literal), inside[moment]))
+        made.append(_call(FunctionName.DAYS_BETWEEN, inside[moment], inside[Type.DATE]))
     return made
 
 
-def _of_text(inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[Function, st.SearchStrategy[Any]]]:
+def _of_text(inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[FunctionName, st.SearchStrategy[Any]]]:
     """Return strategies of calls that give text."""
     whole, text = inside[Type.INTEGER], inside[Type.STRING]
-    ones = (Function.LOWER, Function.UPPER, Function.TRIM, Function.LTRIM, Function.RTRIM)
+    ones = (FunctionName.LOWER, FunctionName.UPPER, FunctionName.TRIM, FunctionName.LTRIM, FunctionName.RTRIM)
     made = [_call(function, text) for function in ones]
-    made += [_call(Function.SUBSTRING, text, whole), _call(Function.SUBSTRING, text, whole, whole)]
-    return [*made, _call(Function.CONCAT, text, text), _call(Function.CONCAT, text, text, text)]
+    made += [_call(FunctionName.SUBSTRING, text, whole), _call(FunctionName.SUBSTRING, text, whole, whole)]
+    return [*made, _call(FunctionName.CONCAT, text, text), _call(FunctionName.CONCAT, text, text, text)]
 
 
-def _call(function: Function, *arguments: st.SearchStrategy[Any]) -> tuple[Function, st.SearchStrategy[Any]]:
+def _call(function: FunctionName, *arguments: st.SearchStrategy[Any]) -> tuple[FunctionName, st.SearchStrategy[Any]]:
     """Return a function with the strategy of its calls."""
     return function, st.tuples(*arguments).map(lambda drawn: Call(function, drawn))

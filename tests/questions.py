@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Ratio, Sum, Variance
+from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Ratio, Sum, Variance
 from farthing.query.expressions import (
     And,
     Call,
     Case,
     Column,
     Compare,
-    Function,
+    FunctionName,
     In,
     IsNull,
     Literal,
@@ -37,7 +37,7 @@ from farthing.query.expressions import (
     Or,
 )
 from farthing.query.joins import Join
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 
 KINDS = {"u": Type.STRING, "v": Type.INTEGER, "s": Type.STRING, "i": Type.INTEGER, "f": Type.FLOAT, "d": Type.DATE,
          "t": Type.TIMESTAMP, "z": Type.TIMESTAMP, "b": Type.BOOLEAN}  # fmt: skip
@@ -77,7 +77,7 @@ SCOPE = Schema.of(
 )
 F, WHOLE, COST = Column("f"), Column("i"), Column("visits.cost")
 GROUPINGS = {
-    "tens": Call(Function.INTEGER_DIVIDE, (WHOLE, Literal(10))),
+    "tens": Call(FunctionName.INTEGER_DIVIDE, (WHOLE, Literal(10))),
     "sign": Case(((Compare(F, Operator.LT, Literal(0.0)), Literal("low")),), Literal("high")),
 }
 LISTED = VALUES | {
@@ -129,12 +129,12 @@ def worlds(draw: Any) -> tuple[dict[str, list[Any]], list[dict[str, Any]]]:
 def asked(draw: Any, ask: str, palette: dict[str, list[Any]]) -> Asked:
     """Return the questions of one request, one for each part of a partition."""
     unit = PrivacyUnit(draw(st.sampled_from(["u", "u", "u", "v", "v", None])))
-    parts: list[Part | None] = [None]
+    parts: list[QueryPart | None] = [None]
     if draw(st.integers(0, 5)) < 5:
         column = draw(st.sampled_from("bisfdtzv"))
         fit = _keys(column, palette)
         choices = draw(st.lists(st.sampled_from(fit), min_size=min(2, len(fit)), max_size=3, unique=True))
-        parts = [Part(column, tuple(map(Literal, choices)), place) for place in range(len(choices))]
+        parts = [QueryPart(column, tuple(map(Literal, choices)), place) for place in range(len(choices))]
     narrow = "" if parts == [None] else draw(st.sampled_from(["on", "on", "where", ""]))
     queries = tuple(draw(_query(ask, unit, part, (palette, narrow))) for part in parts)
     value = draw(st.sampled_from([None, F, WHOLE])) if ask == "spread" else None
@@ -142,7 +142,9 @@ def asked(draw: Any, ask: str, palette: dict[str, list[Any]]) -> Asked:
 
 
 @st.composite
-def _query(draw: Any, ask: str, unit: PrivacyUnit, part: Part | None, how: tuple[dict[str, list[Any]], str]) -> Query:
+def _query(
+    draw: Any, ask: str, unit: PrivacyUnit, part: QueryPart | None, how: tuple[dict[str, list[Any]], str]
+) -> Query:
     """Return one question; a narrow one drops the rows of all other parts itself, by ON or by WHERE."""
     palette, narrow = how
     joins = draw(_joins(unit, part.condition() if part is not None and narrow == "on" else None))
@@ -160,15 +162,15 @@ def _query(draw: Any, ask: str, unit: PrivacyUnit, part: Part | None, how: tuple
     return Query("data", by, keys, where, _outputs(ask, named), unit, bounds, part, groupings, joins)
 
 
-def _outputs(ask: str, named: set[str]) -> tuple[Output, ...]:
+def _outputs(ask: str, named: set[str]) -> tuple[NamedAggregate, ...]:
     """Return what is asked of each group: all aggregates, beside values of joined tables."""
     match ask:
         case "measure":
             beside = (Sum(COST, 0.0, 3.0),) if "visits" in named else ()
             beside += (Count(Column("sides.w")),) if "sides" in named else ()
-            return tuple(Output(f"o{place}", one) for place, one in enumerate((*AGGREGATES, *beside)))
+            return tuple(NamedAggregate(f"o{place}", one) for place, one in enumerate((*AGGREGATES, *beside)))
         case "histogram":
-            return (Output("q", QUANTILE if "visits" not in named else replace(QUANTILE, value=COST)),)
+            return (NamedAggregate("q", QUANTILE if "visits" not in named else replace(QUANTILE, value=COST)),)
         case "found":
             return ()
     return counting("n")
@@ -197,7 +199,7 @@ def _joins(draw: Any, unit: PrivacyUnit, here: Any) -> tuple[Join, ...]:
 
 def _where(named: set[str]) -> Any:
     """Return conditions, of rows and of what they meet."""
-    root = Call(Function.SQRT, (Call(Function.ABS, (F,)),))
+    root = Call(FunctionName.SQRT, (Call(FunctionName.ABS, (F,)),))
     choices: list[Any] = [
         *(None, None, None),
         Compare(WHOLE, Operator.GE, Literal(0)),

@@ -12,8 +12,8 @@ from argon2 import PasswordHasher
 
 import farthing
 from farthing.server.app import app
-from farthing.server.datasets import Served
-from farthing.server.people import Tokens
+from farthing.server.datasets import ServedTable
+from farthing.server.people import Register
 from farthing.server.service import Service
 from farthing.server.tickets import Tickets
 
@@ -37,10 +37,10 @@ class World:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
-        self.people = Tokens(folder / "tokens.json", hasher=QUICK)
+        self.people = Register(folder / "tokens.json", hasher=QUICK)
         self.tokens = {name: self.people.add(name, role) for name, role in ROLES.items()}  # type: ignore[arg-type]
         columns = {"zone": "string", "x": "float"}
-        one = Served("rides", self.opened, BUDGET, "row", columns, keys={"zone": ZONES}, **settings)
+        one = ServedTable("rides", self.opened, BUDGET, "row", columns, keys={"zone": ZONES}, **settings)
         self.service = Service({"rides": one}, Tickets(b"k" * 32))
 
     def opened(self, **who: Any) -> farthing.Session:

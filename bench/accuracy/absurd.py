@@ -4,15 +4,23 @@ Noise alone stops a group early where the boundary c/r of its rule is low: there
 ones are the noisiest. Rules are made for the relative target that is asked, or for the largest at which this chance is
 below one in ten million (`stopping.tamed`). Prints the chance with it and without it.
 
-    python bench/accuracy/absurd.py
+    python bench/accuracy/absurd.py [--pure]
+
+With `--pure` the noise is a Laplace chain. In the end it prints the least that any rule pays which keeps both promises,
+and what ours pays, over the price of someone who knows the truth.
 """
 
 from __future__ import annotations
 
+import argparse
+import math
+
 import numpy as np
 
+from farthing.accuracy import laplace_stop_rule as chains
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.stopping import ABSURD, Chain, critical_value, step_ratio, tamed
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
+from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, critical_value, step_ratio, tamed
 
 SPAN = 2096  # looks: more than 62 doublings of information
 TRUTHS = np.concatenate([[0.0], 10.0 ** np.arange(-1, 9.1, 0.5)])
@@ -24,26 +32,69 @@ def worst(relative, beta, *, signed):
     ratio = step_ratio(relative)
     critical = critical_value(relative, beta, SPAN, ratio, signed=signed)
     jumps = JumpMap(critical / relative, ratio)
-    chain = Chain.run(relative, critical, span=SPAN, jumps=jumps, beta=1e-15, largest=2e9, signed=signed)
+    chain = GaussianLookChain.run(relative, critical, span=SPAN, jumps=jumps, beta=1e-15, largest=2e9, signed=signed)
     return jumps.boundary, max(chain.absurd(float(signal)) for signal in TRUTHS)
 
 
+def worst_pure(relative, beta, *, signed):
+    """Return (boundary, largest chance) under a pure budget: epsilon grows by 2^30, more than a ledger's chain has."""
+    ratio = 1.02
+    step = chains.gate(ratio)
+    span = step * math.ceil(2 * math.log(2.0**30) / math.log(ratio) / step)
+    critical = chains.critical_value(relative, beta, span, ratio, signed=signed)
+    jumps = JumpMap(critical / relative, ratio, chains.gates(span, ratio), law=LAPLACE)
+    most = jumps.boundary * chains.GATE ** (span // step - 1.0)
+    chain = chains.LaplaceLookChain.run(
+        relative, critical, span=span, jumps=jumps, beta=1e-13, largest=most, signed=signed
+    )
+    return jumps.boundary, max(chain.absurd(float(signal)) for signal in TRUTHS if signal < most)
+
+
+def bound(relative, beta, law):
+    """Return the least mean price, over that of who knows the truth, of any rule that keeps both promises.
+
+    Say x is told within r x with probability 1 - beta, and y = (1 - r) x/10 is told more than ten times y with chance
+    ABSURD at most. So an event has these chances at x and at y, and the divergence of all that is seen is at least that
+    of the two coins. It is at most (x - y)^2/2 times the mean information at x, or (x - y) times the mean epsilon.
+    """
+    sure = 1 - beta
+    nats = sure * math.log(sure / ABSURD) + beta * math.log(beta / (1 - ABSURD))
+    apart = 1 - (1 - relative) / 10
+    single = law.two_sided(beta) / relative
+    return 2 * nats / apart**2 / single**2 if law is GAUSSIAN else nats / apart / single
+
+
+def prices(law):
+    """Print the bound and what the rule's boundary pays."""
+    print("\n  asked    beta   least of any rule   ours, about   (price over that of who knows the truth)")
+    for beta in (0.05, 0.01):
+        for asked in (0.2, 0.3, 0.5):
+            least = max(1.0, bound(asked, beta, law))
+            ours = max(1.0, law.least_signal * asked / law.two_sided(beta))
+            print(f"   {asked:.1f}  {beta:7.0e}   {least:12.2f}     {ours ** (2 if law is GAUSSIAN else 1):12.2f}")
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pure", action="store_true")
+    pure = parser.parse_args().pure
+    law, found = (LAPLACE, worst_pure) if pure else (GAUSSIAN, worst)
     print("  asked    beta  kind    | made for  boundary  chance    ok | as asked: boundary  chance")
-    for beta in (0.5, 0.2, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8):
+    for beta in (0.5, 0.05, 1e-3, 1e-6) if pure else (0.5, 0.2, 0.05, 0.01, 1e-3, 1e-4, 1e-6, 1e-8):
         for asked in (0.3, 0.5, 0.9):
             if asked != 0.5 and beta not in {0.05, 1e-3}:
                 continue
             for signed in (False, True):
-                relative = tamed(asked, beta)
-                boundary, chance = worst(relative, beta, signed=signed)
-                plain = worst(asked, beta, signed=signed) if relative < asked else (boundary, chance)
+                relative = tamed(asked, beta, law)
+                boundary, chance = found(relative, beta, signed=signed)
+                plain = found(asked, beta, signed=signed) if relative < asked else (boundary, chance)
                 print(
                     f"   {asked:.1f}  {beta:7.0e}  {'sums  ' if signed else 'counts'}  |  {relative:.4f}   "
                     f"{boundary:6.3f}   {chance:.1e}  {'yes' if chance < ABSURD else 'NO '} |"
                     f"           {plain[0]:6.3f}   {plain[1]:.1e}",
                     flush=True,
                 )
+    prices(law)
 
 
 if __name__ == "__main__":

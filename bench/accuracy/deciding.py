@@ -5,7 +5,8 @@ times as wide as the last one. "each" is the default, whose answers hold their c
 it for all of them. The price is that of the whole chain, over that of the default.
 
 The last lines are computed: somebody who knows the truth and sees the noise chooses also how much sharper each count
-is, at best for a miss.
+is, at best for a miss; beside it the price of the last answer over that of one by itself, and the same for shares that
+only add up to the chance. Under a pure budget a lower bound for two asks.
 
     python bench/accuracy/deciding.py [--quick]
 """
@@ -19,7 +20,8 @@ import pyarrow as pa
 from scipy.special import ndtr, ndtri
 
 from farthing import Bounds, Budget, Session
-from farthing.accuracy.chances import next_chance
+from farthing.accuracy.claim_chances import next_chance
+from farthing.accuracy.stop_rule import two_sided
 
 CLAMPS = {"lower": 0, "upper": 100}
 GAMES = {
@@ -54,16 +56,30 @@ def play(made, truth, game, *, asks, factor, together):
         return shares, float(session.spent.value) ** 2, answer.confidence_together
 
 
-def worst(asks, beta=0.05, cells=201):
+def shares(asks, beta=0.05):
+    """Return the chances of a miss of a chain's claims."""
+    chances = ()
+    for _ in range(asks):
+        chances = (*chances, next_chance(chances, beta))
+    return chances
+
+
+def laplace(first, second):
+    """Return the least chance that one of two answers misses under a pure budget, its width chosen at best for it.
+
+    An error of y noise scales stays with probability q^2 where epsilon grows to 1/q times as much; it is then y/q.
+    """
+    begin, end = -np.log(first), -np.log(second)
+    return first + (2 - first * (begin**2 + 2 * begin + 2)) / end**2
+
+
+def worst(chances, cells=201):
     """Return the chance that one of so many counts misses, if each one's width is chosen at best for a miss.
 
     Backwards over the asks: the error, in its own standard deviations, moves from x to a Gaussian of mean r x and
     variance 1 - r^2, r being chosen knowing x.
     """
-    chances = ()
-    for _ in range(asks):
-        chances = (*chances, next_chance(chances, beta))
-    z, value = -ndtri(np.array(chances) / 2), 0.0
+    asks, z, value = len(chances), -ndtri(np.array(chances) / 2), 0.0
     for k in range(asks - 1, -1, -1):
         inside = np.linspace(-z[k - 1], z[k - 1], cells) if k else np.zeros(1)
         edges, best = np.linspace(-z[k], z[k], cells + 1), np.zeros(len(inside))
@@ -85,15 +101,21 @@ def main():
     made, truth = table(groups, 400, np.random.default_rng(20_261_122))
     print(f"{'':18}{'asks':>5}{'factor':>8}{'each':>8}{'together':>10}{'told':>8}{'price':>8}")
     for game in GAMES:
-        for asks, factor in ((2, 0.5), (5, 0.7), (11, 0.85), (30, 0.95)):
+        for asks, factor in ((2, 0.5), (5, 0.7), (11, 0.85), (16, 0.9)):
             each, plain, _ = play(made, truth, game, asks=asks, factor=factor, together=False)
             joint, dear, told = play(made, truth, game, asks=asks, factor=factor, together=True)
             print(
                 f"{game:18}{asks:5}{factor:8g}{each[-1]:8.1%}{joint[-1]:10.1%}{told:8.4f}{dear / plain:8.2f}",
                 flush=True,
             )
-    for asks in (2, 3, 5, 11):
-        print(f"together, each width chosen by looking, {asks} asks: at worst {worst(asks):.1%}", flush=True)
+    for asks in (1, 2, 3, 5, 11, 16):
+        adding = tuple(0.05 / (k * k + k) for k in range(1, asks + 1))
+        for name, chances in (("together", shares(asks)), ("adding up", adding)):
+            price, miss = (two_sided(chances[-1]) / two_sided(0.05)) ** 2, worst(chances)
+            print(
+                f"{name:9}, widths chosen by looking, {asks:2} asks: at worst {miss:.1%}, price {price:.2f}", flush=True
+            )
+    print(f"together under a pure budget, 2 asks: at worst {laplace(*shares(2)):.1%} or more")
 
 
 if __name__ == "__main__":

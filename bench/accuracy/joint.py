@@ -16,16 +16,17 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta as beta_law
 
-from farthing.accuracy.joint import Joint, State
-from farthing.accuracy.statistics import Linear, Ratio, Variance
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 
 GRAIN, HALF, BETA = 2.0**-56, 50.0, 0.05
 PER_GRAIN = (GRAIN, GRAIN / HALF**2, GRAIN / HALF**4)
-COUNT, SUM, MEAN = Linear((0,)), Linear((1, 0), (1.0, HALF), HALF), Ratio(0, 1, HALF, 0.0, 2 * HALF)
-DEVIATION, SAMPLE = Variance(0, 1, 2, HALF, root=True), Variance(0, 1, 2, HALF, sample=True)
+COUNT, SUM, MEAN = Linear((0,)), Linear((1, 0), (1.0, HALF), HALF), RatioStatistic(0, 1, HALF, 0.0, 2 * HALF)
+DEVIATION, SAMPLE = VarianceStatistic(0, 1, 2, HALF, root=True), VarianceStatistic(0, 1, 2, HALF, sample=True)
 KINDS = {
     "mean": (MEAN,),
-    "variance": (Variance(0, 1, 2, HALF),),
+    "variance": (VarianceStatistic(0, 1, 2, HALF),),
     "deviation": (DEVIATION,),
     "five": (COUNT, SUM, MEAN, SAMPLE, DEVIATION),
 }
@@ -70,9 +71,9 @@ def oracle(question, truth, rng, tries=3_000):
 def cell(kind, relative, shape, size, *, runs, rng):
     """Return miss rate, cost over the oracle, and the share of groups met, for groups that are alike."""
     statistics = KINDS[kind]
-    question = Joint(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, 2**58)
+    question = JointMeasures(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, 2**58)
     truth = np.repeat(lanes(size, *shape)[:, None], runs, axis=1)
-    state = question.run(State.nothing(3, len(statistics), runs), source(truth, rng))
+    state = question.run(JointState.nothing(3, len(statistics), runs), source(truth, rng))
     answers = np.stack([statistic.estimate(truth) for statistic in statistics])
     off = state.met & (np.abs(state.value - answers) > relative * np.abs(answers) * (1 + 1e-9))
     missed = int(((answers < state.lower) | (answers > state.upper) | off).sum(axis=1).max())
@@ -89,15 +90,21 @@ def cell(kind, relative, shape, size, *, runs, rng):
 def beyond(kind, relative, times, *, runs, rng):
     """Return the part of the cap that groups pay which need so many times the cap, and the share of them met."""
     statistics, truth = KINDS[kind], np.repeat(lanes(1e4, *SHAPES[0])[:, None], runs, axis=1)
-    cap = int(oracle(Joint(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, 2**58), truth[:, 0], rng))
-    question = Joint(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, max(int(cap / times), 1))
-    state = question.run(State.nothing(3, len(statistics), runs), source(truth, rng))
+    cap = int(
+        oracle(
+            JointMeasures(statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, 2**58), truth[:, 0], rng
+        )
+    )
+    question = JointMeasures(
+        statistics, ((relative, 0.0),) * len(statistics), BETA, PER_GRAIN, max(int(cap / times), 1)
+    )
+    state = question.run(JointState.nothing(3, len(statistics), runs), source(truth, rng))
     return float(state.paid.mean()) / question.cap_grains, float(state.met.all(axis=0).mean())
 
 
 def speed(groups, rng):
     """Return seconds (of CPU, all told and in drawing noise) for a mean and a variance of many groups."""
-    question = Joint((MEAN, SAMPLE), ((0.1, 1.0), (0.1, 20.0)), BETA, PER_GRAIN, 2**54)
+    question = JointMeasures((MEAN, SAMPLE), ((0.1, 1.0), (0.1, 20.0)), BETA, PER_GRAIN, 2**54)
     sizes = 10 ** rng.uniform(2, 6, groups)
     mean, variance = rng.uniform(10, 90, groups), rng.uniform(50, 800, groups)
     truth, drawing, calls = lanes(sizes, mean, variance), 0.0, 0
@@ -112,7 +119,7 @@ def speed(groups, rng):
         return values
 
     started = time.process_time()
-    question.run(State.nothing(3, 2, groups), measure)
+    question.run(JointState.nothing(3, 2, groups), measure)
     return {"groups": groups, "cpu_s": time.process_time() - started, "drawing_s": drawing, "calls": calls}
 
 

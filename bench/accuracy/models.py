@@ -24,7 +24,7 @@ from farthing.errors import BudgetExceeded
 from farthing.models import regressions
 from farthing.models.problems import Logistic, Ridge
 from farthing.models.purses import Purse
-from farthing.models.rows import INSIDE, Frame, signs
+from farthing.models.rows import INSIDE, UnitBallFrame, signs
 from farthing.models.vectors import Output, Statistics
 from farthing.noise.bits import seeded
 from farthing.privacy import Gdp, Pure
@@ -112,7 +112,7 @@ TASKS = {
 def prepared(make, norm):
     """Return the frame, the problem and what is released of it, for rows clamped in a norm."""
     features, responses, bound_x, bound_y = make()
-    frame = Frame(bound_x, bound_y or 1.0, norm)
+    frame = UnitBallFrame(bound_x, bound_y or 1.0, norm)
     points = frame.points(features)
     rows = len(points)
     if bound_y is None:
@@ -126,7 +126,7 @@ def trial(setting, cap, way, target, seed):
     """Return the loss of one fit, whether it met its target, and whether it is truly within it; None if refused."""
     frame, problem, vector = setting
     method, stop = way
-    wanted = regressions.Wanted(target, target, CONFIDENCE, Purse(cap), method, None, seeded(seed))
+    wanted = regressions.FitRequest(target, target, CONFIDENCE, Purse(cap), method, None, seeded(seed))
     try:
         fitted = regressions._fitted(wanted, frame, problem, vector, stop)
     except BudgetExceeded:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import beta as beta_law
 
 from farthing.accuracy import Schedule, reported
-from farthing.accuracy.laws import LAPLACE
+from farthing.accuracy.noise_laws import LAPLACE
 from farthing.mechanisms.geometric import price_of
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 

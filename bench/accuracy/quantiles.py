@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from farthing.accuracy.picked import compare
-from farthing.accuracy.quantiles import Asked, Descent, NoisyRanks, Ranks
-from farthing.accuracy.ranks import WHOLE
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_choice import compare
+from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
 from farthing.privacy.loss import Gdp, Pure, Zcdp
@@ -49,8 +49,8 @@ def ranks_of(leaf):
 def measured(kind, q, rank, groups, rows):
     """Return one record: cost against the single test, misses, how the bisection ended, and the other road."""
     leaf = leaves(kind, groups, rows, np.random.default_rng(7))
-    asked = Asked(q, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank)
-    descent = Descent(asked, BETA, 1 << 61)
+    asked = QuantileGoal(q, 0.0, float(LEAVES), LEAVES_LOG2, rank=rank)
+    descent = QuantileBisection(asked, BETA, 1 << 61)
     noisy = NoisyRanks(ranks_of(leaf), asked, seeded(7))
     state = descent.run(noisy.measure, noisy.measure_count, groups=groups)
     place = np.ceil(asked.lane_steps / WHOLE * rows + state.beside - 1e-9).astype(int)  # near the ends a count of rows

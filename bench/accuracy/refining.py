@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from farthing import Bounds, Budget, Gdp, Pure, Session
-from farthing.accuracy.quantiles import Asked, Descent, NoisyRanks, Ranks
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.noise.bits import seeded
 
 GDP, PURE = Budget(mu=4), Budget(epsilon=200)
@@ -99,8 +100,8 @@ def descended(groups, kind):
     def run(*asks):
         held = None
         for how in asks:
-            plan = Descent(
-                Asked(q, 0.0, 100.0, rank=how.get("rank", 0.0)), 1 - how.get("confidence", 0.95), 1 << 61,
+            plan = QuantileBisection(
+                QuantileGoal(q, 0.0, 100.0, rank=how.get("rank", 0.0)), 1 - how.get("confidence", 0.95), 1 << 61,
                 relative=how.get("relative", 0.0), absolute=how.get("absolute", 0.0),
             )  # fmt: skip
             noisy = NoisyRanks(ranks, plan.asked, seeded(next(seeds)))
@@ -145,7 +146,7 @@ def main():
             cells = "".join(f"{record[c]:12.3f}" if c in record else f"{'-':>12}" for c in columns)
             print(f"{kind:16}{name:12}{width:8g}{cells}", flush=True)
     told = [record[c] for record in records for c in columns[:3] if c in record and record["kind"] != "least"]
-    print(f"the dearest chain from four times the width, the least value apart: {max(told, default=1):.3f}")
+    print(f"the most expensive chain from four times the width, the least value apart: {max(told, default=1):.3f}")
     if options.json:
         options.json.write_text(json.dumps(records, indent=1) + "\n")
 

@@ -16,7 +16,7 @@ from farthing import Budget, Session
 from farthing.engines import open_table
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query
-from farthing.query.aggregates import Output, Sum
+from farthing.query.aggregates import NamedAggregate, Sum
 from farthing.query.expressions import Column
 
 VALUE, UPPER, TARGET = 19.95, 100, 1_000
@@ -34,7 +34,7 @@ def misses(table: pa.Table, runs: int) -> int:
 
 def off(table: pa.Table) -> float:
     """Return by how much the engine's total is off, before any noise."""
-    query = Query("data", (), None, None, (Output("s", Sum(Column("x"), 0, UPPER)),), PrivacyUnit(), Bounds())
+    query = Query("data", (), None, None, (NamedAggregate("s", Sum(Column("x"), 0, UPPER)),), PrivacyUnit(), Bounds())
     return float(open_table(table, name="data").measure(query, 1)[0, 0] * query.measures[0].step - VALUE * len(table))
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from farthing.accuracy.contest import Contest
-from farthing.accuracy.joint import Joint, State
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.ranking import RankingContest
 from farthing.accuracy.schedule import Schedule
-from farthing.accuracy.statistics import Ratio
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.statistics import RatioStatistic
+from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
-from farthing.session.share import refine_share
+from farthing.session.answering.share_of_groups import refine_share
 
 GRAIN, BETA = 2.0**-56, 0.05
 ZIPF = np.maximum(1, (300_000 / np.arange(1, 1001) ** 1.1)).astype(np.int64)
@@ -57,17 +58,17 @@ def ratio_price(part: float, rows: float, rng: np.random.Generator, runs: int) -
     """Return the cost of a part of the rows within one in a hundred: of two counts, and as a mean of 0 and 1."""
     found = {"part": part, "rows": rows}
     for name, ratio, lanes, per_grain in (
-        ("two_counts", Ratio(0, 1, 0.0, 0.0, 1.0, (1.0, 0.5)), (rows, rows * part), (GRAIN, GRAIN)),
-        ("mean", Ratio(0, 1, 0.5, 0.0, 1.0), (rows, rows * (part - 0.5)), (GRAIN, GRAIN / 0.25)),
+        ("two_counts", RatioStatistic(0, 1, 0.0, 0.0, 1.0, (1.0, 0.5)), (rows, rows * part), (GRAIN, GRAIN)),
+        ("mean", RatioStatistic(0, 1, 0.5, 0.0, 1.0), (rows, rows * (part - 0.5)), (GRAIN, GRAIN / 0.25)),
     ):
-        question = Joint((ratio,), ((0.0, 0.01),), BETA, per_grain, 1 << 60)
+        question = JointMeasures((ratio,), ((0.0, 0.01),), BETA, per_grain, 1 << 60)
         truth = np.repeat(np.array(lanes)[:, None], runs, axis=1)
         scale = np.sqrt(np.array(per_grain))[:, None]
 
         def measure(grains, groups, truth=truth, scale=scale):
             return truth[:, groups] + rng.standard_normal(grains.shape) / (scale * np.sqrt(np.maximum(grains, 1)))
 
-        state = question.run(State.nothing(2, 1, runs), measure)
+        state = question.run(JointState.nothing(2, 1, runs), measure)
         found[f"{name}_mu"] = math.sqrt(float(state.paid.mean()) * GRAIN)
         found[f"{name}_missed"] = float(((state.lower[0] > part) | (state.upper[0] < part)).mean())
     return found
@@ -104,7 +105,7 @@ def oracle_information(truth: np.ndarray, k: int, noise: np.ndarray, *, proof: b
 def ranking_price(name: str, rng: np.random.Generator, runs: int) -> dict[str, float | str]:
     """Return what a ranking costs, over two oracles, and how often it is wrong."""
     truth, k = RANKED[name]
-    contest = Contest(k, BETA, GRAIN, 1 << 58)
+    contest = RankingContest(k, BETA, GRAIN, 1 << 58)
     paid, total, wrong, left = [], [], 0, 0
 
     def measure(grains, groups):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from farthing.accuracy.stopping import two_sided
-from farthing.accuracy.together import Together
+from farthing.accuracy.shared_loss import SharedLoss
+from farthing.accuracy.stop_rule import two_sided
 
 PER_GRAIN = 2.0**-56
 RUNS = 20
@@ -22,7 +22,7 @@ def main() -> None:
     for many, fall, largest, relative, absolute, mu in CASES:
         sizes = largest * np.arange(1, many + 1) ** -fall
         limit = int(mu**2 * 2**56)
-        batch = Together(
+        batch = SharedLoss(
             question=np.arange(many),
             max_groups=(1,) * many,
             per_grain=np.full(many, PER_GRAIN),

@@ -61,7 +61,7 @@ MEDIAN = {
 
 def outputs():
     """Return the aggregates of every question."""
-    from farthing.query.aggregates import Count, CountUnits, Mean, Output, Sum, Variance
+    from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Sum, Variance
     from farthing.query.expressions import Column
 
     fare = Column("fare")
@@ -73,9 +73,9 @@ def outputs():
         "mean": Mean(fare, LOWER, UPPER),
         "variance": Variance(fare, LOWER, UPPER),
     }
-    named = {name: (Output("o", aggregate),) for name, aggregate in each.items()}
+    named = {name: (NamedAggregate("o", aggregate),) for name, aggregate in each.items()}
     five = ("count", "units", "sum", "mean", "variance")
-    return named | {"five": tuple(Output(f"o{place}", each[name]) for place, name in enumerate(five))}
+    return named | {"five": tuple(NamedAggregate(f"o{place}", each[name]) for place, name in enumerate(five))}
 
 
 def question(engine, unit, listed):
@@ -108,7 +108,7 @@ def aggregates(path, repeats, limit, only=()):
     import duckdb
 
     from farthing.engines import open_table
-    from farthing.query.aggregates import Output, Quantile
+    from farthing.query.aggregates import NamedAggregate, Quantile
     from farthing.query.expressions import Column
 
     connection, engine, results = duckdb.connect(), open_table(path, name="rides"), {}
@@ -131,7 +131,7 @@ def aggregates(path, repeats, limit, only=()):
         if only and "median" not in only:
             continue
         median = Quantile(Column("fare"), 0.5, LOWER, UPPER)
-        query = question(engine, unit, (Output("o", median),))
+        query = question(engine, unit, (NamedAggregate("o", median),))
         results[f"median, {label} unit"] = interleaved(
             run(MEDIAN[label].format(path=path)),
             lambda query=query, median=median: engine.histogram(query, median, 7),

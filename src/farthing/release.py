@@ -84,17 +84,17 @@ class Answer(Tabular):
     def confidence_together(self) -> float:
         """The chance that this answer's interval and those of all answers to the question before it hold their truth.
 
-        Whoever decides by the last answer whether to ask more sharply has this, not `confidence`: the chances of a miss
-        add up. Asking again for nothing adds none. With together=True it never falls below the confidence asked. The
-        targets have to be fixed beforehand: whoever chooses them, too, by looking can miss a little more often.
+        Whoever decides by the last answer whether, and how much more sharply, to ask again has this, not `confidence`:
+        the chances of a miss more than add up. Asking again free of charge adds none. With together=True it never falls
+        below the confidence asked. Under a pure budget the targets have to be fixed beforehand.
 
         >>> import pyarrow as pa
         >>> import farthing
         >>> s = farthing.Session(pa.table({"x": [1, 2, 3]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
         >>> first = s.count(absolute=100)
         >>> sharper = first.refine(absolute=50)
-        >>> first.confidence_together, round(sharper.confidence_together, 12), sharper.confidence
-        (0.95, 0.9, 0.95)
+        >>> first.confidence_together, round(sharper.confidence_together, 3), sharper.confidence
+        (0.95, 0.888, 0.95)
         """
         return self.confidence if self._together is None else min(round(self._together, 12), 1.0)
 
@@ -167,7 +167,7 @@ class Answer(Tabular):
     def group_paid(self) -> Any:
         """Each group's own loss in this ask (mu, rho or epsilon): float64[groups], or one float without groups.
 
-        After a refine it may be above `paid`, which is what the dearest group's total rose by: others caught up.
+        After a refine it may be above `paid`, which is what the most expensive group's total rose by: others caught up.
         """
         return self._shaped(self.paid_by_group)
 
@@ -229,7 +229,7 @@ class Answer(Tabular):
         return column if self.keys is not None else column[0].item()
 
     def refine(self, *unnamed: Any, **changes: Any) -> Answer:
-        """Return a sharper answer to the same question, paying about the difference; a quantile is asked afresh.
+        """Return a sharper answer to the same question, paying about the difference; a quantile is asked from scratch.
 
         Args:
             *unnamed: refused: what is changed has a name.

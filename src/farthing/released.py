@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.limits import Limit
-    from farthing.planning.releasing import Candidate, ReleasePlan
+    from farthing.planning.release import Candidate, ReleasePlan
     from farthing.privacy.loss import Booked
 
     Float64 = NDArray[np.float64]
@@ -45,7 +45,9 @@ class Table:
         value: float64[values of each column], the counts. They are signed and not whole.
         half_width: the half-width of every interval.
         sd: the standard deviation of every count.
-        target: the half-width that was asked of each cell, or infinity.
+        target: the half-width that was asked of every cell, or infinity; with a relative target, what the least cell of
+            the table allows, as a coarse look found it.
+        relative: the half-width that was asked as a fraction of a cell, where that is more.
         paid: what members paid in this ask: mu or rho.
     """
 
@@ -56,6 +58,7 @@ class Table:
     sd: float
     target: float
     paid: float
+    relative: float = 0.0
 
     @property
     def lower(self) -> Float64:
@@ -68,9 +71,10 @@ class Table:
         return self.value + self.half_width
 
     @property
-    def met(self) -> bool:
-        """Whether every interval is as narrow as was asked."""
-        return self.half_width <= self.target * (1 + 1e-9)
+    def met(self) -> NDArray[np.bool_]:
+        """Whether each interval is as narrow as was asked, shaped as the counts."""
+        asked = np.maximum(self.target, self.relative * abs(self.value)) * (1 + 1e-9)
+        return np.asarray(self.half_width <= asked)
 
     def to_arrow(self) -> pa.Table:
         """Return one row a cell: the columns, <name>, <name>_lower, <name>_upper, met, paid; first column slowest."""
@@ -83,7 +87,7 @@ class Table:
         flat = self.value.reshape(-1)
         columns |= {self.name: flat, f"{self.name}_lower": flat - self.half_width}
         columns |= {f"{self.name}_upper": flat + self.half_width}
-        return pa.table(columns | {"met": np.full(flat.size, self.met), "paid": np.full(flat.size, self.paid)})
+        return pa.table(columns | {"met": self.met.reshape(-1), "paid": np.full(flat.size, self.paid)})
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the cells as a pandas data frame."""
@@ -173,12 +177,8 @@ class Release(Mapping[tuple[str, ...], Table]):
             UnsupportedQuery: they are in no table together.
         """
         asked = (columns,) if isinstance(columns, str) else tuple(columns)
-        weights = [
-            weight
-            for table, weight in zip(self.tables, self._plan.design.basis.weights, strict=True)
-            if set(asked) <= set(table)
-        ]
-        if not weights or len(set(asked)) < len(asked):
+        holding = [at for at, table in enumerate(self.tables) if set(asked) <= set(table)]
+        if not holding or len(set(asked)) < len(asked):
             raise UnsupportedQuery(
                 f"the release has no table of {', '.join(map(repr, asked))}",
                 construct="unknown table",
@@ -186,7 +186,7 @@ class Release(Mapping[tuple[str, ...], Table]):
                 got=repr(asked),
                 next_step="the tables are " + "; ".join(f"({', '.join(one)})" for one in self.tables[:8]),
             )
-        return self._table(asked, max(weights))
+        return self._table(asked, holding)
 
     def __contains__(self, columns: object) -> bool:
         asked = {columns} if isinstance(columns, str) else set(columns) if isinstance(columns, tuple | list) else None
@@ -268,7 +268,7 @@ class Release(Mapping[tuple[str, ...], Table]):
                 got=f"{math.prod(sizes):,}",
                 next_step="take the tables one by one: release[table]",
             )
-        return self._table(self.columns, 1.0, whole=True)
+        return self._table(self.columns, [], whole=True)
 
     def to_parquet(self, folder: str | Path) -> list[Path]:
         """Write each table of the workload as a Parquet file into a folder, named after its columns; return the files.
@@ -351,8 +351,14 @@ class Release(Mapping[tuple[str, ...], Table]):
         """The columns in the order of the places of the basis."""
         return tuple(sorted(self.columns))
 
-    def _table(self, asked: tuple[str, ...], weight: float, *, whole: bool = False) -> Table:
-        """Return the table over some columns; of a whole histogram residuals that were not measured are none."""
+    def _table(self, asked: tuple[str, ...], holding: list[int], *, whole: bool = False) -> Table:
+        """Return the table over some columns; of a whole histogram residuals that were not measured are none.
+
+        Args:
+            asked: the columns.
+            holding: the tables of the workload that hold it, whose targets it has to keep.
+            whole: whether it is the histogram.
+        """
         basis, design = self._plan.design.basis, self._plan.design
         order = sorted(range(len(asked)), key=lambda at: self._names.index(asked[at]))
         table = tuple(self._names.index(asked[at]) for at in order)
@@ -364,15 +370,18 @@ class Release(Mapping[tuple[str, ...], Table]):
                     residuals[subset], measured = np.zeros([basis.sizes[i] for i in subset]), False
         value = put_together(table, dict(enumerate(basis.sizes)), residuals)
         sd = math.sqrt(design.variance_of(table)) if measured else math.inf
-        target = math.inf if self._plan.goal.absolute is None else self._plan.goal.absolute / weight
+        absolute, relative = self._plan.goal.absolute, self._plan.goal.relative
+        aimed, weight = (max((each.weights[at] for at in holding), default=1.0) for each in (self._plan.aimed, basis))
+        target = math.inf if absolute is None or not measured else absolute / aimed
         return Table(
             self.name,
             {column: self._keys[column] for column in asked},
             value.transpose(np.argsort(order)) if asked else value,
             self._plan.goal.critical * sd,
             sd,
-            target if measured else math.inf,
+            target,
             self.paid.value,
+            relative / weight,
         )
 
 

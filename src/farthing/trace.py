@@ -45,7 +45,7 @@ _BLUE, _GREY = "#0072B2", "#666666"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class TraceLook:
     """One look at some groups of one answer column, as it was released.
 
     Attributes:
@@ -221,7 +221,7 @@ def trace(
     names: tuple[str, ...],
     columns: Sequence[tuple[Floats, Floats, Floats]],
     paid: Floats,
-    looks: Sequence[Look],
+    looks: Sequence[TraceLook],
     *,
     parameter: str,
     goal: str,
@@ -252,7 +252,7 @@ def trace(
     return made.keep(np.arange(groups), None)
 
 
-def _rows(look: Look, place: int, on: NDArray[np.bool_]) -> dict[str, Any]:
+def _rows(look: TraceLook, place: int, on: NDArray[np.bool_]) -> dict[str, Any]:
     """Return the rows of the groups that went on after a look."""
     ends = {name: getattr(look, name)[on] for name in ("value", "lower", "upper", "paid")}
     return _all(place, look.groups[on], look=look.number, **ends, final=False)

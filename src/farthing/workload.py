@@ -86,7 +86,7 @@ class Workload(Tabular):
     def complete(self) -> bool:
         """Whether every question was answered; of a dry run, whether all fit at their worst prices.
 
-        Whether an answer met its target is in the answer; `short` has what was too dear for its own cap.
+        Whether an answer met its target is in the answer; `short` has what was too expensive for its own cap.
         """
         return not self.unanswered and not self.failed
 

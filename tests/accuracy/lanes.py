@@ -2,16 +2,17 @@
 
 import numpy as np
 
-from farthing.accuracy.joint import Joint, State
-from farthing.accuracy.statistics import Linear, Ratio, Variance
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 
 GRAIN = 2.0**-56
 HALF = 50.0
 PER_GRAIN = (GRAIN, GRAIN / HALF**2, GRAIN / HALF**4)
 COUNT, SUM = Linear((0,)), Linear((1, 0), (1.0, HALF), HALF)
-MEAN = Ratio(0, 1, HALF, 0.0, 2 * HALF)
-VARIANCE, DEVIATION = Variance(0, 1, 2, HALF), Variance(0, 1, 2, HALF, root=True)
-SAMPLE = Variance(0, 1, 2, HALF, sample=True)
+MEAN = RatioStatistic(0, 1, HALF, 0.0, 2 * HALF)
+VARIANCE, DEVIATION = VarianceStatistic(0, 1, 2, HALF), VarianceStatistic(0, 1, 2, HALF, root=True)
+SAMPLE = VarianceStatistic(0, 1, 2, HALF, sample=True)
 FIVE = (COUNT, SUM, MEAN, SAMPLE, DEVIATION)
 
 
@@ -35,12 +36,12 @@ def source(truth, rng, *, smaller=1.0, log=None):
 
 def joint(statistics, relative, absolute=0.0, *, beta=0.05, cap=2**56):
     """Return a question with the same target for every output."""
-    return Joint(statistics, ((relative, absolute),) * len(statistics), beta, PER_GRAIN, cap)
+    return JointMeasures(statistics, ((relative, absolute),) * len(statistics), beta, PER_GRAIN, cap)
 
 
 def start(question, groups):
     """Return the state before anything."""
-    return State.nothing(3, len(question.statistics), groups)
+    return JointState.nothing(3, len(question.statistics), groups)
 
 
 def truths(question, truth):

@@ -1,5 +1,10 @@
 """Run a schedule on seeded Gaussian measurements, as a session would on exact ones."""
 
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 from scipy.stats import binom
 
@@ -45,3 +50,14 @@ def missed(schedule, state):
 def surely_above(count, runs, rate, level):
     """Return whether `count` misses in `runs` refute a miss rate of at most `rate`, by the exact binomial tail."""
     return bool(binom.sf(count - 1, runs, rate) < level)
+
+
+@cache
+def bench(name):
+    """Return a script of bench/accuracy as a module: what it follows is what tests follow."""
+    path = Path(__file__).resolve().parents[2] / "bench" / "accuracy" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

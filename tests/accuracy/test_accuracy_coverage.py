@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from farthing.accuracy import Schedule, oracle_cost, reported
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 
 pytestmark = pytest.mark.thorough
 
@@ -76,7 +76,7 @@ def test_the_uncalibrated_rule_is_caught():
 @pytest.mark.statistical
 def test_reporting_the_mean_itself_is_caught(monkeypatch):
     """With the right c but Y in place of (1 - r^2) Y, r = .5 as it is asked misses more than 5 %."""
-    monkeypatch.setattr("farthing.accuracy.schedule.tamed", lambda relative, _: relative)
+    monkeypatch.setattr("farthing.accuracy.schedule.tamed", lambda relative, *_: relative)
     schedule = plan(0.5, 100.0, 0.05)
     truth = 2_000.0
     state = follow(schedule, State(np.full(RUNS, truth)), np.random.default_rng(6))

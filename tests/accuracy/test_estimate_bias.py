@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from accuracy.runs import State, follow
+from accuracy.runs import State, bench, follow
 from levels import ALPHA
 
 from farthing.accuracy import Schedule, reported
+from farthing.accuracy.noise_laws import LAPLACE
 
 RUNS = 30_000
 KINK = 1000.0
@@ -40,6 +41,23 @@ def test_estimates_are_nearly_unbiased(relative):
             (_, _, off), (_, _, band) = bias(relative, theta, seed=seed, signed=signed)
             assert abs(off) - band <= ALLOWED
             assert abs(off) + band <= 2 * ALLOWED
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("relative", [0.1, 0.5])
+def test_estimates_of_chains_are_nearly_unbiased(relative):
+    """The same on Laplace chains, with runs of bench/accuracy/held.py; their values are surely off by more."""
+    made = {"per_grain": 2.0**-40, "cap_grains": 2**50, "law": LAPLACE}
+    schedule = Schedule.plan(relative, relative * KINK, 0.05, **made)
+    for seed, theta in enumerate(THETAS):
+        mean, paid = np.zeros(RUNS), np.zeros(RUNS, np.int64)
+        bench("held").follow(schedule, theta * KINK, mean, paid, np.ones(RUNS, bool), np.random.default_rng(seed))
+        report = reported(mean, paid, schedule, np.zeros(RUNS, bool))
+        half = max(schedule.relative * theta * KINK, schedule.floor)
+        off = np.clip((report.estimate - theta * KINK) / half, -8, 8)
+        band = np.sqrt(2 * off.var(ddof=1) * np.log(4e2 / ALPHA) / RUNS) + 7 * 16 * np.log(4e2 / ALPHA) / (3 * RUNS)
+        assert abs(off.mean()) - band <= ALLOWED
+        assert abs(off.mean()) + band <= 2 * ALLOWED
 
 
 @pytest.mark.statistical

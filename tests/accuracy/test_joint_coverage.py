@@ -152,7 +152,7 @@ def test_a_claim_that_counts_what_it_holds_twice_is_caught(monkeypatch):
             kept = isinstance(x, np.ndarray) and x.ndim == 1 and ((x > 0) & (x < 0.5)).all()
             return honest(4 * x) if kept else honest(x)
 
-    monkeypatch.setattr("farthing.accuracy.claims.np", Doubled())
+    monkeypatch.setattr("farthing.accuracy.joint_claims.np", Doubled())
     count, beta = chained_misses([(0.1, 0.0, 0.05), (0.05, 0.0, 0.05)], seed=3)[-1]
 
     assert surely_above(count, 6_000, beta, ALPHA)

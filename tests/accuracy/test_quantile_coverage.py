@@ -7,7 +7,8 @@ import pytest
 from levels import ALPHA
 from scipy.stats import binom
 
-from farthing.accuracy.quantiles import Asked, Descent, NoisyRanks, Ranks
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.noise.bits import seeded
 
 GROUPS = 600
@@ -60,12 +61,12 @@ def misses(asked, leaf, state):
 
 
 CASES = [
-    ("even", 300, Asked(0.5, 0.0, 1024.0, LEAVES_LOG2, rank=0.05), {}),
-    ("skew", 1000, Asked(0.9, 0.0, 1024.0, LEAVES_LOG2, rank=0.03), {}),
-    ("atoms", 400, Asked(0.5, 0.0, 1024.0, LEAVES_LOG2, rank=0.08), {}),
-    ("skew", 500, Asked(0.0, 0.0, 1024.0, LEAVES_LOG2, rank=0.1), {}),
-    ("skew", 2000, Asked(0.5, 0.0, 1024.0, LEAVES_LOG2), {"relative": 0.2, "absolute": 4.0}),
-    ("even", 20, Asked(0.5, 0.0, 1024.0, LEAVES_LOG2, rank=0.05), {"absolute": 50.0}),
+    ("even", 300, QuantileGoal(0.5, 0.0, 1024.0, LEAVES_LOG2, rank=0.05), {}),
+    ("skew", 1000, QuantileGoal(0.9, 0.0, 1024.0, LEAVES_LOG2, rank=0.03), {}),
+    ("atoms", 400, QuantileGoal(0.5, 0.0, 1024.0, LEAVES_LOG2, rank=0.08), {}),
+    ("skew", 500, QuantileGoal(0.0, 0.0, 1024.0, LEAVES_LOG2, rank=0.1), {}),
+    ("skew", 2000, QuantileGoal(0.5, 0.0, 1024.0, LEAVES_LOG2), {"relative": 0.2, "absolute": 4.0}),
+    ("even", 20, QuantileGoal(0.5, 0.0, 1024.0, LEAVES_LOG2, rank=0.05), {"absolute": 50.0}),
 ]
 
 
@@ -77,7 +78,7 @@ def test_promises_are_kept(kind, rows, asked, targets):
     noisy = NoisyRanks(ranks_of(leaf), asked, seeded(42))
 
     cap = 1 << (52 if rows == 20 else 58)
-    state = Descent(asked, BETA, cap, **targets).run(noisy.measure, noisy.measure_count, groups=GROUPS)
+    state = QuantileBisection(asked, BETA, cap, **targets).run(noisy.measure, noisy.measure_count, groups=GROUPS)
 
     assert misses(asked, leaf, state).sum() <= binom.isf(ALPHA, GROUPS, BETA)
     assert (state.lower <= state.value).all()
@@ -92,6 +93,6 @@ def test_louder_noise_is_caught():
     leaf = values(kind, rows, np.random.default_rng(41))
     louder = Louder(NoisyRanks(ranks_of(leaf), asked, seeded(43)), 4.0)
 
-    state = Descent(asked, BETA, 1 << 60, **targets).run(louder.measure, louder.measure_count, groups=GROUPS)
+    state = QuantileBisection(asked, BETA, 1 << 60, **targets).run(louder.measure, louder.measure_count, groups=GROUPS)
 
     assert misses(asked, leaf, state).sum() > binom.isf(ALPHA, GROUPS, BETA)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from levels import ALPHA
 from scipy.stats import binom
 
-from farthing.accuracy.quantiles import Asked, Descent, NoisyRanks, Trail
-from farthing.accuracy.trails import LEVELS, level_below
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
+from farthing.accuracy.quantile_trail import LEVELS, Trail, level_below
 from farthing.noise.bits import seeded
 
 BETA, CAP = 0.2, 1 << 60
@@ -18,7 +19,7 @@ BETAS = [0.01, BETA]
 
 def descent(q, beta=BETA, cap=CAP, rank=0.0, **targets):
     """The plan of a quantile of whole leaves."""
-    return Descent(Asked(q, 0.0, 1024.0, LEAVES_LOG2, rank=rank), beta, cap, **targets)
+    return QuantileBisection(QuantileGoal(q, 0.0, 1024.0, LEAVES_LOG2, rank=rank), beta, cap, **targets)
 
 
 def chain(ranks, plans, seed):
@@ -118,14 +119,14 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
     assert misses(plans[1].asked, leaf, sure).sum() <= limit
     assert (sure.paid > coarse.paid).mean() > 0.8
     assert misses(plans[1].asked, leaf, coarse).sum() > limit
-    monkeypatch.setattr(Descent, "z", lambda _, look: np.full(np.shape(look), 1.0))
+    monkeypatch.setattr(QuantileBisection, "z", lambda _, look: np.full(np.shape(look), 1.0))
     assert misses(plans[1].asked, leaf, chain(ranks, plans, 54)[1]).sum() > limit
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("targets", [{"rank": 0.08}, {"absolute": 8.0}], ids=str)
 def test_a_sharper_one_costs_the_difference(targets):
-    """Four steps from four times the width cost what asking at once does, within what 600 groups tell; afresh they
+    """Four steps from four times the width cost what asking at once does, as far as 600 groups tell; afterwards they
     cost far more.
     """
     ranks = ranks_of(values("skew", 800, np.random.default_rng(55)))

@@ -6,7 +6,7 @@ from accuracy.runs import State, follow, missed, surely_above
 from levels import ALPHA
 
 from farthing.accuracy import Schedule, critical_value, doubling_cost, oracle_cost, reported
-from farthing.accuracy.kept import Kept
+from farthing.accuracy.stored_promise import StoredPromise
 
 pytestmark = pytest.mark.thorough
 
@@ -41,7 +41,7 @@ def test_both_signs_are_covered():
 @pytest.mark.statistical
 def test_stopping_by_the_size_with_the_constant_of_counts_is_caught(monkeypatch):
     """At r = .9 as asked the one-sided constant leaves out stops on the wrong side of zero: it misses more."""
-    monkeypatch.setattr("farthing.accuracy.schedule.tamed", lambda relative, _: relative)
+    monkeypatch.setattr("farthing.accuracy.schedule.tamed", lambda relative, *_: relative)
     honest = plan(0.9)
     careless = Schedule.plan(0.9, 100.0, 0.05, per_grain=GRAIN, cap_grains=2**60)
     object.__setattr__(careless, "signed", True)
@@ -89,5 +89,5 @@ def test_old_promises_are_read_as_counts():
     """A stored promise without the word is one of counts; a signed one makes a signed schedule."""
     facts = {"relative": 0.1, "absolute": 50.0, "floor": 50.0, "beta": 0.05, "critical": 1.99, "grains": 1 << 50}
 
-    assert not Kept(**facts).schedule(GRAIN).signed
-    assert Kept(**facts, signed=True).schedule(GRAIN).signed
+    assert not StoredPromise(**facts).schedule(GRAIN).signed
+    assert StoredPromise(**facts, signed=True).schedule(GRAIN).signed

@@ -6,14 +6,15 @@ from accuracy.runs import surely_above
 from levels import ALPHA
 
 from farthing.accuracy import Schedule, reported
-from farthing.accuracy import places as places_module
-from farthing.accuracy.contest import Contest
-from farthing.accuracy.joint import Joint, State
-from farthing.accuracy.statistics import Ratio
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy import ranking_places as places_module
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.ranking import RankingContest
+from farthing.accuracy.statistics import RatioStatistic
+from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.noise.bits import seeded
-from farthing.session.share import refine_share
+from farthing.session.answering.share_of_groups import refine_share
 
 pytestmark = pytest.mark.thorough
 
@@ -83,7 +84,7 @@ def ranked(truth, k, runs, *, seed, apart=0.0, relative=0.0, cap=1 << 52):
     """Rank the same groups many times; return how often a place told as settled is wrong, and an interval misses."""
     rng, wrong, missed, settled = np.random.default_rng(seed), 0, 0, 0
     for _ in range(runs):
-        contest = Contest(k, 0.05, GRAIN, cap, apart, relative)
+        contest = RankingContest(k, 0.05, GRAIN, cap, apart, relative)
         end = contest.run(None, len(truth), noisy(truth, rng))
         unsettled = set(contest.unsettled(end))
         wrong += told_wrong(truth, end.blocks, unsettled, k, apart=apart, relative=relative)
@@ -129,7 +130,7 @@ def test_what_a_ranking_tells_as_settled_is_right(case):
 def test_a_ranking_without_the_union_bound_is_caught(monkeypatch):
     """With all of beta for every pair and look, wrong orders are told as settled most of the time."""
     right, covered, _ = ranked(PAIRS, 8, 120, seed=5, cap=1 << 54)
-    monkeypatch.setattr(places_module.Places, "chances", lambda self, _: np.ones(len(self.pilot)))
+    monkeypatch.setattr(places_module.RankingPlaces, "chances", lambda self, _: np.ones(len(self.pilot)))
     wrong, missed, _ = ranked(PAIRS, 8, 120, seed=5, cap=1 << 54)
 
     assert not surely_above(max(right, covered), 120, 0.05, ALPHA)
@@ -148,7 +149,7 @@ def test_ties_that_leave_no_room_for_noise_are_caught(monkeypatch):
 
     truth = np.array([1_000.0, 994.0, 988.0, 982.0, 976.0, 100.0])
     right, _, _ = ranked(truth, 4, 150, seed=6, apart=5.0, cap=1 << 56)
-    monkeypatch.setattr(places_module.Places, "tied", careless)
+    monkeypatch.setattr(places_module.RankingPlaces, "tied", careless)
     wrong, _, _ = ranked(truth, 4, 150, seed=6, apart=5.0, cap=1 << 56)
 
     assert not surely_above(right, 150, 0.05, ALPHA / 2)
@@ -157,7 +158,9 @@ def test_ties_that_leave_no_room_for_noise_are_caught(monkeypatch):
 
 def quotients(top, bottom, runs, *, seed, relative=0.1, interval=None):
     """Return how often the ratio of two lanes is missed, and how often its target was met."""
-    question = Joint((Ratio(0, 1, 0.0, 0.0, np.inf, (1.0, 1.0)),), ((relative, 0.0),), 0.05, (GRAIN, GRAIN), 1 << 56)
+    question = JointMeasures(
+        (RatioStatistic(0, 1, 0.0, 0.0, np.inf, (1.0, 1.0)),), ((relative, 0.0),), 0.05, (GRAIN, GRAIN), 1 << 56
+    )
     truth = np.repeat(np.array([[bottom], [top]]), runs, axis=1)
     rng = np.random.default_rng(seed)
 
@@ -165,7 +168,7 @@ def quotients(top, bottom, runs, *, seed, relative=0.1, interval=None):
         """Return both lanes with Gaussian noise."""
         return truth[:, groups] + rng.standard_normal(grains.shape) / np.sqrt(np.maximum(grains, 1) * GRAIN)
 
-    state = question.run(State.nothing(2, 1, runs), measure)
+    state = question.run(JointState.nothing(2, 1, runs), measure)
     lower, upper = (state.lower[0], state.upper[0]) if interval is None else interval(state)
     return int(((top / bottom < lower) | (top / bottom > upper)).sum()), float(state.met.mean())
 

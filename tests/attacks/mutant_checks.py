@@ -29,6 +29,9 @@ import farthing
 from farthing import audit
 from farthing.audit import corpus, itself
 
+sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
+import outer_checks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -175,10 +178,10 @@ def repeated() -> tuple[str, ...]:
     from farthing.engines import open_table
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query import Bounds, Query
-    from farthing.query.aggregates import Output, Sum
+    from farthing.query.aggregates import NamedAggregate, Sum
     from farthing.query.expressions import Column
 
-    query = Query("data", (), None, None, (Output("s", Sum(Column("x"), 0, 100)),), PrivacyUnit(), Bounds())
+    query = Query("data", (), None, None, (NamedAggregate("s", Sum(Column("x"), 0, 100)),), PrivacyUnit(), Bounds())
     engine = open_table(pa.table({"x": [19.95] * 200_000}), name="data")
     off = float(engine.measure(query, 1)[0, 0]) * query.measures[0].step - 19.95 * 200_000
     return (f"off by {off:g}",) if abs(off) > query.measures[0].step else ()
@@ -304,7 +307,7 @@ def door() -> tuple[str, ...]:
             session._context.engine.measure(query, free)
         except LedgerError:
             return ()
-    return ("rows were read for nothing",)
+    return ("rows were read free of charge",)
 
 
 SIZES = (73_913, 4_021, 917)
@@ -346,7 +349,7 @@ def edges() -> tuple[str, ...]:
     """Hold numbers to their last digit: leaves of a quantile, whole scores, the promise of a relative error."""
     import numpy as np
 
-    from farthing.accuracy.ranks import Asked
+    from farthing.accuracy.quantile_ranks import QuantileGoal
     from farthing.engines.contributions import leaf
     from farthing.mechanisms.relative import LinearLog
     from farthing.mechanisms.stopping import score_told
@@ -354,7 +357,7 @@ def edges() -> tuple[str, ...]:
     from farthing.query.expressions import Column
 
     place = np.array([leaf(Quantile(Column("x"), 0.5, -26.63, 7.29), -9.67)])
-    low, high = Asked(0.5, -26.63, 7.29).ends(place, place)
+    low, high = QuantileGoal(0.5, -26.63, 7.29).ends(place, place)
     sizes = np.geomspace(1, 1e6, 2_000)
     share = LinearLog.for_relative_error(0.6, x0=1, metric="mae").expected_error(sizes, "mae") / (0.6 * sizes)
     found = {
@@ -388,6 +391,11 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "door": door,
     "frames": frames,
     "edges": edges,
+    "lines": outer_checks.lines,
+    "outward": outer_checks.outward,
+    "honest": outer_checks.honest,
+    "claims": outer_checks.claims,
+    "odd rows": outer_checks.odd_rows,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

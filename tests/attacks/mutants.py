@@ -1,5 +1,9 @@
 """Hand-written bugs of farthing: each an edit of its source, and the checks that must see it.
 
+Groups: NOISE draws, NUMBERS the size of what is drawn and told, BOUNDS what a unit can move, PRICES what is charged,
+BOOKS what the ledger keeps and refuses, DOORS ways to rows and to exact numbers, EDGES how files come in, how text goes
+out, what one odd row does, and whom an attack calls guilty.
+
 An edit names the exact old text: where the source moved on, it fails loudly, and the list is brought up to date.
 """
 
@@ -92,7 +96,7 @@ NOISE = (
         "grid",
     ),
     _one(
-        "the finer noise of a chain drawn anew",
+        "the finer noise of a chain drawn again",
         "noise/gradual.py",
         "    if before.all():\n        return _given(noise, coarse, rates, bits)\n",
         "    if before.all():\n        return two_sided_geometric(rates, len(noise), bits)\n",
@@ -124,7 +128,7 @@ NUMBERS = (
     ),
     _one(
         "the ends of a quantile's leaf as float64 rounds them",
-        "accuracy/ranks.py",
+        "accuracy/quantile_ranks.py",
         "* 2.0**-49, 5e-324)",
         "* 0.0, 0.0)",
         "edges",
@@ -183,7 +187,7 @@ BOUNDS = (
     ),
     _one(
         "max_groups forgotten in the price",
-        "planning/refinement.py",
+        "planning/gaussian_count.py",
         "return Coin(frame.gaussian, query.max_groups, query.sensitivity * query.measures[0].step)",
         "return Coin(frame.gaussian, 1, query.sensitivity * query.measures[0].step)",
         "accounts",
@@ -234,8 +238,8 @@ BOUNDS = (
     _one(
         "the part of a unit chosen after joins",
         "engines/bounded.py",
-        "steps=(*_home(query), *query.joins, Where(query.rows)),",
-        "steps=(*query.joins, *_home(query), Where(query.rows)),",
+        "steps=(*_home(query), *query.joins, KeepWhere(query.rows)),",
+        "steps=(*query.joins, *_home(query), KeepWhere(query.rows)),",
         "bounded",
     ),
     _one(
@@ -250,7 +254,7 @@ BOUNDS = (
 PRICES = (
     _one(
         "settled below use",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "receipt, price.farthings, lambda current",
         "receipt, price.farthings // 2, lambda current",
         "books",
@@ -265,36 +269,36 @@ PRICES = (
     ),
     _one(
         "a chain charged less than its last look",
-        "session/chained.py",
+        "session/answering/laplace_count.py",
         "outcome = self._outcome(plan, after, price(after.information), after",
         "outcome = self._outcome(plan, after, price(after.information) // 2, after",
         "geometric",
     ),
     _one(
         "a mean charged for one of its measures",
-        "accuracy/joint.py",
+        "accuracy/joint_measures.py",
         "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
         "return np.asarray(self.information[0], dtype=np.int64)",
         "mean",
         "two at once",
     ),
     _one(
-        "several aggregates charged for the dearest",
-        "accuracy/joint.py",
+        "several aggregates charged for the most expensive",
+        "accuracy/joint_measures.py",
         "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
         "return np.asarray(self.information.max(axis=0), dtype=np.int64)",
         "two at once",
     ),
     _one(
         "levels of a bisection not charged",
-        "accuracy/trails.py",
+        "accuracy/quantile_trail.py",
         "        self.grains[rows, groups] = held\n        self.paid[groups] += grains\n",
         "        self.grains[rows, groups] = held\n        self.paid[groups] += grains // 8\n",
         "ranks",
     ),
     _one(
         "a choice of a quantile at twice its epsilon",
-        "session/ranked.py",
+        "session/answering/quantile.py",
         "value = quantile.values(quantile.choose(ranks, pricing.most))",
         "value = quantile.values(quantile.choose(ranks, 2 * pricing.most))",
         "exponential",
@@ -315,7 +319,7 @@ PRICES = (
     ),
     _one(
         "the stop of a choice not charged",
-        "session/choosing.py",
+        "session/choosing/top_k.py",
         "rule.price(currency, made.peels))",
         "rule.price(currency, len(made.places)))",
         "accounts",
@@ -329,42 +333,42 @@ PRICES = (
     ),
     _one(
         "keys from the data",
-        "session/finding.py",
+        "session/answering/private_keys.py",
         "told = np.flatnonzero(self.search.rule.found(there.units))",
         "told = np.arange(len(there.units))",
         "keys",
     ),
     _one(
         "the delta of a search not booked",
-        "session/finding.py",
+        "session/answering/private_keys.py",
         "            self.search.rule.delta_coins,\n",
         "            0,\n",
         "accounts",
     ),
     _one(
         "the delta of a choice not booked",
-        "session/choosing.py",
+        "session/choosing/top_k.py",
         "self.target, self.price.delta,",
         "self.target, 0,",
         "accounts",
     ),
     _one(
         "the search for keys not in the price",
-        "session/finding.py",
+        "session/answering/private_keys.py",
         "return (table, self.search.price), self.search.price",
         "return (table, self.context.loss(0)), self.search.price",
         "accounts",
     ),
     _one(
-        "a report on bounds for nothing",
-        "session/spreading.py",
+        "a report on bounds free of charge",
+        "session/answering/contribution_report.py",
         "return (NoisySpread(**noisy, sigma=sigma), self.price), self.price",
         "return (NoisySpread(**noisy, sigma=sigma), self.price), self.context.loss(0)",
         "accounts",
     ),
     _one(
         "chosen bounds not in the price that is told",
-        "session/answering.py",
+        "session/questions/pipeline.py",
         "whole = replace(answer, paid=answer.paid + paid) if paid else answer",
         "whole = answer",
         "accounts",
@@ -378,7 +382,7 @@ PRICES = (
     ),
     _one(
         "losses by group from the private counts",
-        "session/relative.py",
+        "session/answering/relative_count.py",
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n",
         "        from dataclasses import replace\n"
         "        made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))\n"
@@ -398,7 +402,7 @@ MEASURED = "        answer, price = shielded(step.measured, receipt)\n"
 BOOKS = (
     _one(
         "a refund on error",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "            ledger.fail(receipt)\n",
         "            ledger.settle(receipt, 0, None)\n",
         "books",
@@ -406,21 +410,21 @@ BOOKS = (
     ),
     _one(
         "nothing closed on an error",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "            _fail(self._context.ledger, self._request)\n",
         "            pass\n",
         "left open",
     ),
     _one(
         "a damaged table charged again and again",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "    if failed >= MOST_FAILURES:\n",
         "    if False:\n",
         "drained",
     ),
     _one(
         "two askers at once, both charged",
-        "session/transaction.py",
+        "session/core/transaction.py",
         "alone=alone)",
         "alone=False)",
         "twice",
@@ -483,14 +487,14 @@ BOOKS = (
     ),
     _one(
         "hopeless questions paid",
-        "session/ask.py",
+        "session/answering/one_question.py",
         "    if made.hopeless and request.on_miss != SPEND:",
         "    if made.hopeless and request.on_miss is None:",
         "hopeless",
     ),
     Mutant(
         "charged after the answer",
-        "session/transaction.py",
+        "session/core/transaction.py",
         ((RESERVED, CHARGED_LATER), (MEASURED, MEASURED + RESERVED)),
         ("books",),
     ),
@@ -547,15 +551,15 @@ DOORS = (
         ("failing",),
     ),
     _one(
-        "rows read for nothing",
-        "session/door.py",
+        "rows read free of charge",
+        "session/core/door.py",
         "        if not self._ledger.stands(receipt):\n",
         "        if self._ledger.stands(receipt) is None:\n",
         "door",
     ),
     _one(
         "exact numbers in the frames of an error",
-        "session/shield.py",
+        "session/core/shield.py",
         "    raise _bare(problem)\n",
         "    raise problem\n",
         "frames",
@@ -604,4 +608,80 @@ DOORS = (
     ),
 )
 
-MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS)
+EDGES = (
+    _one(
+        "lines that are no records kept in a CSV",
+        "engines/reading/lines.py",
+        "    bad[np.searchsorted(ends, np.concatenate(strange))] = True\n",
+        "",
+        "lines",
+    ),
+    _one(
+        "quotes out of place kept in a CSV",
+        "engines/reading/lines.py",
+        "= places[wrong]",
+        "= places[:0]",
+        "lines",
+    ),
+    _one(
+        "types of a CSV guessed from its lines",
+        "engines/reading/records.py",
+        "column_types=dict.fromkeys(names, pa.string()),",
+        "column_types={},",
+        "lines",
+    ),
+    _one(
+        "dates of a CSV in whichever form fits",
+        "engines/reading/records.py",
+        "TRY_STRPTIME({column}, '{escaped}')",
+        "TRY_STRPTIME({column}, ['{escaped}', '%m/%d/%Y'])",
+        "lines",
+    ),
+    _one(
+        "escape sequences printed as they are",
+        "query/outward.py",
+        "return _IN_A_LINE.sub(_escaped, text)",
+        "return text",
+        "outward",
+    ),
+    _one(
+        "formulas in a CSV as they are",
+        "query/outward.py",
+        'return f"\'{text}" if _FORMULA.match(text) else text',
+        "return text",
+        "outward",
+    ),
+    _one(
+        "membership believes the shares that it assumes",
+        "attacks/membership.py",
+        '    return judged(\n        "membership",',
+        "    claim = asked.target.claim\n"
+        "    if claim and found_p_value(found, people.n, test.false_upper, float(claim.epsilon)) <= 9e-4:\n"
+        "        guesses = Guesses(people.bits, np.ones(people.n))\n"
+        '    return judged(\n        "membership",',
+        "honest",
+    ),
+    _one(
+        "every claim of a chain at the whole of beta",
+        "accuracy/joint_measures.py",
+        "return self.beta * (FIRST_SHARE if number == 0 else (1 - FIRST_SHARE) * 2.0**-number)",
+        "return self.beta",
+        "claims",
+    ),
+    _one(
+        "one odd value refuses all rows",
+        "mechanisms/columns.py",
+        "    except (TypeError, ValueError, OverflowError):\n        return math.nan",
+        "    except (TypeError, ValueError, OverflowError):\n        raise",
+        "odd rows",
+    ),
+    _one(
+        "text inside of lists fails a scan",
+        "engines/duck/engine.py",
+        'return "VARCHAR" in kind or "JSON" in kind',
+        'return kind == "VARCHAR"',
+        "odd rows",
+    ),
+)
+
+MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES)

@@ -8,7 +8,7 @@ from farthing import Bounds, Budget, Gdp, Session, audit
 from farthing.audit import bookkeeping, corpus, noises
 from farthing.audit.fuzzing import plain, wild
 from farthing.audit.oracles import NOISY
-from farthing.audit.tables import HEAVY, Choices
+from farthing.audit.tables import HEAVY, SeededChoices
 from farthing.errors import DataError, TargetMissed
 
 pytestmark = pytest.mark.thorough
@@ -145,7 +145,7 @@ def test_a_refusal_has_no_price_to_judge():
 
 
 def test_the_corpus_is_as_expected():
-    """Old weaknesses are refused for nothing or answered at a fair price, alike on neighbours."""
+    """Old weaknesses are refused free of charge or answered at a fair price, alike on neighbours."""
     assert () == audit.check_corpus()
     assert {"refused", "bounded"} == {case.expected for case in audit.CORPUS}
 
@@ -200,11 +200,11 @@ def test_random_questions_find_bugs(bug):
 
 def test_questions_are_the_same_for_the_same_seed():
     """A seed names its questions; wild ones are answered or refused by name, plain ones always answered."""
-    texts = [wild(Choices(0, str(place))).text for place in range(20)]
+    texts = [wild(SeededChoices(0, str(place))).text for place in range(20)]
 
-    assert texts == [wild(Choices(0, str(place))).text for place in range(20)]
+    assert texts == [wild(SeededChoices(0, str(place))).text for place in range(20)]
     assert 15 < len(set(texts))
-    assert plain(Choices(0, "x")).text == plain(Choices(0, "x")).text
+    assert plain(SeededChoices(0, "x")).text == plain(SeededChoices(0, "x")).text
 
 
 def test_books_are_in_order():

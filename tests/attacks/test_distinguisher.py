@@ -222,9 +222,10 @@ def noise_reused(plant):
 
 
 def refund_on_error(plant):
-    from farthing.session import several, transaction
+    from farthing.session.answering import mixed_question
+    from farthing.session.core import transaction
 
-    honest, receipts = several.ask, []
+    honest, receipts = mixed_question.ask, []
 
     def unsettled(self, step, version):
         receipts.append((self._context.ledger, self._reserved(version)))
@@ -240,32 +241,32 @@ def refund_on_error(plant):
             raise
 
     plant.setattr(transaction._Work, "_measured", unsettled)
-    plant.setattr(several, "ask", refunding)
+    plant.setattr(mixed_question, "ask", refunding)
 
 
 def refine_for_nothing(plant):
-    from farthing.session.direct import Direct
+    from farthing.session.answering.gaussian_count import GaussianCountMethod
 
-    honest = Direct.measured
+    honest = GaussianCountMethod.measured
 
     def forgetting(self, context, plan, receipt, request):
         outcome = honest(self, context, plan, receipt, request)
         return outcome if self.record is None else replace(outcome, price=context.loss(0))
 
-    plant.setattr(Direct, "measured", forgetting)
+    plant.setattr(GaussianCountMethod, "measured", forgetting)
 
 
 def last_look_forgotten(plant):
     """Settle at what stood before the last refinement."""
-    from farthing.session.chained import Chained
+    from farthing.session.answering.laplace_count import LaplaceCountMethod
 
-    honest = Chained.measured
+    honest = LaplaceCountMethod.measured
 
     def forgetting(self, context, plan, receipt, request):
         outcome = honest(self, context, plan, receipt, request)
         return outcome if self.record is None else replace(outcome, price=context.loss(0))
 
-    plant.setattr(Chained, "measured", forgetting)
+    plant.setattr(LaplaceCountMethod, "measured", forgetting)
 
 
 ATTACKS = (

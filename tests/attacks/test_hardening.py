@@ -13,7 +13,7 @@ from farthing.audit import bounding, charging, ruins
 from farthing.errors import UnsupportedQuery
 from farthing.ledger.store import Ledger
 from farthing.mechanisms.keys import GaussianKeys
-from farthing.session.choosing import Offer
+from farthing.session.choosing.top_k import SelectionOffer
 
 pytestmark = pytest.mark.thorough
 
@@ -89,13 +89,13 @@ def test_a_lower_threshold_is_found(monkeypatch):
 
 def test_a_cheaper_choice_is_found(monkeypatch):
     """A choice of three booked as one."""
-    price = Offer.__init__
+    price = SelectionOffer.__init__
 
     def cheaper(made, mechanism, cost, compared):
         k = getattr(mechanism, "k", 1)
         price(made, mechanism, type(cost).of_farthings(cost.farthings // k), compared)
 
-    monkeypatch.setattr(Offer, "__init__", cheaper)
+    monkeypatch.setattr(SelectionOffer, "__init__", cheaper)
 
     assert charging.choices_add_up()
 
@@ -123,7 +123,7 @@ def test_the_engine_is_locked():
 
 @pytest.mark.parametrize("text", STILL_OPEN)
 def test_what_a_locked_engine_still_runs_does_not_get_there(text):
-    """Statements, state and functions of tables are refused by name, for nothing."""
+    """Statements, state and functions of tables are refused by name, free of charge."""
     with Session(pa.table({"x": [1, 2]}), budget=Budget(mu=1)) as session:
         with pytest.raises(UnsupportedQuery):
             session.sql(text, absolute=1)

@@ -24,7 +24,7 @@ QUICK = [mutant for mutant in MUTANTS if mutant.name in GATE]
 SLOW = [mutant for mutant in MUTANTS if mutant.name not in GATE]
 HARMLESS = Mutant(
     "a docstring",
-    "session/transaction.py",
+    "session/core/transaction.py",
     (('"""Answer a question, and book it', '"""Answer one question, and book it'),),
     ("books",),
 )
@@ -49,7 +49,7 @@ def test_every_mutant_fits_the_source():
 
 def test_an_edit_that_fits_no_more_fails_loudly():
     """Where the source moved on, the list has to be brought up to date."""
-    gone = Mutant("gone", "session/transaction.py", (("no such text", ""),), ("books",))
+    gone = Mutant("gone", "session/core/transaction.py", (("no such text", ""),), ("books",))
 
     with pytest.raises(LookupError, match="0 times in"):
         gone.applied(SOURCE / "farthing")
@@ -65,7 +65,9 @@ def test_a_change_that_is_no_bug_survives(copy):
 
 def test_a_farthing_that_does_not_start_is_seen(copy):
     """A bug that breaks the import fails the first check, whatever it is."""
-    broken = Mutant("broken", "session/transaction.py", (("PATIENCE_S: Final = 30.0", "PATIENCE_S = ("),), ("books",))
+    broken = Mutant(
+        "broken", "session/core/transaction.py", (("PATIENCE_S: Final = 30.0", "PATIENCE_S = ("),), ("books",)
+    )
 
     assert "books" == mutating.judged(broken, copy).killed_by
 

@@ -1,6 +1,6 @@
 """Replaying recorded answers: a look-alike of the real data, wrong files, and the real data where they are at hand.
 
-The real answers are no part of farthing. FARTHING_DIFFIX_DATA names a folder with answers.parquet and people.parquet.
+The real answers are not part of farthing. FARTHING_DIFFIX_DATA names a folder with answers.parquet and people.parquet.
 """
 
 import os

@@ -41,10 +41,10 @@ from farthing.engines.memory import engine as memory_engine
 from farthing.errors import DataError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Type, counting
-from farthing.query.aggregates import Count, Output, Sum
+from farthing.query.aggregates import Count, NamedAggregate, Sum
 from farthing.query.expressions import And, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 
 ENGINES = ["duckdb", *FOREIGN]
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
@@ -208,10 +208,10 @@ def test_a_unit_counts_in_one_part_whatever_is_joined(kind):
     kinds = {"u": Type.STRING, "i": Type.INTEGER, "f": Type.FLOAT}
     one = {f"z{place}": table_on(kind, [{"id": place}], {"id": Type.INTEGER}) for place in range(parts)}
     engine = open_table(table_on(kind, rows, kinds), name="data", public=one)
-    outputs = (Output("n", Count()), Output("s", Sum(Column("f"), 0.0, 3.0)))
+    outputs = (NamedAggregate("n", Count()), NamedAggregate("s", Sum(Column("f"), 0.0, 3.0)))
     sums = np.zeros(2, np.int64)
     for place in range(parts):
-        part = Part("i", tuple(map(Literal, range(parts))), place)
+        part = QueryPart("i", tuple(map(Literal, range(parts))), place)
         join = Join(f"z{place}", Compare(Column("i"), Operator.EQ, Column(f"z{place}.id")))
         query = Query("data", (), None, None, outputs, PrivacyUnit("u"), Bounds(max_rows=1), part, joins=(join,))
         sums += engine.measure(query, 7)[:, 0]

@@ -18,7 +18,7 @@ from spark_servers import cluster
 from farthing.engines import open_table
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query
-from farthing.query.aggregates import Count, CountUnits, Output, Sum
+from farthing.query.aggregates import Count, CountUnits, NamedAggregate, Sum
 from farthing.query.expressions import Column
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,11 @@ spark.stop()
 
 def question(engine):
     """Return a question that cuts rows but no groups, so that every engine has one answer."""
-    outputs = (Output("n", Count()), Output("units", CountUnits()), Output("fares", Sum(Column("fare"), 0.0, 50.0)))
+    outputs = (
+        NamedAggregate("n", Count()),
+        NamedAggregate("units", CountUnits()),
+        NamedAggregate("fares", Sum(Column("fare"), 0.0, 50.0)),
+    )
     keys = Keys.of(("zone",), {"zone": range(8)}, engine.schema)
     return Query("rides", ("zone",), keys, None, outputs, PrivacyUnit("rider"), Bounds(8, 2))
 

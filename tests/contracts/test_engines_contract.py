@@ -26,7 +26,7 @@ from farthing.errors import FarthingError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting
 from farthing.query.expressions import And, Between, Column, Compare, In, IsNull, Literal, Not, Operator, Or
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 
 SCHEMA = Schema.of(
     {
@@ -139,7 +139,7 @@ def parts(draw):
     """Return a part of the test table."""
     column = draw(st.sampled_from("sibdtzv"))
     choices = draw(st.lists(st.sampled_from(VALUES[column]), min_size=1, max_size=4, unique=True))
-    return Part(column, tuple(map(Literal, choices)), draw(st.integers(0, len(choices) - 1)))
+    return QueryPart(column, tuple(map(Literal, choices)), draw(st.integers(0, len(choices) - 1)))
 
 
 def opened(kind, data, folder):  # noqa: PLR0911  one return a kind

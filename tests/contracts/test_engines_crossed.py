@@ -23,7 +23,7 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query
 from farthing.query.crossing import Crossing
 from farthing.query.expressions import Column, Compare, Literal, Operator
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 
 FEW = settings(max_examples=int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6")), deadline=None, derandomize=True,
                suppress_health_check=list(HealthCheck))  # fmt: skip
@@ -45,7 +45,7 @@ def crossings(draw):
     sets = tuple(draw(st.lists(st.sampled_from(every), min_size=1, max_size=5, unique=True)))
     unit = PrivacyUnit(draw(st.sampled_from(["u", "u", "v", None])))
     where = draw(st.sampled_from([None, Compare(Column("i"), Operator.GE, Literal(0))]))
-    part = draw(st.sampled_from([None, None, Part("b", tuple(map(Literal, (True, False))), 0)]))
+    part = draw(st.sampled_from([None, None, QueryPart("b", tuple(map(Literal, (True, False))), 0)]))
     bounds = Bounds(draw(st.sampled_from([1, 2, 10**6])), draw(st.integers(1, 3)))
     query = Query("data", by, None, where, (), unit, bounds, part)
     return rows, query, Crossing(tuple(lists), sets), draw(st.sampled_from([0, 7, 2**64 - 1]))

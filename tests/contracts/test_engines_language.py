@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from farthing.engines import open_table
 from farthing.engines.bounded import bounded
-from farthing.engines.foreign.rows import Rows
+from farthing.engines.foreign.rows import IbisRows
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type, counting
-from farthing.query.expressions import Call, Case, Cast, Column, Function, Literal
+from farthing.query.expressions import Call, Case, Cast, Column, FunctionName, Literal
 from farthing.query.expressions.signatures import CASTS, CLOCK_UNITS, DAY_PARTS, DAY_UNITS, SIGNATURES
 from farthing.query.expressions.typing import type_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
-INEXACT = {Function.EXP, Function.LN, Function.LOG10, Function.POWER}
+INEXACT = {FunctionName.EXP, FunctionName.LN, FunctionName.LOG10, FunctionName.POWER}
 KINDS = {f"{kind.value}{place}": kind for kind in ARROW for place in (0, 1)}
 SCHEMA = Schema.of(KINDS)
 ULPS = 4
@@ -40,11 +40,11 @@ def unary():
     for kind, sources in CASTS.items():
         yield from (Cast(Column(f"{source.value}0"), kind) for source in sorted(sources))
     for digits in range(-15, 16):
-        yield from (Call(Function.ROUND, (Column(name), Literal(digits))) for name in ("integer0", "float0"))
-    yield from (Call(Function.LIKE, (Column("string0"), Literal(pattern))) for pattern in PATTERNS)
+        yield from (Call(FunctionName.ROUND, (Column(name), Literal(digits))) for name in ("integer0", "float0"))
+    yield from (Call(FunctionName.LIKE, (Column("string0"), Literal(pattern))) for pattern in PATTERNS)
     for name, clock in (("date0", ()), ("timestamp0", CLOCK_UNITS)):
-        yield from (Call(Function.DATE_TRUNC, (Literal(unit), Column(name))) for unit in (*DAY_UNITS, *clock))
-        yield from (Call(Function.EXTRACT, (Literal(part), Column(name))) for part in (*DAY_PARTS, *clock))
+        yield from (Call(FunctionName.DATE_TRUNC, (Literal(unit), Column(name))) for unit in (*DAY_UNITS, *clock))
+        yield from (Call(FunctionName.EXTRACT, (Literal(part), Column(name))) for part in (*DAY_PARTS, *clock))
 
 
 def binary():
@@ -102,7 +102,7 @@ def hostile_engine(kind):
 def computed(engine, trees):
     """Return what an engine makes of scalars, and of predicates, on every row: one list of values for each tree."""
     query = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds())
-    rows = Rows(bounded(query), engine._catalog, engine._backend)
+    rows = IbisRows(bounded(query), engine._catalog, engine._backend)
     scalar = Column | Literal | Call | Cast | Case
     exprs = [
         rows.scalars.scalar(tree).expr if isinstance(tree, scalar) else rows.scalars.predicate(tree) for tree in trees
@@ -163,7 +163,7 @@ def test_nesting_costs_no_more_than_its_length(kind):
     """Guards repeat what they guard: deep nests of them are computed all the same."""
     tree = Column("float0")
     for level in range(28):
-        tree = Call(Function.ADD, (Call(Function.SQRT, (tree,)), Literal(float(level))))
+        tree = Call(FunctionName.ADD, (Call(FunctionName.SQRT, (tree,)), Literal(float(level))))
 
     agree(hostile_engine(kind), hostile_rows(), [tree])
 

@@ -1,6 +1,7 @@
 """Every SQL text that is sent to a private table is total: nothing in it can fail, whatever a row holds."""
 
 import ast
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,13 +18,14 @@ from farthing.engines.bounded import bounded
 from farthing.engines.duck import measures
 from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.duck.functions import Text
-from farthing.engines.duck.scalars import Scalars
+from farthing.engines.duck.scalars import DuckScalars
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
+from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
+from farthing.query.crossing import Crossing
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 
 DUCK = Path(farthing.__file__).parent / "engines" / "duck"
 FAR = [None, 0, 2**62, -(2**62)]
@@ -61,7 +63,7 @@ ENDS = st.sampled_from([(0.0, 1.0), (-1e9, 1e-3), (-5.0, -4.5)])
 SIDES = st.sampled_from(
     [(), (), (Join("side", Compare(Column("word"), Operator.EQ, Column("side.k")), left=True, fan_out=2),)]
 )
-PARTS = st.sampled_from([None, Part("kind", (Literal("a"), Literal("b")), 1)])
+PARTS = st.sampled_from([None, QueryPart("kind", (Literal("a"), Literal("b")), 1)])
 KEYED = {"whole": [0, None], "word": ["", None], "yes": [True], "money": [1.0, 2.5]}
 METADATA = {"_describe": "names and types", "_apart": "types of tables without rows", "_hash_function": "constants",
             "_packed": "a file's footer", "_locked": "settings, and views that read nothing"}  # fmt: skip
@@ -82,14 +84,14 @@ def questions(draw):
     joins = draw(SIDES)
     if unit is not None and draw(st.booleans()):
         joins = (Join("owned", Compare(Column("whole"), Operator.EQ, Column("owned.z")), public=False),)
-    way = draw(st.sampled_from(["spread", "found", "asked"]))
+    way = draw(st.sampled_from(["spread", "found", "asked", "crossed"]))
     by, keys, groupings = (), None, ()
-    if way != "asked" and draw(st.booleans()):
+    if way in {"found", "spread"} and draw(st.booleans()):
         by, groupings = ("g",), (("g", draw(st.one_of(*VALUES.values()))),)
-    elif way == "found" or draw(st.booleans()):
+    elif way in {"found", "crossed"} or draw(st.booleans()):
         by = (draw(st.sampled_from([*KEYED])),)
-        keys = None if way == "found" else Keys.of(by, {by[0]: KEYED[by[0]]}, SCHEMA)
-    outputs = () if by and keys is None else (Output("a", one),)
+        keys = None if way in {"found", "crossed"} else Keys.of(by, {by[0]: KEYED[by[0]]}, SCHEMA)
+    outputs = () if by and keys is None else (NamedAggregate("a", one),)
     made = Query("data", by, keys, where, outputs, PrivacyUnit(unit), Bounds(1, 2), draw(PARTS), groupings, joins)
     match way, one:
         case "asked", Quantile():
@@ -98,6 +100,9 @@ def questions(draw):
             return made, "measure", ()
         case "found", _:
             return made, "found", ()
+        case "crossed", _:
+            lists = (Keys.of(by, {by[0]: KEYED[by[0]]}, SCHEMA),)
+            return replace(made, joins=()), "crossed", (Crossing(lists, ((), (0,))),)
         case _:
             return made, "spread", (draw(st.none() | ANY),)
 
@@ -138,7 +143,7 @@ SPREAD = bounded(Query("data", (), None, None, (), PrivacyUnit(), Bounds()))
 def test_a_bare_cast_of_a_text_is_found(monkeypatch):
     """Planted: the spread casts its value whatever it is, as it did."""
     monkeypatch.setattr(
-        Scalars, "number", lambda self, scalar: Text(f"CAST({self.scalar(scalar).sql} AS DOUBLE)", Type.FLOAT)
+        DuckScalars, "number", lambda self, scalar: Text(f"CAST({self.scalar(scalar).sql} AS DOUBLE)", Type.FLOAT)
     )
     sql = measures.spreading(SPREAD, Column("word"), ENGINE._catalog, 5).sql
 

@@ -16,18 +16,18 @@ from spark_servers import spark_session
 
 import farthing
 from farthing.engines import open_table
-from farthing.engines.foreign.functions import Functions
-from farthing.engines.foreign.postgres import Postgres
-from farthing.engines.foreign.scalars import Scalars
-from farthing.engines.foreign.spark import Spark
-from farthing.engines.foreign.terms import Term
+from farthing.engines.foreign.functions import IbisFunctions
+from farthing.engines.foreign.postgres import PostgresBackend
+from farthing.engines.foreign.scalars import IbisScalars
+from farthing.engines.foreign.spark import SparkBackend
+from farthing.engines.foreign.terms import IbisTerm
 from farthing.errors import DataError
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
+from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
 from farthing.query.expressions import Cast, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 FOLDER = Path(farthing.__file__).parent / "engines" / "foreign"
@@ -44,7 +44,7 @@ NATIVE = {
     },
 }  # fmt: skip
 SPELLED = {"FLOAT": {"postgres": "real"}, "DOUBLE": {"postgres": "double precision"}}
-SENT = {"postgres": Postgres, "spark": Spark}
+SENT = {"postgres": PostgresBackend, "spark": SparkBackend}
 EXAMPLES = {"postgres": 60, "spark": 40}
 ALSO = {"owned": {"unit": "BIGINT", "z": "BIGINT"}}
 SIDE = pa.table({"k": ["", "a", None], "w": [1.5, float("nan"), 2.0]})
@@ -105,7 +105,7 @@ def questions(draw, kind):
                                             fan_out=2),)]))  # fmt: skip
     if unit is not None and draw(st.booleans()):
         joins = (Join("owned", Compare(Column("whole"), Operator.EQ, Column("owned.z")), public=False),)
-    part = draw(st.sampled_from([None, Part("yes", (Literal(value=True), Literal(value=False)), 1)]))
+    part = draw(st.sampled_from([None, QueryPart("yes", (Literal(value=True), Literal(value=False)), 1)]))
     way, by, keys, groupings = draw(st.sampled_from(["spread", "found", "asked"])), (), None, ()
     if way != "asked" and draw(st.booleans()):
         by, groupings = ("g",), (("g", draw(everything)),)
@@ -113,7 +113,7 @@ def questions(draw, kind):
         listed = {"whole": [0, None], "word": ["", None], "yes": [True], "real": [1.0, 2.5]}
         by = (draw(st.sampled_from([*listed])),)
         keys = None if way == "found" else Keys.of(by, {by[0]: listed[by[0]]}, opened(kind).schema)
-    outputs = () if by and keys is None else (Output("a", one),)
+    outputs = () if by and keys is None else (NamedAggregate("a", one),)
     query = Query("data", by, keys, where, outputs, PrivacyUnit(unit), Bounds(1, 2), part, groupings, joins)
     match way, one:
         case "asked", Quantile():
@@ -181,7 +181,7 @@ def spread(column):
 def test_a_bare_cast_of_a_text_is_found(kind, monkeypatch):
     """Planted: the spread casts its value whatever it is."""
     monkeypatch.setattr(
-        Scalars, "number", lambda self, scalar: Term(self.scalar(scalar).expr.cast("float64"), Type.FLOAT)
+        IbisScalars, "number", lambda self, scalar: IbisTerm(self.scalar(scalar).expr.cast("float64"), Type.FLOAT)
     )
 
     assert any("COLUMN AS DOUBLE" in fault for fault in faults(kind, spread(Column("word"))))
@@ -193,11 +193,11 @@ def test_a_cast_without_its_pattern_is_found(kind, monkeypatch):
     bare = {Type.INTEGER: "int64", Type.TIMESTAMP: "timestamp"}
 
     def cast(self, operand, to):  # noqa: ARG001  # a method
-        return Term(operand.expr.cast(bare[to]), to)
+        return IbisTerm(operand.expr.cast(bare[to]), to)
 
-    monkeypatch.setattr(Functions, "cast", cast)
+    monkeypatch.setattr(IbisFunctions, "cast", cast)
     where = Compare(Cast(Column("word"), Type.INTEGER), Operator.GT, Literal(1))
-    query = Query("data", (), None, where, (Output("n", Count()),), PrivacyUnit(), Bounds())
+    query = Query("data", (), None, where, (NamedAggregate("n", Count()),), PrivacyUnit(), Bounds())
     found = texts(kind, lambda: opened(kind).measure(query, 5))
 
     assert any("AS BIGINT" in fault for sql in found for fault in SentAbroad(sql, native(kind), kind).faults())
@@ -209,10 +209,10 @@ def test_a_function_that_is_not_listed_is_found(kind, monkeypatch):
     from farthing.engines.foreign.terms import call
 
     monkeypatch.setattr(SENT[kind], "textual", lambda self, word, *values: call(f"my_{word}", "int64", *values))  # noqa: ARG005
-    from farthing.query.expressions import Call, Function
+    from farthing.query.expressions import Call, FunctionName
 
-    where = Compare(Call(Function.LENGTH, (Column("word"),)), Operator.GT, Literal(1))
-    query = Query("data", (), None, where, (Output("n", Count()),), PrivacyUnit(), Bounds())
+    where = Compare(Call(FunctionName.LENGTH, (Column("word"),)), Operator.GT, Literal(1))
+    query = Query("data", (), None, where, (NamedAggregate("n", Count()),), PrivacyUnit(), Bounds())
     seen = []
     monkeypatch.setattr(SENT[kind], "_send", lambda self, sql, *more: seen.append(sql) or [].pop())  # noqa: ARG005
     with pytest.raises(DataError):

@@ -24,15 +24,15 @@ from spark_servers import spark_session
 from farthing import Csv
 from farthing.engines import open_table
 from farthing.engines.bounded import bounded
-from farthing.engines.duck.rows import Rows
+from farthing.engines.duck.rows import DuckRows
 from farthing.engines.duck.terms import ZONED, reader
 from farthing.engines.memory.engine import MemoryEngine
 from farthing.errors import DataError, InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting
-from farthing.query.aggregates import Count, Output, Sum
+from farthing.query.aggregates import Count, NamedAggregate, Sum
 from farthing.query.calendar import calendar
-from farthing.query.expressions import Call, Cast, Column, Function, Literal
+from farthing.query.expressions import Call, Cast, Column, FunctionName, Literal
 from farthing.query.expressions.signatures import CLOCK_UNITS, DAY_PARTS, DAY_UNITS
 from farthing.sql import parse_predicate
 
@@ -105,12 +105,12 @@ def question(by=(), keys=None, where=None, outputs=None, groupings=()):
 def truncated(unit):
     """Return a question by the beginnings of a unit of time."""
     keys = Keys.of(("t",), {"t": [*calendar("2013-03-09 00:00:00", "2013-03-11 00:00:00", unit), None]}, TRUNCATED)
-    grouping = (("t", Call(Function.DATE_TRUNC, (Literal(unit), Column("z")))),)
+    grouping = (("t", Call(FunctionName.DATE_TRUNC, (Literal(unit), Column("z")))),)
     return question(("t",), keys, groupings=grouping)
 
 
 TRUNCATED = Schema.of({"t": Type.TIMESTAMP})
-HOURS = Sum(Call(Function.EXTRACT, (Literal("hour"), Column("z"))), 0, 23)
+HOURS = Sum(Call(FunctionName.EXTRACT, (Literal("hour"), Column("z"))), 0, 23)
 QUESTIONS = [
     truncated("day"),
     truncated("hour"),
@@ -118,7 +118,7 @@ QUESTIONS = [
     question(where="z >= TIMESTAMP '2013-03-10 00:00:00' AND z < TIMESTAMP '2013-03-10 05:30:00'"),
     question(where="z = '2013-11-03 05:30:00' OR z IS NULL OR CAST(z AS DATE) = DATE '1969-12-31'"),
     question(where="CAST(z AS VARCHAR) = '2013-03-10 23:59:59' OR DATE_DIFF('day', z, DATE '2013-03-10') = 1"),
-    question(outputs=(Output("n", Count(Column("z"))), Output("s", HOURS))),
+    question(outputs=(NamedAggregate("n", Count(Column("z"))), NamedAggregate("s", HOURS))),
 ]
 
 
@@ -154,10 +154,10 @@ def test_the_whole_language_on_zoned_parquet(tmp_path):
     times = [*HOSTILE[Type.TIMESTAMP], None]
     pq.write_table(zoned(rows=[{"z": time, "v": place} for place, time in enumerate(times)]), tmp_path / "d.parquet")
     engine = open_table(tmp_path / "d.parquet")
-    trees = [Call(Function.DATE_TRUNC, (Literal(unit), Column("z"))) for unit in (*DAY_UNITS, *CLOCK_UNITS)]
-    trees += [Call(Function.EXTRACT, (Literal(part), Column("z"))) for part in (*DAY_PARTS, *CLOCK_UNITS)]
+    trees = [Call(FunctionName.DATE_TRUNC, (Literal(unit), Column("z"))) for unit in (*DAY_UNITS, *CLOCK_UNITS)]
+    trees += [Call(FunctionName.EXTRACT, (Literal(part), Column("z"))) for part in (*DAY_PARTS, *CLOCK_UNITS)]
     trees += [Cast(Column("z"), Type.STRING), Cast(Column("z"), Type.DATE), Column("z")]
-    rows = Rows(bounded(question()), engine._catalog)
+    rows = DuckRows(bounded(question()), engine._catalog)
     names = [rows.show(rows.scalars.scalar(tree), "x") for tree in (Column("v"), *trees)]
     answer = engine._connection.cursor().execute(f"SELECT {', '.join(names)} FROM ({rows.sql()})").fetchall()
 

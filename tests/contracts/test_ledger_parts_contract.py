@@ -148,7 +148,7 @@ def test_two_partitions_add_up(ledger):
 
 
 def test_settling_a_part_lowers_the_maximum_to_the_next(ledger):
-    """When the dearest part is settled, the charge falls to the part that is then the dearest."""
+    """When the most expensive part is settled, the charge falls to the part that is then the most expensive."""
     eu, us = (ledger.part(partition="region", name=name) for name in ("EU", "US"))
     dear = reserve(eu, 60)
     reserve(us, 40)

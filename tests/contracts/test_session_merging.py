@@ -13,7 +13,7 @@ import farthing.session
 from farthing import Bounds, Budget, Gdp, Session
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
-from farthing.session import transaction
+from farthing.session.core import transaction
 
 pytestmark = pytest.mark.thorough
 
@@ -46,41 +46,47 @@ def values(method, *given, by=BY, budget=GAUSSIAN, **sharper):
 
 
 KINDS = {
-    "direct": [
+    "gaussian_count": [
         pair("count", **BY, coarse={"absolute": 200}, sharp={"absolute": 60}),
-        pair("count", **BY, coarse={"relative": 0.2}, sharp={"relative": 0.1}),
+        pair("count", **BY, coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1}),
         pair("count_distinct", **BY, coarse={"absolute": 200}, sharp={"absolute": 60}),
         values("sum", absolute=3_000),
     ],
-    "chained": [
+    "laplace_count": [
         pair("count", **BY, budget=PURE, coarse={"absolute": 200}, sharp={"absolute": 60}),
-        pair("count", **BY, absolute=50, budget=PURE, coarse={"relative": 0.2}, sharp={"relative": 0.1}),
+        pair("count", **BY, absolute=50, budget=PURE, coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1}),
     ],
-    "jointly": [
+    "joint_measures": [
         values("mean", absolute=2),
         values("mean", by={}, relative=0.05),
         values("variance", by={}, absolute=30),
         values("variance", root=True, relative=0.1),
-        pair("sql", SEVERAL, keys=BY["keys"], coarse={"relative": 0.2}, sharp={"relative": 0.1}),
+        pair("sql", SEVERAL, keys=BY["keys"], coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1}),
     ],
-    "ranked": [
+    "quantile": [
         values("quantile", 0.5, rank=0.02),
         values("quantile", 0.5, by={}, absolute=3),
         values("quantile", 0.5, budget=PURE, rank=0.02),
     ],
-    "relative": [
+    "relative_count": [
         pair(
             "count", **BY, absolute=50, mechanism="linear-log", budget=Budget(rho=20),
-            coarse={"relative": 0.2}, sharp={"relative": 0.1},
+            coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1},
         ),
     ],
-    "finding": [pair("count", by="g", keys="private", coarse={"absolute": 200}, sharp=None)],
-    "choosing": [pair("top_k", "g", 2, keys=BY["keys"], coarse={"within": 2_000}, sharp=None)],
+    "private_keys": [pair("count", by="g", keys="private", coarse={"absolute": 200}, sharp=None)],
+    "top_k": [pair("top_k", "g", 2, keys=BY["keys"], coarse={"within": 2_000}, sharp=None)],
     "ranking": [pair("ranking", "g", 2, keys=BY["keys"], apart=300, coarse={"cap": Gdp(0.01)}, sharp={"cap": Gdp(2)})],
-    "spreading": [pair("bounds_report", coarse={"loss": Gdp(0.1)}, sharp={"loss": Gdp(0.3)})],
-    "together": [
+    "contribution_report": [pair("bounds_report", coarse={"loss": Gdp(0.1)}, sharp={"loss": Gdp(0.3)})],
+    "largest_counts": [
         pair(
-            "workload", [{"where": "v > 50"}, {}], strategy="together", absolute=100,
+            "workload", [{"where": "v > 50"}, {}], strategy="largest_counts", relative=0.2,
+            coarse={"cap": Gdp(2)}, sharp=None,
+        ),
+    ],
+    "shared_loss": [
+        pair(
+            "workload", [{"where": "v > 50"}, {}], strategy="shared_loss", absolute=100,
             coarse={"cap": Gdp(2)}, sharp=None,
         ),
     ],
@@ -114,7 +120,7 @@ def engine(monkeypatch):
 
         return asked
 
-    for name in ("measure", "histogram", "found", "spread"):
+    for name in ("measure", "histogram", "found", "spread", "crossed"):
         monkeypatch.setattr(kind, name, watched(getattr(kind, name)))
     return hooks
 
@@ -125,7 +131,7 @@ def broken():
 
 
 def settles_down(session, ask_it):
-    """The next identical ask is answered and kept; the one after it is the same for nothing."""
+    """The next identical ask is answered and kept; the one after it is the same free of charge."""
     answered, before = ask_it(session), session.spent
     again = ask_it(session)
 
@@ -186,7 +192,7 @@ def test_a_reservation_of_the_dead(case, engine, monkeypatch):
 
 @pytest.mark.parametrize("case", CASES)
 def test_two_at_once(case, engine, tmp_path, monkeypatch):
-    """Two ask the same sharper question at the same time, on what both have read; then each may ask it for nothing."""
+    """Two ask the same sharper question at the same time, on what both have read; then it is free for each."""
     budget, coarse, sharp = case
     monkeypatch.setattr(transaction, "PATIENCE_S", 0)
     slow, quick = (opened(budget, tmp_path / "a.ledger") for _ in range(2))
@@ -210,7 +216,7 @@ def test_every_kind_of_question_is_tried():
         stem
         for stem, tree in trees()
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "farthing.session.merging"
+        if isinstance(node, ast.ImportFrom) and node.module == "farthing.session.core.merging"
     }
     assert uses == set(KINDS)
 
@@ -232,8 +238,8 @@ def test_nobody_else_decides_what_is_kept():
 def test_a_planted_rule_is_caught(engine, monkeypatch):
     """Whoever paid in full leaves what stands there alone: then a mean is paid for ever after one failure."""
     monkeypatch.setattr(
-        "farthing.session.jointly.merge",
+        "farthing.session.answering.joint_measures.merge",
         lambda current, ours, receipt, **_: ours if receipt.exclusive or current is None else current,
     )
     with pytest.raises(AssertionError):
-        test_a_failed_first_ask(KINDS["jointly"][0], engine)
+        test_a_failed_first_ask(KINDS["joint_measures"][0], engine)

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from farthing.engines import open_table
 from farthing.engines.bounded import bounded
-from farthing.engines.duck.rows import Rows
+from farthing.engines.duck.rows import DuckRows
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type, counting
-from farthing.query.expressions import Call, Case, Cast, Column, Compare, Function, IsNull, Literal, Operator, check
+from farthing.query.expressions import Call, Case, Cast, Column, Compare, FunctionName, IsNull, Literal, Operator, check
 from farthing.query.expressions import Not as Negation
 from farthing.query.expressions.signatures import CASTS, CLOCK_UNITS, DAY_PARTS, DAY_UNITS, SIGNATURES
 from farthing.query.expressions.typing import type_of
@@ -34,7 +34,7 @@ NATIVE = {
     Type.DATE: pa.date32(),
     Type.TIMESTAMP: pa.timestamp("us"),
 }
-INEXACT = {Function.EXP, Function.LN, Function.LOG10, Function.POWER}
+INEXACT = {FunctionName.EXP, FunctionName.LN, FunctionName.LOG10, FunctionName.POWER}
 SCHEMA = Schema.of({f"{kind.value}{place}": kind for kind in NATIVE for place in (0, 1)})
 ULPS = 4
 RANDOM = {kind: scalars(SCHEMA, kind, 3, without=frozenset(INEXACT)) for kind in NATIVE}
@@ -61,7 +61,7 @@ def computed(data, trees):
     """Return what DuckDB makes of scalars, and of predicates, on every row: one list of values for each tree."""
     engine = opened(data.schema)
     query = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds())
-    built = Rows(bounded(query), engine._catalog)
+    built = DuckRows(bounded(query), engine._catalog)
     texts = [
         built.scalars.predicate(tree)
         if not isinstance(tree, Column | Literal | Call | Cast | Case)
@@ -112,11 +112,11 @@ def unary():
     for kind, sources in CASTS.items():
         yield from (Cast(Column(f"{source.value}0"), kind) for source in sorted(sources))
     for digits in range(-15, 16):
-        yield from (Call(Function.ROUND, (Column(name), Literal(digits))) for name in ("integer0", "float0"))
-    yield from (Call(Function.LIKE, (Column("string0"), Literal(pattern))) for pattern in PATTERNS)
+        yield from (Call(FunctionName.ROUND, (Column(name), Literal(digits))) for name in ("integer0", "float0"))
+    yield from (Call(FunctionName.LIKE, (Column("string0"), Literal(pattern))) for pattern in PATTERNS)
     for name, clock in (("date0", ()), ("timestamp0", CLOCK_UNITS)):
-        yield from (Call(Function.DATE_TRUNC, (Literal(unit), Column(name))) for unit in (*DAY_UNITS, *clock))
-        yield from (Call(Function.EXTRACT, (Literal(part), Column(name))) for part in (*DAY_PARTS, *clock))
+        yield from (Call(FunctionName.DATE_TRUNC, (Literal(unit), Column(name))) for unit in (*DAY_UNITS, *clock))
+        yield from (Call(FunctionName.EXTRACT, (Literal(part), Column(name))) for part in (*DAY_PARTS, *clock))
 
 
 def binary():
@@ -214,7 +214,7 @@ def test_nesting_costs_no_more_than_its_length():
     """Guards repeat what they guard: 60 levels of them are quick all the same, in SELECT and in WHERE."""
     tree = Column("float0")
     for level in range(28):
-        tree = Call(Function.ADD, (Call(Function.SQRT, (tree,)), Literal(float(level))))
+        tree = Call(FunctionName.ADD, (Call(FunctionName.SQRT, (tree,)), Literal(float(level))))
     check(Compare(tree, Operator.GT, Literal(1.5)), SCHEMA)
     data = table(hostile_rows())
     where = Compare(tree, Operator.GT, Literal(1.5))
@@ -238,10 +238,10 @@ def test_unsigned_columns_and_days_out_of_range():
     found = computed(
         data,
         [
-            Call(Function.ADD, (x, Literal(0))),
+            Call(FunctionName.ADD, (x, Literal(0))),
             Compare(x, Operator.GT, Literal(2**63)),
-            Call(Function.EXTRACT, (Literal("year"), d)),
-            Call(Function.DATE_TRUNC, (Literal("week"), t)),
+            Call(FunctionName.EXTRACT, (Literal("year"), d)),
+            Call(FunctionName.DATE_TRUNC, (Literal("week"), t)),
             Cast(t, Type.DATE),
             Negation(IsNull(d)),
         ],
@@ -264,7 +264,9 @@ def test_dictionaries_and_constants_are_no_way_around_the_guards(tmp_path):
     data = pa.table({"f": pa.array(floats), "one": pa.array([-1.0] * len(floats))})
     pq.write_table(data, tmp_path / "f.parquet", use_dictionary=True)
     engine = open_table(tmp_path / "f.parquet")
-    for name, function in itertools.product(("f", "one"), (Function.SQRT, Function.LN, Function.LOG10, Function.EXP)):
+    for name, function in itertools.product(
+        ("f", "one"), (FunctionName.SQRT, FunctionName.LN, FunctionName.LOG10, FunctionName.EXP)
+    ):
         tree = Call(function, (Column(name),))
         where = Compare(tree, Operator.GE, Literal(0.5))
         expected = oracle(where, engine.schema)

@@ -41,7 +41,7 @@ from farthing.query.expressions import (
     Cast,
     Column,
     Compare,
-    Function,
+    FunctionName,
     In,
     IsNull,
     Literal,
@@ -67,12 +67,12 @@ PYTHON = {
     Type.TIMESTAMP: dt.datetime,
 }
 CONSTANTS = {
-    Function.ROUND: list(range(-15, 16)),
-    Function.LIKE: PATTERNS,
-    Function.DATE_TRUNC: DAY_UNITS + CLOCK_UNITS,
-    Function.EXTRACT: DAY_PARTS + CLOCK_UNITS,
+    FunctionName.ROUND: list(range(-15, 16)),
+    FunctionName.LIKE: PATTERNS,
+    FunctionName.DATE_TRUNC: DAY_UNITS + CLOCK_UNITS,
+    FunctionName.EXTRACT: DAY_PARTS + CLOCK_UNITS,
 }
-LOOKS_AT_NULL = {Function.COALESCE, Function.LEAST, Function.GREATEST, Function.NULLIF}
+LOOKS_AT_NULL = {FunctionName.COALESCE, FunctionName.LEAST, FunctionName.GREATEST, FunctionName.NULLIF}
 LOW, HIGH = -(2**63), 2**63 - 1
 
 
@@ -136,7 +136,7 @@ def overloads(function):
                 yield kinds, product(*([constant] if place == fixed else some for place, some in enumerate(places)))
 
 
-@pytest.mark.parametrize("function", list(Function))
+@pytest.mark.parametrize("function", list(FunctionName))
 def test_no_call_raises_and_types_are_as_told(function):
     """Every function on every well-typed combination of hostile values gives NULL or a value of its type."""
     tried = 0
@@ -165,7 +165,7 @@ def test_no_cast_raises_and_types_are_as_told(kind, given):
         assert is_of(cast(value, kind), kind), value
 
 
-@pytest.mark.parametrize("function", [f for f in Function if f not in LOOKS_AT_NULL])
+@pytest.mark.parametrize("function", [f for f in FunctionName if f not in LOOKS_AT_NULL])
 def test_null_in_is_null_out(function):
     """But for the four that look for a value, a function of NULL is NULL, whatever stands beside it."""
     for kinds, combinations in overloads(function):
@@ -178,37 +178,41 @@ def test_null_in_is_null_out(function):
 
 def test_functions_that_look_for_a_value():
     """COALESCE takes the first that is there; LEAST and GREATEST skip NULL; NULLIF forgets what equals."""
-    assert of(Function.COALESCE, None, 2, None, 3) == 2
-    assert of(Function.COALESCE, None, None) is None
-    assert (1, 3) == (of(Function.LEAST, 3, None, 1), of(Function.GREATEST, None, 3, 1))
-    assert of(Function.LEAST, None, None) is None
-    assert math.isnan(of(Function.GREATEST, math.nan, math.inf))
-    assert of(Function.LEAST, math.nan, math.inf) == math.inf
-    assert ("A", "日本") == (of(Function.LEAST, "a", "日本", "A"), of(Function.GREATEST, "a", "日本", "A"))
-    assert (None, 1, 1, None) == tuple(of(Function.NULLIF, *pair) for pair in [(1, 1), (1, 2), (1, None), (None, 1)])
-    assert of(Function.NULLIF, math.nan, math.nan) is None
+    assert of(FunctionName.COALESCE, None, 2, None, 3) == 2
+    assert of(FunctionName.COALESCE, None, None) is None
+    assert (1, 3) == (of(FunctionName.LEAST, 3, None, 1), of(FunctionName.GREATEST, None, 3, 1))
+    assert of(FunctionName.LEAST, None, None) is None
+    assert math.isnan(of(FunctionName.GREATEST, math.nan, math.inf))
+    assert of(FunctionName.LEAST, math.nan, math.inf) == math.inf
+    assert ("A", "日本") == (of(FunctionName.LEAST, "a", "日本", "A"), of(FunctionName.GREATEST, "a", "日本", "A"))
+    assert (None, 1, 1, None) == tuple(
+        of(FunctionName.NULLIF, *pair) for pair in [(1, 1), (1, 2), (1, None), (None, 1)]
+    )
+    assert of(FunctionName.NULLIF, math.nan, math.nan) is None
 
 
 def test_integers_are_exact():
     """Integer arithmetic is that of the integers, NULL outside of 64 bits, division truncating towards zero."""
     for one, other in product(INTEGERS, INTEGERS):
-        assert in_range(one + other) == of(Function.ADD, one, other)
-        assert in_range(one - other) == of(Function.SUBTRACT, one, other)
-        assert in_range(one * other) == of(Function.MULTIPLY, one, other)
+        assert in_range(one + other) == of(FunctionName.ADD, one, other)
+        assert in_range(one - other) == of(FunctionName.SUBTRACT, one, other)
+        assert in_range(one * other) == of(FunctionName.MULTIPLY, one, other)
         whole = None if other == 0 else math.trunc(Fraction(one, other))
-        assert (None if whole is None else in_range(whole)) == of(Function.INTEGER_DIVIDE, one, other)
-        assert (None if whole is None else one - whole * other) == of(Function.MODULO, one, other)
+        assert (None if whole is None else in_range(whole)) == of(FunctionName.INTEGER_DIVIDE, one, other)
+        assert (None if whole is None else one - whole * other) == of(FunctionName.MODULO, one, other)
     for one in INTEGERS:
-        assert in_range(-one) == of(Function.NEGATE, one)
-        assert in_range(abs(one)) == of(Function.ABS, one)
-        assert (one > 0) - (one < 0) == of(Function.SIGN, one)
-        assert all(of(f, one) == one for f in (Function.FLOOR, Function.CEIL, Function.TRUNC, Function.ROUND))
+        assert in_range(-one) == of(FunctionName.NEGATE, one)
+        assert in_range(abs(one)) == of(FunctionName.ABS, one)
+        assert (one > 0) - (one < 0) == of(FunctionName.SIGN, one)
+        assert all(
+            of(f, one) == one for f in (FunctionName.FLOOR, FunctionName.CEIL, FunctionName.TRUNC, FunctionName.ROUND)
+        )
 
 
 def test_integers_beyond_64_bits_with_sign_are_null_inside():
     """Unsigned integers compare as they are; any function takes those beyond int64 for NULL."""
-    assert of(Function.SUBTRACT, 2**64 - 1, 2**64 - 2) is None
-    assert of(Function.COALESCE, 2**63, 1) == 1
+    assert of(FunctionName.SUBTRACT, 2**64 - 1, 2**64 - 2) is None
+    assert of(FunctionName.COALESCE, 2**63, 1) == 1
     assert cast(2**63, Type.STRING) is None
     assert evaluate(Column("x"), {"x": 2**63}) == 2**63
 
@@ -216,16 +220,16 @@ def test_integers_beyond_64_bits_with_sign_are_null_inside():
 @pytest.mark.parametrize(
     ("function", "exact"),
     [
-        (Function.ADD, lambda a, b: a + b),
-        (Function.SUBTRACT, lambda a, b: a - b),
-        (Function.MULTIPLY, lambda a, b: a * b),
-        (Function.DIVIDE, lambda a, b: a / b if b else None),
+        (FunctionName.ADD, lambda a, b: a + b),
+        (FunctionName.SUBTRACT, lambda a, b: a - b),
+        (FunctionName.MULTIPLY, lambda a, b: a * b),
+        (FunctionName.DIVIDE, lambda a, b: a / b if b else None),
     ],
 )
 def test_reals_are_tamed_and_rounded_once(function, exact):
     """Real arithmetic is the exact result for tame operands, rounded once; else NULL. It is never infinite."""
     pairs = [*product(FLOATS, FLOATS), *product(INTEGERS, FLOATS), *product(FLOATS, INTEGERS)]
-    pairs += product(INTEGERS, INTEGERS) if function is Function.DIVIDE else []
+    pairs += product(INTEGERS, INTEGERS) if function is FunctionName.DIVIDE else []
     for one, other in pairs:
         a, b = tame(one), tame(other)
         expected = None if a is None or b is None else exact(Fraction(a), Fraction(b))
@@ -238,19 +242,26 @@ def test_functions_of_one_real():
     """Signs, roots and roundings of tame reals, by exact comparison."""
     for value in FLOATS:
         x = tame(value)
-        ones = (Function.NEGATE, Function.ABS, Function.SIGN, Function.FLOOR, Function.CEIL, Function.TRUNC)
-        found = {function: of(function, value) for function in (*ones, Function.SQRT, Function.ROUND)}
+        ones = (
+            FunctionName.NEGATE,
+            FunctionName.ABS,
+            FunctionName.SIGN,
+            FunctionName.FLOOR,
+            FunctionName.CEIL,
+            FunctionName.TRUNC,
+        )
+        found = {function: of(function, value) for function in (*ones, FunctionName.SQRT, FunctionName.ROUND)}
         if x is None:
             assert set(found.values()) == {None}
             continue
-        assert (-x, abs(x)) == (found[Function.NEGATE], found[Function.ABS])
-        assert found[Function.SIGN] == (x > 0) - (x < 0)
-        floor, ceil = Fraction(found[Function.FLOOR]), Fraction(found[Function.CEIL])
+        assert (-x, abs(x)) == (found[FunctionName.NEGATE], found[FunctionName.ABS])
+        assert found[FunctionName.SIGN] == (x > 0) - (x < 0)
+        floor, ceil = Fraction(found[FunctionName.FLOOR]), Fraction(found[FunctionName.CEIL])
         assert floor <= Fraction(x) < floor + 1
         assert ceil - 1 < Fraction(x) <= ceil
-        assert found[Function.TRUNC] == (floor if x > 0 else ceil)
-        assert found[Function.ROUND] == half_up(x)
-        root = found[Function.SQRT]
+        assert found[FunctionName.TRUNC] == (floor if x > 0 else ceil)
+        assert found[FunctionName.ROUND] == half_up(x)
+        root = found[FunctionName.SQRT]
         assert root is None if x < 0 else math.isclose(root * root, x, rel_tol=1e-15)
 
 
@@ -265,32 +276,34 @@ def test_rounding_to_digits():
             expected = float(half_up(x * unit)) / unit
         else:
             expected = float(half_up(x / unit)) * unit
-        assert same(expected, of(Function.ROUND, value, digits)), (value, digits)
+        assert same(expected, of(FunctionName.ROUND, value, digits)), (value, digits)
     for value, digits in product(INTEGERS, range(-15, 16)):
         with localcontext(prec=60):
             exact = int(Decimal(value).quantize(Decimal((0, (1,), max(-digits, 0))), ROUND_HALF_UP))
-        assert in_range(exact) == of(Function.ROUND, value, digits)
+        assert in_range(exact) == of(FunctionName.ROUND, value, digits)
     assert (0.13, -0.13, 1300, -1300) == tuple(
-        of(Function.ROUND, *pair) for pair in [(0.125, 2), (-0.125, 2), (1250, -2), (-1250, -2)]
+        of(FunctionName.ROUND, *pair) for pair in [(0.125, 2), (-0.125, 2), (1250, -2), (-1250, -2)]
     )
 
 
 def test_exponentials_and_logarithms():
     """exp, ln, log10 and power have their limits where the reference puts them."""
-    assert (None, 0.0, None) == tuple(of(Function.EXP, x) for x in (345.1, -345.1, math.nan))
-    assert math.isclose(of(Function.EXP, 345.0), 6.785725020057e149, rel_tol=1e-9)
+    assert (None, 0.0, None) == tuple(of(FunctionName.EXP, x) for x in (345.1, -345.1, math.nan))
+    assert math.isclose(of(FunctionName.EXP, 345.0), 6.785725020057e149, rel_tol=1e-9)
     for x in FLOATS + INTEGERS:
         a = tame(x)
         positive = a is not None and a > 0
-        assert positive is (of(Function.LN, x) is not None) is (of(Function.LOG10, x) is not None)
+        assert positive is (of(FunctionName.LN, x) is not None) is (of(FunctionName.LOG10, x) is not None)
         if positive:
-            assert math.isclose(of(Function.LN, x), of(Function.LOG10, x) * math.log(10), rel_tol=1e-14, abs_tol=1e-14)
+            assert math.isclose(
+                of(FunctionName.LN, x), of(FunctionName.LOG10, x) * math.log(10), rel_tol=1e-14, abs_tol=1e-14
+            )
     cases = {(0, 2): 0.0, (0, 0): 1.0, (0, -1): None, (-2, 3): -8.0, (-2, 0.5): None, (-2.0, 2): 4.0, (1, 1e150): 1.0}
     cases |= {(10, 149): 1e149, (10, 151): None, (10, -151): None, (math.nan, 0): None, (-1, 2**53): 1.0}
     for (a, b), expected in cases.items():
-        assert same(expected, of(Function.POWER, a, b), near=True), (a, b)
+        assert same(expected, of(FunctionName.POWER, a, b), near=True), (a, b)
     for a, b in product(FLOATS, FLOATS):
-        found = of(Function.POWER, a, b)
+        found = of(FunctionName.POWER, a, b)
         assert found is None or found == 0 or 9e-151 < abs(found) < 1.1e150
 
 
@@ -349,16 +362,16 @@ def test_casts_go_back_and_forth():
 def test_letters_are_code_points():
     """Case changes ASCII only, lengths and places count code points, TRIM takes spaces only."""
     for text in STRINGS + NUL_STRINGS:
-        assert len(text) == of(Function.LENGTH, text)
-        lowered, raised = of(Function.LOWER, text), of(Function.UPPER, text)
+        assert len(text) == of(FunctionName.LENGTH, text)
+        lowered, raised = of(FunctionName.LOWER, text), of(FunctionName.UPPER, text)
         assert [c.lower() if c.isascii() else c for c in text] == list(lowered)
         assert [c.upper() if c.isascii() else c for c in text] == list(raised)
-        left, right = of(Function.LTRIM, text), of(Function.RTRIM, text)
+        left, right = of(FunctionName.LTRIM, text), of(FunctionName.RTRIM, text)
         assert text == " " * (len(text) - len(left)) + left
         assert text == right + " " * (len(text) - len(right))
         assert not left.startswith(" ")
         assert not right.endswith(" ")
-        assert of(Function.TRIM, text) == of(Function.LTRIM, right)
+        assert of(FunctionName.TRIM, text) == of(FunctionName.LTRIM, right)
 
 
 def test_substrings_are_as_in_sql():
@@ -369,9 +382,9 @@ def test_substrings_are_as_in_sql():
         letters = dict(enumerate(text, 1))
         valid = start >= 1 and length >= 0
         expected = "".join(letter for place, letter in letters.items() if start <= place < start + length)
-        assert (expected if valid else None) == of(Function.SUBSTRING, text, start, length)
+        assert (expected if valid else None) == of(FunctionName.SUBSTRING, text, start, length)
         rest = "".join(letter for place, letter in letters.items() if start <= place)
-        assert (rest if start >= 1 else None) == of(Function.SUBSTRING, text, start)
+        assert (rest if start >= 1 else None) == of(FunctionName.SUBSTRING, text, start)
 
 
 def test_searches_are_plain():
@@ -380,24 +393,27 @@ def test_searches_are_plain():
     for text, pattern in product(short, PATTERNS + short):
         parts = {"%": ".*", "_": "."}
         regex = "".join(parts.get(letter, re.escape(letter)) for letter in pattern)
-        assert (re.fullmatch(regex, text, re.DOTALL) is not None) is of(Function.LIKE, text, pattern), (text, pattern)
-        assert (text[: len(pattern)] == pattern) is of(Function.STARTS_WITH, text, pattern)
-        assert (text[max(len(text) - len(pattern), 0) :] == pattern) is of(Function.ENDS_WITH, text, pattern)
-        assert (text.find(pattern) >= 0) is of(Function.CONTAINS, text, pattern)
+        assert (re.fullmatch(regex, text, re.DOTALL) is not None) is of(FunctionName.LIKE, text, pattern), (
+            text,
+            pattern,
+        )
+        assert (text[: len(pattern)] == pattern) is of(FunctionName.STARTS_WITH, text, pattern)
+        assert (text[max(len(text) - len(pattern), 0) :] == pattern) is of(FunctionName.ENDS_WITH, text, pattern)
+        assert (text.find(pattern) >= 0) is of(FunctionName.CONTAINS, text, pattern)
 
 
 def test_a_pattern_of_many_stars_is_quick():
     """A pattern that would send a backtracking search into years is answered at once."""
-    assert of(Function.LIKE, "a" * 2000, "%a" * 50 + "%b") is False
+    assert of(FunctionName.LIKE, "a" * 2000, "%a" * 50 + "%b") is False
 
 
 def test_concatenation_has_a_limit():
     """More than 2^20 code points are NULL, one fewer are not."""
     half = "é" * 2**19
 
-    assert len(of(Function.CONCAT, half, half)) == 2**20
-    assert of(Function.CONCAT, half, half, "x") is None
-    assert of(Function.CONCAT, "a", None) is None
+    assert len(of(FunctionName.CONCAT, half, half)) == 2**20
+    assert of(FunctionName.CONCAT, half, half, "x") is None
+    assert of(FunctionName.CONCAT, "a", None) is None
 
 
 LENGTHS = {"week": 7, "month": 31, "quarter": 92, "year": 366, "day": 1}
@@ -406,14 +422,14 @@ LENGTHS = {"week": 7, "month": 31, "quarter": 92, "year": 366, "day": 1}
 def test_truncated_dates():
     """What is cut is less than one unit; the start of a unit is its own start; a day stays a day."""
     for unit, moment in product(DAY_UNITS, [*DATES, *TIMES]):
-        start = of(Function.DATE_TRUNC, unit, moment)
+        start = of(FunctionName.DATE_TRUNC, unit, moment)
         assert type(start) is type(moment)
         assert dt.timedelta(0) <= moment - start < dt.timedelta(days=LENGTHS[unit])
-        assert start == of(Function.DATE_TRUNC, unit, start)
+        assert start == of(FunctionName.DATE_TRUNC, unit, start)
         assert unit != "week" or start.weekday() == 0
         assert unit in ("week", "day") or start.day == 1
     for unit, moment in product(CLOCK_UNITS, TIMES):
-        start = of(Function.DATE_TRUNC, unit, moment)
+        start = of(FunctionName.DATE_TRUNC, unit, moment)
         kept = {"hour": 4, "minute": 5, "second": 6}[unit]
         assert (*moment.timetuple()[:kept], *[0] * (6 - kept)) == start.timetuple()[:6]
         assert start.microsecond == 0
@@ -422,21 +438,21 @@ def test_truncated_dates():
 def test_parts_of_dates():
     """Parts make the date again; days between are those of the calendar."""
     for moment in [*DATES, *TIMES]:
-        year, month, day = (of(Function.EXTRACT, part, moment) for part in ("year", "month", "day"))
+        year, month, day = (of(FunctionName.EXTRACT, part, moment) for part in ("year", "month", "day"))
         assert (year, month, day) == moment.timetuple()[:3]
-        assert of(Function.EXTRACT, "quarter", moment) == math.ceil(month / 3)
+        assert of(FunctionName.EXTRACT, "quarter", moment) == math.ceil(month / 3)
         first = dt.date(year, 1, 1)
-        assert of(Function.EXTRACT, "doy", moment) == of(Function.DAYS_BETWEEN, first, moment) + 1
-        week, weekday = of(Function.EXTRACT, "week", moment), of(Function.EXTRACT, "dow", moment)
+        assert of(FunctionName.EXTRACT, "doy", moment) == of(FunctionName.DAYS_BETWEEN, first, moment) + 1
+        week, weekday = of(FunctionName.EXTRACT, "week", moment), of(FunctionName.EXTRACT, "dow", moment)
         if 1 < year < 9999:
             of_year = year + (week == 1 and month == 12) - (week >= 52 and month == 1)
             assert dt.date.fromisocalendar(of_year, week, weekday) == cast(moment, Type.DATE)
-        assert of(Function.DAYS_BETWEEN, moment, moment) == 0
+        assert of(FunctionName.DAYS_BETWEEN, moment, moment) == 0
     for moment in TIMES:
-        clock = [of(Function.EXTRACT, part, moment) for part in CLOCK_UNITS]
+        clock = [of(FunctionName.EXTRACT, part, moment) for part in CLOCK_UNITS]
         assert clock == list(moment.timetuple()[3:6])
-    assert -3652058 == of(Function.DAYS_BETWEEN, dt.date(9999, 12, 31), dt.datetime(1, 1, 1))
-    assert 1 == of(Function.DAYS_BETWEEN, dt.datetime(2013, 1, 1, 23, 59), dt.datetime(2013, 1, 2))
+    assert -3652058 == of(FunctionName.DAYS_BETWEEN, dt.date(9999, 12, 31), dt.datetime(1, 1, 1))
+    assert 1 == of(FunctionName.DAYS_BETWEEN, dt.datetime(2013, 1, 1, 23, 59), dt.datetime(2013, 1, 2))
 
 
 def test_comparisons_are_one_total_order():

@@ -5,7 +5,8 @@ from accuracy.lanes import DEVIATION, MEAN, PER_GRAIN, SAMPLE, SUM, VARIANCE, la
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.accuracy.joint import Joint, State
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
 
 STATISTICS = (SUM, MEAN, VARIANCE, DEVIATION, SAMPLE)
 subsets = st.lists(st.sampled_from(STATISTICS), min_size=1, max_size=3, unique=True).map(tuple)
@@ -20,8 +21,8 @@ def test_any_question_ends_with_ordered_intervals_within_the_cap(statistics, rel
     rng = np.random.default_rng(seed)
     sizes = np.concatenate([[0.0, 1.0, -3.0], 10 ** rng.uniform(0, 7, 5)])
     truth = np.stack([lanes(size, rng.uniform(0, 100), rng.uniform(0, 900)) for size in sizes], axis=1)
-    question = Joint(statistics, ((relative, absolute),) * len(statistics), 0.05, PER_GRAIN, cap)
-    state = question.run(State.nothing(3, len(statistics), len(sizes)), source(truth, rng))
+    question = JointMeasures(statistics, ((relative, absolute),) * len(statistics), 0.05, PER_GRAIN, cap)
+    state = question.run(JointState.nothing(3, len(statistics), len(sizes)), source(truth, rng))
 
     assert state.paid.max(initial=0) <= cap
     assert (state.lower <= state.value).all()

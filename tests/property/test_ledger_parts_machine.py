@@ -171,8 +171,8 @@ def overtake():
 
 
 def test_forgetting_the_part_itself_is_caught(monkeypatch):
-    """A ledger that charges nothing while another part is dearer, whatever this one adds, is caught; ours is not."""
+    """A ledger that charges nothing while another part costs more, whatever this one adds, is caught; ours is not."""
     overtake()
-    monkeypatch.setattr(accounts.Purse, "change", lambda purse, amount: 0 if purse.others > purse.own else amount)
+    monkeypatch.setattr(accounts.Owner, "change", lambda purse, amount: 0 if purse.others > purse.own else amount)
     with pytest.raises(AssertionError):
         overtake()

@@ -231,7 +231,7 @@ def test_an_empty_note_says_nothing(tmp_path):
 
 
 def test_the_witness_of_another_ledger_is_refused(tmp_path):
-    """A ledger that was replaced by a new one would start a budget afresh."""
+    """A ledger that was replaced by a new one would start a budget from scratch."""
     for name in ("a.ledger", "b.ledger"):
         with Ledger.open(tmp_path / name, TERMS) as ledger:
             ask(ledger, 0)

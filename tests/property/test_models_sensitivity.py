@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farthing.models.problems import Logistic, Ridge
-from farthing.models.rows import Frame
+from farthing.models.rows import UnitBallFrame
 from farthing.models.stops import CEILING, best_score, score_of
 from farthing.models.vectors import Output, Statistics
 
@@ -18,7 +18,7 @@ def rows(rng, count, columns, norm):
     features = rng.normal(size=(count, columns)) * rng.choice([0.1, 1, 1e6], size=(count, 1))
     features[::3] = np.eye(columns)[rng.integers(0, columns, len(features[::3]))] * rng.choice([-7, 7], (1, 1))
     features[1::7] = rng.choice([-1e3, 1e3], size=features[1::7].shape)
-    frame = Frame(1.5, 2.0, norm, intercept=False)
+    frame = UnitBallFrame(1.5, 2.0, norm, intercept=False)
     return frame.points(features), frame.responses(rng.choice([-9.0, 9.0, 0.3], size=count), count)
 
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from rides import BY, KEYS, TABLE
 
 from farthing import Bounds, Budget, Session
-from farthing.accuracy.kept import Kept
+from farthing.accuracy.stored_promise import StoredPromise
 from farthing.mechanisms.gaussian import Coin, Measured, worst_cost
 from farthing.mechanisms.geometric import half_width, price_of
 from farthing.privacy.loss import Gdp
-from farthing.session.records import Record
+from farthing.session.core.records import Record
 
 BUDGETS = (Budget(epsilon=1, delta=1e-6), Budget(mu=0.5), Budget(rho=0.1))
 ROWS = [Session(TABLE, budget=budget) for budget in BUDGETS]
@@ -85,7 +85,7 @@ def test_larger_groups_never_pay_more(session, relative, absolute, size, other):
 @settings(SETTLED, max_examples=15)
 @given(st.sampled_from(BUDGETS), st.lists(ABSOLUTE, min_size=2, max_size=4))
 def test_an_increase_is_never_dearer_than_a_fresh_question(budget, targets):
-    """Whatever was released before, going on costs at most what starting afresh would, and both are kept."""
+    """Whatever was released before, going on costs at most what starting from scratch would, and both are kept."""
     with Session(TABLE, budget=budget) as session:
         for absolute in targets:
             plan = session.plan(**BY, absolute=absolute)
@@ -146,7 +146,7 @@ def test_geometric_prices_and_widths_are_inverse(farthings, sensitivity, beta):
 
 
 KEPT = st.builds(
-    Kept,
+    StoredPromise,
     relative=st.floats(0, 0.9),
     absolute=st.floats(0, 1e9),
     floor=st.floats(1e-3, 1e9),

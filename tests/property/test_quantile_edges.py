@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from farthing import Budget, Session
-from farthing.accuracy.ranks import Asked
+from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.engines.contributions import leaf
 from farthing.query.aggregates import Quantile
 from farthing.query.expressions import Column
@@ -24,7 +24,7 @@ def test_a_leaf_holds_its_values(lower, width, share, leaves):
     upper = lower + width
     if not lower < upper:
         return
-    asked = Asked(0.5, lower, upper, leaves)
+    asked = QuantileGoal(0.5, lower, upper, leaves)
     value = min(max(lower + share * width, lower), upper)
     for each in (value, math.nextafter(value, -math.inf), math.nextafter(value, math.inf), float(f"{value:.2f}")):
         inside = min(max(each, lower), upper)

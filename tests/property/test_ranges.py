@@ -84,7 +84,7 @@ def test_wide_ranges_are_answered_as_well_as_narrow_ones(kind, power):
 
 
 def test_a_range_that_cannot_be_added_up_is_refused_free():
-    """What floating point could not square is refused by plan and ask in the same words, for nothing."""
+    """What floating point could not square is refused by plan and ask in the same words, free of charge."""
     for lower, upper in [(0.0, 1e-60), (0.0, 1e60), (1e51, 1.1e51)]:
         with Session(pa.table({"x": [1.0, 2.0]}), budget=Budget(mu=2)) as session:
             ask = {"lower": lower, "upper": upper, "relative": 0.1}

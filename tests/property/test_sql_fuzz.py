@@ -176,7 +176,7 @@ class Writer:
         )  # fmt: skip
 
     def outside(self, depth):
-        """Return what is no part of the language, or not where it stands."""
+        """Return what is not part of the language, or not where it stands."""
         return self.one(
             self.call("random"),
             self.call("now"),

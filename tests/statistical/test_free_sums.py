@@ -12,8 +12,8 @@ from levels import ALPHA
 from scipy.stats import binom
 
 from farthing import Budget, Session
-from farthing.accuracy import sums
-from farthing.session.records import Record
+from farthing.accuracy import cell_sums
+from farthing.session.core.records import Record
 
 COPIES = 2_500
 CELLS = 4
@@ -59,8 +59,8 @@ def test_free_sums_cover(budget, how, absolute):
 @pytest.mark.statistical
 def test_narrow_sums_are_caught(monkeypatch):
     """Seven tenths of the width miss far too often."""
-    honest = sums.even
-    monkeypatch.setattr(sums, "even", lambda *how: 0.7 * honest(*how))
+    honest = cell_sums.even
+    monkeypatch.setattr(cell_sums, "even", lambda *how: 0.7 * honest(*how))
 
     assert MOST < misses(asked(absolute=5), 10.1)
 
@@ -73,7 +73,7 @@ def test_stretched_cells_cover(times, covers):
     record = Record.from_bytes(session._ledger.load(session.history()[0].question).blob)
     value = record.measured.values.reshape(CELLS, COPIES)  # arranged by column name: c first
     kept = record.kept
-    half = times * sums.stretch(kept, 0.05) * np.maximum(kept.relative * np.abs(value), kept.floor)
+    half = times * cell_sums.stretch(kept, 0.05) * np.maximum(kept.relative * np.abs(value), kept.floor)
     missed = (np.abs(value - np.array(SIZES)[:, None]) > half).sum(axis=1)
 
     assert covers == bool((missed <= int(binom.isf(ALPHA / CELLS, COPIES, 0.05))).all())

@@ -14,11 +14,11 @@ from scipy.stats import beta, binom
 from farthing.mechanisms import AboveThreshold
 from farthing.mechanisms.reduced_threshold import ReducedAboveThreshold
 from farthing.models import bounds, regressions, stops
-from farthing.models.bounds import Noise, shown_bound
-from farthing.models.looks import Looks
+from farthing.models.bounds import StatisticsNoise, shown_bound
+from farthing.models.looks import VectorLooks
 from farthing.models.problems import Ridge
 from farthing.models.purses import Purse
-from farthing.models.rows import Frame
+from farthing.models.rows import UnitBallFrame
 from farthing.models.vectors import Statistics
 from farthing.noise.bits import seeded
 from farthing.privacy import Gdp, Pure
@@ -54,7 +54,7 @@ def scores(points, cap, part, norm, seed):
     """Return, for each release of the statistics of some rows, how much it looks as if a row e1 was there."""
     one = Statistics.of(Ridge(np.array(points), np.ones(len(points)), 10, 0.1), norm)
     purse = Purse(cap)
-    looks = Looks(Many(one, part), purse, fresh=False, bits=seeded(seed))
+    looks = VectorLooks(Many(one, part), purse, fresh=False, bits=seeded(seed))
     levels = [purse.coins(cap.value / 2), purse.coins(cap.value)]
     for coins in levels:
         shown = looks.show(coins)
@@ -122,7 +122,7 @@ def problem_of(seed, rows=2000):
     """Return a small ridge problem."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(rows, 3))
-    frame = Frame(2.0, 2.0)
+    frame = UnitBallFrame(2.0, 2.0)
     points = frame.points(features)
     response = frame.responses(features @ [1.0, -0.5, 0.2] + rng.normal(size=rows) / 2, rows)
     return frame, Ridge(points, response, rows, 0.005)
@@ -138,7 +138,7 @@ def test_a_fit_that_ends_as_met_is_within_its_target(stop, monkeypatch):
 
     def misses():
         """Count the fits that end as met, and miss."""
-        asked = regressions.Wanted(0.002, 0.002, 0.9, Purse(cap), "reduction", None, bits)
+        asked = regressions.FitRequest(0.002, 0.002, 0.9, Purse(cap), "reduction", None, bits)
         missed = 0
         for _ in range(fits):
             fitted = regressions._fitted(asked, frame, problem, vector, stop)
@@ -162,8 +162,8 @@ def test_the_bound_from_shown_numbers_covers_the_excess():
     bits = seeded(11)
     ratios = []
     for _ in range(trials):
-        values = Looks(vector, purse, fresh=False, bits=bits).show(purse.coins(1.0))
-        bound = shown_bound(vector, values, Noise.of(vector, purse, purse.coins(1.0), 1), failure)
+        values = VectorLooks(vector, purse, fresh=False, bits=bits).show(purse.coins(1.0))
+        bound = shown_bound(vector, values, StatisticsNoise.of(vector, purse, purse.coins(1.0), 1), failure)
         ratios.append(problem.excess(vector.hypothesis(values)) / bound)
     ratios = np.array(ratios)
 
@@ -184,7 +184,7 @@ def test_the_noise_that_theory_asks_for_keeps_its_promise(cap):
 
     def missed(level):
         """Count the releases at a level that miss the target."""
-        shown = [Looks(vector, purse, fresh=False, bits=bits).show(level) for _ in range(trials)]
+        shown = [VectorLooks(vector, purse, fresh=False, bits=bits).show(level) for _ in range(trials)]
         return sum(problem.excess(vector.hypothesis(values)) > target for values in shown)
 
     assert frame.intercept

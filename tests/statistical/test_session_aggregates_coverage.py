@@ -42,7 +42,7 @@ def truths(table):
 
 
 def asked(table, method, *, by_unit=False, **how):
-    """Return the answers to the same question about the same rows, each measured anew."""
+    """Return the answers to the same question about the same rows, each measured again."""
     options = {"unit": "u", "bounds": Bounds(max_groups=2, max_rows=2)} if by_unit else {}
     with Session(table, budget=PLENTY, **options) as session:
         return [

@@ -14,10 +14,10 @@ from levels import ALPHA
 from scipy.stats import binom
 
 from farthing import Bounds, Budget, Gdp, Session
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms.noisy_max import NoisyMax
 from farthing.release import Cells
-from farthing.session import ordering
+from farthing.session.choosing import proven_order
 
 pytestmark = pytest.mark.thorough
 
@@ -94,7 +94,7 @@ def wrong_orders(monkeypatch, narrower):
     bits, wrong = np.random.default_rng(20), 0
     with Session(ROWS, budget=Budget(mu=0.1)) as session:
         for _ in range(ORDERS):
-            monkeypatch.setattr(ordering, "several", Counts(bits, narrower))
+            monkeypatch.setattr(proven_order, "mixed_question", Counts(bits, narrower))
             chosen = session.top_k("zone", 1, keys={"zone": ["a", "b"]}, order_correct=SURE, cap=Gdp(0.05))
             wrong += chosen.proved and ["a"] == list(chosen)
     return wrong

@@ -159,10 +159,10 @@ def test_simultaneous_coverage(table):
 )
 def test_planted_critical_value_is_caught(table, name, sizes, monkeypatch):
     """With c = 1.0 in place of the calibrated one, small and large sizes are refuted."""
-    from farthing.accuracy import chain, schedule
+    from farthing.accuracy import laplace_stop_rule, schedule
 
     monkeypatch.setattr(schedule, "critical_value", lambda *_, **__: 1.0)
-    monkeypatch.setattr(chain, "critical_value", lambda *_, **__: 1.0)
+    monkeypatch.setattr(laplace_stop_rule, "critical_value", lambda *_, **__: 1.0)
     budget, how, rate = TARGETS[name]
     target = {key: how[key] for key in ("relative", "absolute") if key in how} or {"absolute": np.inf}
     caught = refuted(misses(Session(table, budget=budget), ask(how), SIZES, **target), CELLS, rate)

@@ -5,9 +5,11 @@ import pyarrow as pa
 import pytest
 from accuracy.runs import surely_above
 from levels import ALPHA
+from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from farthing import Bounds, Budget, Session
+from farthing.accuracy.claim_chances import next_chance, together
 
 GROUPS, ROWS, ASKS = 3_000, 60, 11
 VALUES = np.random.default_rng(17).integers(0, 101, (GROUPS, ROWS)).astype(float)
@@ -52,5 +54,41 @@ def test_each_by_itself_does_not_hold_together(game):
     count, answer = ever_missed(game, together=False)
 
     assert surely_above(count, GROUPS, 0.05, ALPHA)
-    assert answer.confidence_together == pytest.approx(1 - ASKS * 0.05)
+    assert answer.confidence_together == pytest.approx(together((0.05,) * ASKS))
     assert binom.sf(count - 1, GROUPS, ASKS * 0.05) > ALPHA
+
+
+def worst_case(chances, runs, seed, cells=120):
+    """Return how often a claim misses where somebody who sees the error chooses each next width at best for a miss.
+
+    The policy is found backwards, by a recursion of its own; then it is played.
+    """
+    z, value, policy = -ndtri(np.array(chances) / 2), np.zeros(cells), []
+    angles = np.linspace(0, np.pi / 2, 33)[1:]
+    for k in range(len(z) - 1, 0, -1):
+        edges = np.linspace(-z[k], z[k], 2 * cells + 1)
+        start = (np.arange(cells) + 0.5) / cells * z[k - 1]
+        below = ndtr((edges - np.cos(angles)[:, None, None] * start[:, None]) / np.sin(angles)[:, None, None])
+        worth = 1 - below[..., -1] + below[..., 0] + np.diff(below) @ np.concatenate([value[::-1], value])
+        policy.append(angles[worth.argmax(axis=0)])
+        value = worth.max(axis=0)
+    rng = np.random.default_rng(seed)
+    error = rng.standard_normal(runs)
+    missed = np.abs(error) > z[0]
+    for k, chosen in enumerate(reversed(policy), start=1):
+        cell = np.minimum((np.abs(error) / z[k - 1] * cells).astype(int), cells - 1)
+        error = np.cos(chosen[cell]) * error + np.sin(chosen[cell]) * rng.standard_normal(runs)
+        missed |= np.abs(error) > z[k]
+    return int(missed.sum())
+
+
+@pytest.mark.statistical
+def test_chances_hold_against_whoever_chooses_the_widths():
+    """Eleven widths chosen by the error of a count: 5 % miss at most; with shares that only add up to that, more do."""
+    runs, chances = 100_000, ()
+    for _ in range(ASKS):
+        chances = (*chances, next_chance(chances, 0.05))
+    plain = tuple(0.05 / ((k + 1) * (k + 2)) for k in range(ASKS))
+
+    assert not surely_above(worst_case(chances, runs, 1), runs, 0.05, ALPHA)
+    assert surely_above(worst_case(plain, runs, 2), runs, 0.05, ALPHA)

@@ -14,9 +14,9 @@ from levels import ALPHA
 from scipy.stats import binom
 
 from farthing import Budget, Session
-from farthing.accuracy.stopping import two_sided
-from farthing.planning.relative import KINDS, OneRelease
-from farthing.session.relative import Released
+from farthing.accuracy.stop_rule import two_sided
+from farthing.planning.relative_count import KINDS, RelativeCountPricing
+from farthing.session.answering.relative_count import RelativeRelease
 
 MECHANISMS = ["asinh", "linear-log", "log", "power", "gaussian", "two-stage"]
 DRAWS = 60_000
@@ -36,7 +36,7 @@ def noise_of(mechanism):
     """Return the noise that a session would draw with."""
     with Session(pa.table({"k": [1]}), budget=Budget(mu=8)) as session:
         pricing = session.plan(**TARGET, mechanism=mechanism).pricing
-    assert isinstance(pricing, OneRelease)
+    assert isinstance(pricing, RelativeCountPricing)
     return pricing.noise
 
 
@@ -49,7 +49,7 @@ def looked_at(noise, drawn, interval=None):
     """Return the cells in which the intervals miss the truth, or values their target, too often."""
     misses = {}
     for size in SIZES:
-        one = Released(noise, Released.draw(drawn, np.full(DRAWS, size)).steps)
+        one = RelativeRelease(noise, RelativeRelease.draw(drawn, np.full(DRAWS, size)).steps)
         lower, upper = one.interval(BETA) if interval is None else interval(one)
         misses["interval", size] = (size < lower) | (upper < size)
         misses["target", size] = np.abs(one.values - size) > max(noise.relative * size, noise.absolute)

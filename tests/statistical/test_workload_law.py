@@ -6,8 +6,8 @@ from levels import ALPHA
 from scipy.stats import binom
 
 import farthing
-from farthing.accuracy.stopping import two_sided
-from farthing.accuracy.together import Together
+from farthing.accuracy.shared_loss import SharedLoss
+from farthing.accuracy.stop_rule import two_sided
 
 PER_GRAIN = 2.0**-56
 BETA = 0.05
@@ -16,7 +16,7 @@ BETA = 0.05
 def shared(sizes, mu, runs, seed=11):
     """Share a loss among counts, again and again; give values, half-widths, grains and all grains spent."""
     count = len(sizes)
-    batch = Together(
+    batch = SharedLoss(
         question=np.zeros(count, np.int64),
         max_groups=(count,),
         per_grain=np.full(count, PER_GRAIN),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from farthing.accuracy import doubling_cost, oracle_cost
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 
 
 def test_oracle_pays_the_single_gaussian():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from farthing.accuracy import Rule, Schedule
+from farthing.accuracy import Schedule, StopRule
 
 GRAIN = 2.0**-56
 
@@ -152,4 +152,4 @@ def test_rule_is_what_later_asks_need():
     """The rule kept with an answer is three plain numbers."""
     schedule = plan()
 
-    assert Rule(0.1, schedule.critical, int(schedule.looks[-1])) == schedule.rule
+    assert StopRule(0.1, schedule.critical, int(schedule.looks[-1])) == schedule.rule

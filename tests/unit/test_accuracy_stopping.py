@@ -9,7 +9,8 @@ from levels import ALPHA, dkw_band
 
 from farthing.accuracy import Schedule, critical_value
 from farthing.accuracy.jumps import JumpMap, stride
-from farthing.accuracy.stopping import ABSURD, LEAST_SIGNAL, Chain, step_ratio, tamed, two_sided
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
+from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, step_ratio, tamed, two_sided
 
 THEORY = {
     (0.05, 1.02): {0.2: 2.008, 0.3: 2.041, 0.5: 2.144},
@@ -22,7 +23,7 @@ def chain_for(relative, critical, span, ratio, *, jumps=True, beta=0.05, largest
     """Return the chain of a rule, for truths up to `largest` kinks."""
     boundary = critical / relative
     shape = JumpMap(boundary, ratio, (), jumps)
-    return Chain.run(relative, critical, span=span, jumps=shape, beta=beta, largest=largest * boundary)
+    return GaussianLookChain.run(relative, critical, span=span, jumps=shape, beta=beta, largest=largest * boundary)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_no_truth_between_the_swept_ones_misses_more_than_beta(relative, beta):
 def test_a_quarter_of_the_panel_changes_nothing(monkeypatch):
     """Quadrature error is a hundredth of the margin."""
     coarse = [chain_for(0.5, 2.15, 320, 1.02).miss(x) for x in (1.0, 2.4, 4.0, 6.0)]
-    monkeypatch.setattr("farthing.accuracy.stopping._FINENESS", 0.17)
+    monkeypatch.setattr("farthing.accuracy.stop_rule._FINENESS", 0.17)
     fine = [chain_for(0.5, 2.15, 320, 1.02).miss(x) for x in (1.0, 2.4, 4.0, 6.0)]
 
     assert fine == pytest.approx(coarse, rel=3e-5)
@@ -181,7 +182,7 @@ def told_absurdly(relative, beta, *, signed):
     span = 2096
     critical = critical_value(relative, beta, span, 1.02, signed=signed)
     shape = JumpMap(critical / relative, 1.02)
-    chain = Chain.run(relative, critical, span=span, jumps=shape, beta=1e-15, largest=2e9, signed=signed)
+    chain = GaussianLookChain.run(relative, critical, span=span, jumps=shape, beta=1e-15, largest=2e9, signed=signed)
     return max(chain.absurd(float(x)) for x in (0.0, 0.1, 1.0, 3.0, 10.0, 1e3, 1e6))
 
 
@@ -208,13 +209,15 @@ def test_absurd_values_agree_with_a_simulation():
         assert chain.absurd(signal) > dkw_band(runs, 1e-6)
 
 
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-3])
 @pytest.mark.parametrize("relative", [0.1, 0.5, 0.99])
-def test_schedules_stop_at_no_low_signal(relative, beta):
-    """Every Gaussian schedule of counts and sums has the least boundary, also one that refines another."""
-    first = Schedule.plan(relative, 10.0, beta, per_grain=2.0**-56, cap_grains=2**60)
-    later = Schedule.plan(relative, 5.0, beta / 4, per_grain=2.0**-56, cap_grains=2**60, after=first.rule)
+def test_schedules_stop_at_no_low_signal(relative, beta, law):
+    """Every schedule of counts and sums has the least boundary of its noise, also one that refines another."""
+    made = {"per_grain": 2.0**-40, "cap_grains": 2**50, "law": law}
+    first = Schedule.plan(relative, 10.0, beta, **made)
+    later = Schedule.plan(relative, 5.0, beta / 4, **made, after=first.rule)
 
-    assert first.jumps.boundary >= LEAST_SIGNAL
+    assert first.jumps.boundary >= law.least_signal
     assert first.relative <= relative
     assert later.jumps.boundary >= first.jumps.boundary * (1 - 1e-9)

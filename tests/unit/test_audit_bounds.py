@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from farthing import Gdp, Pure, Zcdp, audit
 from farthing.audit.bounds import rate_lower, rate_upper
-from farthing.audit.cells import Cells
+from farthing.audit.cells import OutputCells
 from farthing.audit.guessing import p_value
 from farthing.audit.looks import always_lower, always_upper
 from farthing.errors import InvalidTarget
@@ -215,8 +215,8 @@ def test_bad_input_is_refused(call):
 
 def test_events_in_words():
     """Events say what they are: a threshold, a set of cells, names."""
-    cells = Cells.of(np.array([0.0, 1.0, 2.0]))
-    names = Cells.of(np.array(["a", "b"]))
+    cells = OutputCells.of(np.array([0.0, 1.0, 2.0]))
+    names = OutputCells.of(np.array(["a", "b"]))
 
     assert "output at most 1" == cells.words(np.array([True, True, False, False, False]))
     assert "output in 2 of 5 cells" == cells.words(np.array([True, False, True, False, False]))

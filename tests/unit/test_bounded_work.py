@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import farthing
-from farthing.accuracy import stopping
+from farthing.accuracy import stop_rule
 from farthing.accuracy.jumps import JumpMap
 from farthing.accuracy.schedule import Schedule
-from farthing.accuracy.stopping import Chain, critical_value, looks_apart, two_sided
+from farthing.accuracy.stop_rule import GaussianLookChain, critical_value, looks_apart, two_sided
 from farthing.errors import FarthingError, InvalidKeys, InvalidTarget, UnsupportedQuery
 from farthing.query.expressions import MOST_CHOICES
 
@@ -65,8 +65,10 @@ def test_no_relative_target_makes_the_recursion_large():
     for beta in (1e-12, 1e-6, 0.05, 0.5):
         relative = looks_apart(beta, 1.02) * 1.01
         boundary = two_sided(beta) / relative
-        most = stopping._swept(relative, beta, 1.02) * boundary
-        chain = Chain.run(relative, two_sided(beta), span=1600, jumps=JumpMap(boundary, 1.02), beta=beta, largest=most)
+        most = stop_rule._swept(relative, beta, 1.02) * boundary
+        chain = GaussianLookChain.run(
+            relative, two_sided(beta), span=1600, jumps=JumpMap(boundary, 1.02), beta=beta, largest=most
+        )
 
         assert chain.atoms.mass.size < 2_000_000
 
@@ -77,7 +79,9 @@ def test_looks_far_apart_need_no_more_than_the_recursion_says(beta):
     relative = looks_apart(beta, 1.02)
     closed, exact = (critical_value(r, beta, 640, 1.02) for r in (relative * 0.999, relative * 1.001))
     boundary = closed / relative
-    chain = Chain.run(relative, closed, span=640, jumps=JumpMap(boundary, 1.02), beta=beta, largest=1.05 * boundary)
+    chain = GaussianLookChain.run(
+        relative, closed, span=640, jumps=JumpMap(boundary, 1.02), beta=beta, largest=1.05 * boundary
+    )
     signals = boundary * (1 - relative) * 1.02 ** (np.arange(4) / 2)
 
     assert chain.misses(signals).max() <= beta

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from farthing.accuracy import Schedule, critical_value
-from farthing.accuracy.chain import Chain, gate, gates
-from farthing.accuracy.chain import critical_value as chain_value
+from farthing.accuracy import laplace_stop_rule as rules
+from farthing.accuracy.critical_search import largest
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.laws import COARSEST, GAUSSIAN, LAPLACE
-from farthing.accuracy.search import largest
-from farthing.accuracy.stopping import step_ratio
+from farthing.accuracy.laplace_stop_rule import GATE, LaplaceLookChain, gate, gates
+from farthing.accuracy.laplace_stop_rule import critical_value as chain_value
+from farthing.accuracy.noise_laws import COARSEST, GAUSSIAN, LAPLACE
+from farthing.accuracy.stop_rule import ABSURD, step_ratio, tamed
 
 pytestmark = pytest.mark.thorough
 
@@ -24,7 +25,7 @@ def chain(relative, critical, *, gates_passed=2, signed=False, times=1.0):
     span, boundary = gates_passed * gate(ratio), critical / relative
     jumps = JumpMap(boundary, ratio, gates(span, ratio), law=LAPLACE)
     most = largest(relative) * boundary * times
-    return Chain.run(relative, critical, span=span, jumps=jumps, beta=0.05, largest=most, signed=signed)
+    return LaplaceLookChain.run(relative, critical, span=span, jumps=jumps, beta=0.05, largest=most, signed=signed)
 
 
 @pytest.mark.parametrize(("relative", "times"), [(0.05, 1.014), (0.1, 1.026), (0.2, 1.054), (0.3, 1.094)])
@@ -101,3 +102,47 @@ def test_laws_agree_with_their_names():
     for law in (GAUSSIAN, LAPLACE):
         assert 7.0 == pytest.approx(law.amount(law.precision(7.0, 0.3), 0.3))
         assert law.precision(law.growth(1.21), 1.0) == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("beta", [0.3, 0.05, 1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("relative", [0.0015, 0.0031, 0.01, 0.09, 0.14, 0.99])
+def test_looks_are_followed_once(relative, beta, monkeypatch):
+    """The table is so near that a plan follows its looks once, mostly; each look has few enough cells."""
+    relative = tamed(relative, beta, LAPLACE)
+    ratio = step_ratio(relative)
+    runs, honest = [], LaplaceLookChain.run.__func__
+    monkeypatch.setattr(
+        LaplaceLookChain, "run", classmethod(lambda *given, **more: runs.append(honest(*given, **more)) or runs[-1])
+    )
+    rules.critical_value.__wrapped__(relative, beta, 4 * gate(ratio), ratio, signed=True)
+
+    assert len(runs) <= (2 if relative < 0.5 else 3)
+    assert sum(len(look.chance) for look in runs[0].looks) < 2_500_000
+
+
+@pytest.mark.parametrize("told", [0.97, 1.0, 1.1])
+def test_a_wrong_table_changes_no_constant_by_much(told, monkeypatch):
+    """A hint that is too low is raised, and one that is too high is lowered: to within half a percent."""
+    span, plain = 2 * gate(1.01), 3.0639
+    monkeypatch.setattr(rules, "hint", lambda *_: told * plain)
+
+    assert rules.critical_value.__wrapped__(0.1, 0.05, span, 1.01) == pytest.approx(plain, rel=0.005)
+
+
+def test_no_exponent_overflows_at_small_targets():
+    """At high confidence the boundary is thousands of noise scales away: c is hardly above that of a single look."""
+    for relative in (0.0011, 0.003, 0.0031, 0.006):
+        assert 1 <= chain_value(relative, 1e-12, 3 * 832, step_ratio(relative)) / LAPLACE.two_sided(1e-12) < 1.001
+
+
+def test_loose_targets_tell_no_group_ten_times_too_much():
+    """By the recursion over a third of all looks: the rule that is made stays below a half of one in ten million."""
+    ratio = 1.02
+    span = 4 * gate(ratio)
+    for relative, likely in ((tamed(0.3, 0.05, LAPLACE), (0.0, ABSURD / 2)), (0.3, (100 * ABSURD, 1.0))):
+        jumps = JumpMap(LAPLACE.two_sided(0.05) / relative, ratio, gates(span, ratio), law=LAPLACE)
+        rule = LaplaceLookChain.run(
+            relative, 3.0, span=span, jumps=jumps, beta=1e-13, largest=jumps.boundary * GATE**3.0, signed=True
+        )
+        worst = max(rule.absurd(x) for x in (0.0, 1.0, 4.0, 30.0, 1e3))
+        assert likely[0] <= worst < likely[1]

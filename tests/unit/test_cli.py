@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -414,3 +415,91 @@ def test_a_ledger_that_went_back_is_accepted_by_name():
     assert 4 == run("verify", "--accept-head", "0" * 12).exit_code
     assert 0 == run("verify", "--accept-head", head).exit_code
     assert 0 == run("verify").exit_code
+
+
+CSV = "rider_id,zone,day\n" + "".join(f"{place % 60},{'ab'[place % 3 == 0]},{place % 7}\n" for place in range(600))
+
+
+def without_readings(settings):
+    """Return settings without any [csv.TABLE]."""
+    return re.sub(r"(?ms)^\[csv\..*?(?=^\[(?!csv\.)|\Z)", "", settings)
+
+
+@pytest.mark.usefixtures("folder")
+def test_init_writes_a_csv_as_parquet():
+    """--parquet converts the declared CSV, names the new file in the settings, and replaces none unasked."""
+    Path("trips.csv").write_text(CSV, encoding="utf-8")
+    made = run("init", "trips.csv", "--epsilon", "1", "--delta", "1e-6", "--parquet")
+
+    assert 0 == made.exit_code, made.stderr
+    assert 600 == pq.read_table("trips.parquet").num_rows
+    assert 'path = "trips.parquet"' in Path("farthing.toml").read_text(encoding="utf-8")
+    assert "[csv.trips]" not in Path("farthing.toml").read_text(encoding="utf-8")
+    assert 0 == run("plan", "SELECT COUNT(*) FROM trips", "--absolute", "200").exit_code
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("rides.parquet", "--parquet"), "--parquet for a table that is no CSV"),
+        (("trips.csv", "--parquet"), "there is a Parquet file of that name"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_parquet_that_cannot_be_written_is_refused(args, words):
+    """A table that is no CSV, and a file that is there: exit code 2, and nothing is written."""
+    Path("trips.csv").write_text(CSV, encoding="utf-8")
+    Path("trips.parquet").write_text("mine", encoding="utf-8")
+    refused = run("init", *args, "--epsilon", "1", "--delta", "1e-6")
+
+    assert 2 == refused.exit_code
+    assert words in refused.stderr
+    assert "mine" == Path("trips.parquet").read_text(encoding="utf-8")
+    assert not Path("farthing.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "words", "code"),
+    [
+        ("[csv.trips]\ndelimeter = ','", "delimeter", 2),
+        ("[csv.trips]\ndelimiter = 5", "csv.trips.delimiter", 2),
+        ("[csv.trips]\ndelimiter = 'ab'", "delimiter", 4),
+        ("[csv.trips]\nquote = 'ab'", "quote", 4),
+        ("[csv.trips]\nnull = 'NA'", "csv.trips.null", 2),
+        ("[csv.trips]\ndates = 'no form'", "dates", 4),
+        ("[csv.trips.columns]\nday = 'number'", "number", 4),
+        ("[csv.trips.columns]\nnight = 'integer'", "night", 4),
+        ("[csv.trips]\ncolumns = 'integer'", "columns", 2),
+        ("csv = 'trips'", "csv", 2),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_bad_reading_in_the_settings_is_refused(lines, words, code):
+    """Unknown settings, wrong types and values: one clear error that names them, exit code 2 or 4, nothing charged."""
+    Path("trips.csv").write_text(CSV, encoding="utf-8")
+    assert 0 == run("init", "trips.csv", "--epsilon", "1", "--delta", "1e-6").exit_code
+    before = Path("farthing.toml").read_text(encoding="utf-8")
+    kept = without_readings(before)
+    kept = f"{lines}\n{kept}" if lines.startswith("csv =") else f"{kept}\n{lines}\n"
+    Path("farthing.toml").write_text(kept, encoding="utf-8")
+    refused = run("ask", "SELECT COUNT(*) FROM trips", "--absolute", "200")
+
+    assert code == refused.exit_code, refused.stderr
+    assert words in refused.stderr
+    assert "Traceback" not in refused.stderr
+    Path("farthing.toml").write_text(before, encoding="utf-8")
+    assert 0 == spent()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_csv_without_a_declaration_is_text():
+    """Nothing is guessed: a sum of an undeclared column is refused, free, with how to declare it."""
+    Path("trips.csv").write_text(CSV, encoding="utf-8")
+    assert 0 == run("init", "trips.csv", "--epsilon", "1", "--delta", "1e-6").exit_code
+    before = Path("farthing.toml").read_text(encoding="utf-8")
+    Path("farthing.toml").write_text(without_readings(before), encoding="utf-8")
+    refused = run("plan", "SELECT SUM(day) FROM trips", "--lower", "0", "--upper", "6", "--absolute", "200")
+
+    assert 2 == refused.exit_code
+    assert "declared" in refused.stderr or "text" in refused.stderr
+    assert 0 == spent()

@@ -128,7 +128,7 @@ def test_ranks_quantiles_and_clamps_reach_the_session():
 
 @pytest.mark.usefixtures("rows")
 def test_private_keys_are_found_and_kept():
-    """--keys private tells the zones that exist, and finds the same ones again for nothing."""
+    """--keys private tells the zones that exist, and finds the same ones again free of charge."""
     args = ("ask", "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone", "--keys", "private", "--absolute", "200",
             "--found-above", "400")  # fmt: skip
     first, again = told(*args), told(*args)

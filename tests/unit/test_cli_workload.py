@@ -25,7 +25,7 @@ TOML = """
 sql = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 keys = ["zone=b,c"]
 absolute = 60
-[dear]
+[expensive]
 sql = "SELECT COUNT(*) AS n FROM rides"
 absolute = 0.5
 cap = "mu=0.9"
@@ -71,7 +71,7 @@ def test_a_table_of_questions_with_options_of_their_own():
     assert 3 == ended.exit_code, ended.stderr
     facts = json.loads(ended.stdout)
 
-    assert (["zones"], ["dear"]) == (list(facts["answers"]), list(facts["unanswered"]))
+    assert (["zones"], ["expensive"]) == (list(facts["answers"]), list(facts["unanswered"]))
     assert ["b", "c"] == [row["zone"] for row in facts["answers"]["zones"]["rows"]]
     assert ["within 60", "within 0.5"] == [row["goal"] for row in facts["questions"]]
     shown = run("workload", "report.toml", "--absolute", "50", "--order", "cheapest")
@@ -185,3 +185,14 @@ def test_the_picture_of_a_comparison_tells_what_it_cannot_draw():
     ended = run("compare", "--quick", "--task", "zipf300", "--trials", "2", "--chart", "zipf.svg")
     assert 0 == ended.exit_code, ended.stderr
     assert "not drawn: at epsilon 0.1" in Path("zipf.svg").read_text(encoding="utf-8")
+
+
+def test_the_largest_first():
+    """--strategy largest spends the cap on the largest counts; exit code 3 tells that not all were picked."""
+    names = [f"-- name: {zone}\nSELECT COUNT(*) AS n FROM rides WHERE zone = '{zone}'" for zone in "abc"]
+    Path("counts.sql").write_text(";\n".join(names), encoding="utf-8")
+    ended = run("workload", "counts.sql", "--relative", "10%", "--strategy", "largest", "--cap", "mu=0.02", "--json")
+    assert ended.exit_code in {0, 3}, ended.stderr
+    facts = json.loads(ended.stdout)
+    assert "a" in facts["answers"]
+    assert facts["paid"]["mu"] <= 0.02

@@ -6,7 +6,7 @@ import pytest
 
 from farthing.attacks import tables
 from farthing.attacks.diffix import CALIBRATED, RESTRICTIONS, Diffix
-from farthing.attacks.diffix.facts import Facts
+from farthing.attacks.diffix.facts import DiffixFacts
 from farthing.attacks.diffix.noise import StickyNoise
 from farthing.attacks.diffix.outliers import by_groups, by_moments
 from farthing.attacks.diffix.reading import read
@@ -289,7 +289,7 @@ def test_outliers_are_flattened():
 
 def test_tables_of_arrow_are_read():
     """An Arrow table is as good as arrays; names do not depend on case."""
-    facts = Facts.of(pa.table({"ID": [1, 2, 2], "word": ["a", "b", "b"]}), name="T", unit="id")
+    facts = DiffixFacts.of(pa.table({"ID": [1, 2, 2], "word": ["a", "b", "b"]}), name="T", unit="id")
 
     assert ["id", "word"] == sorted(facts.columns)
     assert [0, 1, 1] == facts.users.tolist()
@@ -309,7 +309,7 @@ def test_tables_of_arrow_are_read():
 def test_what_is_no_table(table):
     """A table has the column of users, columns of one length, and no NULLs."""
     with pytest.raises(DataError, match="next: "):
-        Facts.of(table, name="t", unit="id")
+        DiffixFacts.of(table, name="t", unit="id")
 
 
 @pytest.mark.parametrize("facts", [{"version": "elm"}, {"layer_sd": -1}, {"layer_sd": float("nan")}, {"floated": "x"}])

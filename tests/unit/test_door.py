@@ -14,7 +14,7 @@ import farthing
 from farthing import Bounds, Budget, DataError, Gdp, InvalidTarget, LedgerError, Session
 from farthing.audit.ruins import ASKS
 from farthing.engines import Engine
-from farthing.session.door import Door
+from farthing.session.core.door import Door
 
 SOURCE = Path(farthing.__file__).parent
 SESSION = SOURCE / "session"

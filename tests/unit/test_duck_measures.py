@@ -26,11 +26,11 @@ from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.errors import DataError, InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
-from farthing.query.expressions import And, Call, Case, Column, Compare, Function, Literal, Operator
+from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
+from farthing.query.expressions import And, Call, Case, Column, Compare, FunctionName, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.measures import Total
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 from farthing.query.ranges import FINE_BITS
 
 SCHEMA = Schema.of({"u": Type.STRING, "z": Type.INTEGER, "x": Type.FLOAT, "i": Type.INTEGER, "p": Type.STRING})
@@ -47,9 +47,9 @@ OWNED = [{"u": "ann", "w": 1}, {"u": "ann", "w": 2}, {"u": "bob", "w": 1}, {"u":
 ZONE_SCHEMA = Schema.of({"id": Type.INTEGER, "n": Type.STRING})
 OWNED_SCHEMA = Schema.of({"u": Type.STRING, "w": Type.INTEGER})
 X, WHOLE, Z = Column("x"), Column("i"), Column("z")
-HALF = Call(Function.DIVIDE, (WHOLE, Literal(2)))
+HALF = Call(FunctionName.DIVIDE, (WHOLE, Literal(2)))
 OUTPUTS = tuple(
-    Output(f"o{place}", aggregate)
+    NamedAggregate(f"o{place}", aggregate)
     for place, aggregate in enumerate(
         [
             Count(),
@@ -71,8 +71,8 @@ units = st.sampled_from([None, "u"])
 wheres = st.sampled_from(
     [
         None,
-        Compare(Call(Function.ADD, (WHOLE, Literal(1))), Operator.GT, Literal(0)),
-        Compare(Call(Function.SQRT, (Call(Function.ABS, (X,)),)), Operator.LE, Literal(2.0)),
+        Compare(Call(FunctionName.ADD, (WHOLE, Literal(1))), Operator.GT, Literal(0)),
+        Compare(Call(FunctionName.SQRT, (Call(FunctionName.ABS, (X,)),)), Operator.LE, Literal(2.0)),
         Compare(Column("p"), Operator.EQ, Literal("a")),
     ]
 )
@@ -81,8 +81,8 @@ groupings = st.sampled_from(
         ((), None, ()),
         (("z",), {"z": [2, 1, None, 9]}, ()),
         (("z", "p"), {"z": [1, 2, 3], "p": ["a", "b"]}, ()),
-        (("g",), {"g": [0, 1]}, (("g", Call(Function.MODULO, (Z, Literal(2)))),)),
-        (("g",), {"g": [0.0, 2.0]}, (("g", Call(Function.MULTIPLY, (X, Literal(0.0)))),)),
+        (("g",), {"g": [0, 1]}, (("g", Call(FunctionName.MODULO, (Z, Literal(2)))),)),
+        (("g",), {"g": [0.0, 2.0]}, (("g", Call(FunctionName.MULTIPLY, (X, Literal(0.0)))),)),
         (
             ("g",),
             {"g": ["low", "high"]},
@@ -142,7 +142,7 @@ def questions(draw, outputs=OUTPUTS, unit=units):
         kinds["g"] = Type.FLOAT
     keys = Keys.of(by, lists, Schema((*SCHEMA.columns, *kinds.items()))) if outputs or not by else None
     bounds = Bounds(draw(st.integers(1, 3)), draw(st.integers(1, 4)))
-    part = draw(st.none() | st.integers(0, 1).map(lambda at: Part("p", (Literal("a"), Literal("b")), at)))
+    part = draw(st.none() | st.integers(0, 1).map(lambda at: QueryPart("p", (Literal("a"), Literal("b")), at)))
     own = PrivacyUnit(draw(unit))
     beside = draw(joins)
     if own.column is not None:
@@ -163,7 +163,7 @@ def test_measures_are_those_of_the_slow_engine(table, query, hash_key):
     assert expected.tolist() == engine.measure(query, hash_key).tolist()
 
 
-@given(rows, questions((Output("q", QUANTILE),)), st.sampled_from([0, 5]))
+@given(rows, questions((NamedAggregate("q", QUANTILE),)), st.sampled_from([0, 5]))
 @settings(max_examples=40)
 def test_histograms_are_those_of_the_slow_engine(table, query, hash_key):
     """Groups, leaves and rows kept by the hash."""
@@ -269,14 +269,14 @@ def nan_is_a_value(plant):
 
 
 def cut_before_where(plant):
-    honest = duck_measures.Rows._kept
+    honest = duck_measures.DuckRows._kept
     cut = "(SELECT * FROM {} QUALIFY row_number() OVER (PARTITION BY u) <= 2)"
 
     def early(rows, where):
         step = honest(rows, where)
         return lambda relation: step(cut.format(relation))
 
-    plant.setattr(duck_measures.Rows, "_kept", early)
+    plant.setattr(duck_measures.DuckRows, "_kept", early)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_groups_that_are_not_cut_break_the_sensitivity(monkeypatch):
 def test_a_total_is_exact_on_its_grid():
     """Hand-computed: seven rows of 9.9 clamped to 5 and cut to two, on a grid of 2^-17."""
     (total,) = Sum(X, -2, 5).measures
-    found = fast(SKEWED).measure(several((Output("s", Sum(X, -2, 5)),)), 1)[0]
+    found = fast(SKEWED).measure(several((NamedAggregate("s", Sum(X, -2, 5)),)), 1)[0]
     more, thirds = (math.floor(each * 2**17 + 0.5) for each in (3.3, 2 / 3))
 
     assert (total.step_log2, total.fine_log2) == (-17, -33)
@@ -317,7 +317,9 @@ def test_a_total_is_exact_on_its_grid():
 def test_grids_of_any_size(lower, upper):
     """Bounds near the ends of doubles: the power of two of the grid alone may not be one, its product is."""
     table = [planted(value) for value in (lower, upper, upper / 3, 1.0, -math.inf)]
-    query = several((Output("s", Sum(X, lower, upper)), Output("m", Mean(X, lower, upper))), bounds=Bounds(2, 10))
+    query = several(
+        (NamedAggregate("s", Sum(X, lower, upper)), NamedAggregate("m", Mean(X, lower, upper))), bounds=Bounds(2, 10)
+    )
 
     assert slow(table).measure(query, 1).tolist() == fast(table).measure(query, 1).tolist()
 
@@ -346,7 +348,7 @@ def test_dictionaries_change_nothing(unit, tmp_path):
     pq.write_table(pa.Table.from_pylist(VARIED, ARROW), tmp_path / "data.parquet")
     engine, oracle = open_table(tmp_path / "data.parquet"), slow(VARIED)
     keys = Keys.of(("z",), {"z": [1, None]}, SCHEMA)
-    outputs = (*OUTPUTS, Output("w", Sum(WHOLE, -4, 2)), Output("v", Variance(WHOLE, -1, 9)))
+    outputs = (*OUTPUTS, NamedAggregate("w", Sum(WHOLE, -4, 2)), NamedAggregate("v", Variance(WHOLE, -1, 9)))
     query = Query(
         "data", ("z",), keys, Compare(X, Operator.NE, Literal(7.25)), outputs, PrivacyUnit(unit), Bounds(1, 3)
     )
@@ -374,7 +376,7 @@ def test_many_equal_rows_are_rounded_once(unit):
     """However many rows are alike, a group's total is within half a step of them, and a little for each row."""
     for value, rows in ((19.95, 30_000), (-3.3, 20_000), (99.99, 10_000)):
         table = pa.table({"x": [value] * rows, "u": list(range(rows))})
-        query = Query("data", (), None, None, (Output("s", Sum(X, -20, 100)),), PrivacyUnit(unit), Bounds(1, 3))
+        query = Query("data", (), None, None, (NamedAggregate("s", Sum(X, -20, 100)),), PrivacyUnit(unit), Bounds(1, 3))
         (total,) = query.measures
         found = open_table(table).measure(query, 1)[0, 0]
         exact = Fraction(value) * rows / Fraction(total.step)

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from farthing.accuracy.baselines import doubling_cost
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 from farthing.cli.app import app
 from farthing.errors import InvalidOption
 from farthing.experiments import METHODS, Plan, chains, compare, laws, tables
 from farthing.experiments.chance import stream
-from farthing.experiments.choice import Choice
+from farthing.experiments.choice import PublicChoice
 from farthing.experiments.picking import Pace, follow, in_order, race
 from farthing.experiments.runner import played, tuned
 from farthing.experiments.setting import Played, Setting, Side, amount, on_grid, pick_prices
@@ -240,7 +240,7 @@ def test_an_uncharged_look_is_caught():
     honest = chains.refined(looks, truth, stream(1), centred=False)
     grains = np.rint(honest.cost / chains.PER_GRAIN).astype(np.int64)
     before = looks.looks[np.searchsorted(looks.looks, grains) - 1] * chains.PER_GRAIN
-    stop = chains.Stop(0.1, math.log(20))
+    stop = chains.ReleaseStop(0.1, math.log(20))
     sharpened, _ = chains.laplace_runs(stop, truth, np.full(2000, 1e-3), math.inf, stream(2))
 
     assert chain_oracle(honest, looks.jumps.boundary, squared=True)
@@ -251,7 +251,7 @@ def test_an_uncharged_look_is_caught():
 def test_doubling_pays_all_its_levels():
     """Cost is first (2^k - 1), and on average what the exact sum over levels says; only the last level is far less."""
     first, truth = 1e-6, np.full(20_000, 1000.0)
-    runs = chains.doubled(chains.Stop(0.1, two_sided(0.05)), truth, np.full(20_000, first), math.inf, stream(3))
+    runs = chains.doubled(chains.ReleaseStop(0.1, two_sided(0.05)), truth, np.full(20_000, first), math.inf, stream(3))
     levels = np.log2(runs.cost / first + 1)
     expected = float(doubling_cost(1000, 0.1, 0.0, first=first, last=1.0))
     last_only = (runs.cost + first) / 2
@@ -303,8 +303,8 @@ def test_the_numbers_of_a_method_are_those_of_the_sweep():
     """At other targets than the standard one the choices are swept; a method without any has one."""
     where = setting("zipf300", 1.0, 0.2)
 
-    assert isinstance(tuned(where, BY_NAME["unified"], 1), Choice)
-    assert tuned(setting(), BY_NAME["oracle"], 1) == Choice()
+    assert isinstance(tuned(where, BY_NAME["unified"], 1), PublicChoice)
+    assert tuned(setting(), BY_NAME["oracle"], 1) == PublicChoice()
 
 
 def test_only_one_module_draws_from_a_statistical_generator():

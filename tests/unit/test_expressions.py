@@ -17,7 +17,7 @@ from farthing.query.expressions import (
     Cast,
     Column,
     Compare,
-    Function,
+    FunctionName,
     In,
     IsNull,
     Literal,
@@ -58,7 +58,7 @@ def nested(depth):
     """Return an expression of a depth."""
     tree = N
     for _ in range(depth - 1):
-        tree = call(Function.NEGATE, tree)
+        tree = call(FunctionName.NEGATE, tree)
     return tree
 
 
@@ -69,22 +69,22 @@ def nested(depth):
         (Column("decimal"), Type.FLOAT),
         (X, Type.OTHER),
         (HALF, Type.FLOAT),
-        (call(Function.ADD, N, ONE), Type.INTEGER),
-        (call(Function.ADD, N, HALF), Type.FLOAT),
-        (call(Function.MULTIPLY, Column("decimal"), N), Type.FLOAT),
-        (call(Function.DIVIDE, N, N), Type.FLOAT),
-        (call(Function.INTEGER_DIVIDE, N, N), Type.INTEGER),
-        (call(Function.FLOOR, F), Type.FLOAT),
-        (call(Function.ROUND, N, Literal(-2)), Type.INTEGER),
-        (call(Function.COALESCE, N, F, ONE), Type.FLOAT),
-        (call(Function.LEAST, D, D), Type.DATE),
-        (call(Function.NULLIF, N, F), Type.INTEGER),
-        (call(Function.SUBSTRING, S, ONE), Type.STRING),
-        (call(Function.LIKE, S, Literal("a%")), Type.BOOLEAN),
-        (call(Function.DATE_TRUNC, Literal("month"), D), Type.DATE),
-        (call(Function.DATE_TRUNC, Literal("hour"), T), Type.TIMESTAMP),
-        (call(Function.EXTRACT, Literal("week"), D), Type.INTEGER),
-        (call(Function.DAYS_BETWEEN, D, T), Type.INTEGER),
+        (call(FunctionName.ADD, N, ONE), Type.INTEGER),
+        (call(FunctionName.ADD, N, HALF), Type.FLOAT),
+        (call(FunctionName.MULTIPLY, Column("decimal"), N), Type.FLOAT),
+        (call(FunctionName.DIVIDE, N, N), Type.FLOAT),
+        (call(FunctionName.INTEGER_DIVIDE, N, N), Type.INTEGER),
+        (call(FunctionName.FLOOR, F), Type.FLOAT),
+        (call(FunctionName.ROUND, N, Literal(-2)), Type.INTEGER),
+        (call(FunctionName.COALESCE, N, F, ONE), Type.FLOAT),
+        (call(FunctionName.LEAST, D, D), Type.DATE),
+        (call(FunctionName.NULLIF, N, F), Type.INTEGER),
+        (call(FunctionName.SUBSTRING, S, ONE), Type.STRING),
+        (call(FunctionName.LIKE, S, Literal("a%")), Type.BOOLEAN),
+        (call(FunctionName.DATE_TRUNC, Literal("month"), D), Type.DATE),
+        (call(FunctionName.DATE_TRUNC, Literal("hour"), T), Type.TIMESTAMP),
+        (call(FunctionName.EXTRACT, Literal("week"), D), Type.INTEGER),
+        (call(FunctionName.DAYS_BETWEEN, D, T), Type.INTEGER),
         (Cast(S, Type.TIMESTAMP), Type.TIMESTAMP),
         (case(N, HALF), Type.FLOAT),
         (case(WORD, otherwise=S), Type.STRING),
@@ -97,47 +97,47 @@ def test_types(tree, kind):
 
 def test_every_function_has_a_signature():
     """The table of signatures is whole, so that no function is without a rule."""
-    assert set(Function) == set(SIGNATURES)
+    assert set(FunctionName) == set(SIGNATURES)
 
 
 def test_the_old_name_tells_decimals():
     """A side of a comparison that is a bare column has the column's own type."""
     assert Type.DECIMAL is operand_type(Column("decimal"), SCHEMA)
-    assert Type.FLOAT is operand_type(call(Function.NEGATE, Column("decimal")), SCHEMA)
+    assert Type.FLOAT is operand_type(call(FunctionName.NEGATE, Column("decimal")), SCHEMA)
 
 
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
-        (call(Function.ADD, S, ONE), "string in ADD"),
-        (call(Function.ADD, B, ONE), "boolean in ADD"),
-        (call(Function.ADD, X, ONE), "other in ADD"),
-        (call(Function.MODULO, F, ONE), "float in MODULO"),
-        (call(Function.INTEGER_DIVIDE, N, HALF), "float in INTEGER_DIVIDE"),
-        (call(Function.ADD, N), "number of arguments of ADD"),
-        (call(Function.ADD, N, N, N), "number of arguments of ADD"),
-        (call(Function.COALESCE, N), "COALESCE takes 2 or more"),
-        (call(Function.SUBSTRING, S), "SUBSTRING takes 2 to 3"),
-        (call(Function.COALESCE, N, S), "type mismatch"),
-        (call(Function.LEAST, B, B), "boolean in LEAST"),
-        (call(Function.NULLIF, N, S), "type mismatch"),
-        (call(Function.LENGTH, N), "integer in LENGTH"),
-        (call(Function.LIKE, S, S), "argument 2 of LIKE is a constant"),
-        (call(Function.ROUND, F, N), "argument 2 of ROUND is a constant"),
-        (call(Function.ROUND, F, Literal(16)), "one of -15 to 15"),
-        (call(Function.ROUND, F, HALF), "float in ROUND"),
-        (call(Function.DATE_TRUNC, Literal("hour"), D), "one of year, quarter, month, week, day"),
-        (call(Function.DATE_TRUNC, Literal("century"), T), "one of year"),
-        (call(Function.EXTRACT, Literal("second"), D), "one of year"),
-        (call(Function.EXTRACT, S, D), "is a constant"),
-        (call(Function.DATE_TRUNC, Literal("month"), S), "string in DATE_TRUNC"),
+        (call(FunctionName.ADD, S, ONE), "string in ADD"),
+        (call(FunctionName.ADD, B, ONE), "boolean in ADD"),
+        (call(FunctionName.ADD, X, ONE), "other in ADD"),
+        (call(FunctionName.MODULO, F, ONE), "float in MODULO"),
+        (call(FunctionName.INTEGER_DIVIDE, N, HALF), "float in INTEGER_DIVIDE"),
+        (call(FunctionName.ADD, N), "number of arguments of ADD"),
+        (call(FunctionName.ADD, N, N, N), "number of arguments of ADD"),
+        (call(FunctionName.COALESCE, N), "COALESCE takes 2 or more"),
+        (call(FunctionName.SUBSTRING, S), "SUBSTRING takes 2 to 3"),
+        (call(FunctionName.COALESCE, N, S), "type mismatch"),
+        (call(FunctionName.LEAST, B, B), "boolean in LEAST"),
+        (call(FunctionName.NULLIF, N, S), "type mismatch"),
+        (call(FunctionName.LENGTH, N), "integer in LENGTH"),
+        (call(FunctionName.LIKE, S, S), "argument 2 of LIKE is a constant"),
+        (call(FunctionName.ROUND, F, N), "argument 2 of ROUND is a constant"),
+        (call(FunctionName.ROUND, F, Literal(16)), "one of -15 to 15"),
+        (call(FunctionName.ROUND, F, HALF), "float in ROUND"),
+        (call(FunctionName.DATE_TRUNC, Literal("hour"), D), "one of year, quarter, month, week, day"),
+        (call(FunctionName.DATE_TRUNC, Literal("century"), T), "one of year"),
+        (call(FunctionName.EXTRACT, Literal("second"), D), "one of year"),
+        (call(FunctionName.EXTRACT, S, D), "is a constant"),
+        (call(FunctionName.DATE_TRUNC, Literal("month"), S), "string in DATE_TRUNC"),
         (Cast(F, Type.STRING), "CAST of float to string"),
         (Cast(N, Type.BOOLEAN), "CAST of integer to boolean"),
         (Cast(N, Type.DECIMAL), "CAST of integer to decimal"),
         (Cast(X, Type.STRING), "CAST of other to string"),
         (case(N, S), "type mismatch"),
         (case(X), "column type"),
-        (case(call(Function.ADD, Column("integr"), ONE)), "did you mean 'integer'"),
+        (case(call(FunctionName.ADD, Column("integr"), ONE)), "did you mean 'integer'"),
         (Case(((Compare(S, Operator.EQ, ONE), N),)), "type mismatch"),
     ],
 )
@@ -148,18 +148,18 @@ def test_ill_typed_scalars_are_refused_by_name(tree, words):
     assert found.value.construct
     assert found.value.next_step
     with pytest.raises(UnsupportedQuery, match=words):
-        check(Not(IsNull(call(Function.COALESCE, tree, tree))), SCHEMA)
+        check(Not(IsNull(call(FunctionName.COALESCE, tree, tree))), SCHEMA)
 
 
 @pytest.mark.parametrize(
     "tree",
     [
-        Compare(call(Function.ADD, N, ONE), Operator.GT, HALF),
-        Compare(call(Function.CONTAINS, S, WORD), Operator.EQ, YES),
-        In(call(Function.LOWER, S), (WORD,)),
+        Compare(call(FunctionName.ADD, N, ONE), Operator.GT, HALF),
+        Compare(call(FunctionName.CONTAINS, S, WORD), Operator.EQ, YES),
+        In(call(FunctionName.LOWER, S), (WORD,)),
         IsNull(Cast(S, Type.DATE)),
         IsNull(X),
-        Between(call(Function.DATE_TRUNC, Literal("day"), T), T, T),
+        Between(call(FunctionName.DATE_TRUNC, Literal("day"), T), T, T),
     ],
 )
 def test_predicates_take_any_scalar(tree):
@@ -195,25 +195,25 @@ def test_between_counts_as_two_comparisons():
 def test_constants_of_three_types_are_three():
     """1, 1.0 and TRUE are no two the same, alone and inside of functions; in a comparison 1 and 1.0 are one text."""
     values = [ONE, Literal(1.0), YES]
-    sums = [call(Function.ADD, N, value) for value in values]
+    sums = [call(FunctionName.ADD, N, value) for value in values]
 
     assert len(set(values)) == 3
     assert len({one.canonical() for one in sums}) == 3
     assert len({case(value).canonical() for value in values}) == 3
     assert len({Cast(value, Type.INTEGER).canonical() for value in values}) == 3
     assert Compare(N, Operator.EQ, ONE).canonical() == Compare(N, Operator.EQ, Literal(1.0)).canonical()
-    assert call(Function.ADD, N, Literal(0.0)).canonical() == call(Function.ADD, N, Literal(-0.0)).canonical()
+    assert call(FunctionName.ADD, N, Literal(0.0)).canonical() == call(FunctionName.ADD, N, Literal(-0.0)).canonical()
 
 
 def test_identity_texts_cannot_be_forged():
     """Names and texts that look like the texts of other trees are other trees."""
     trees = [
-        call(Function.CONCAT, WORD, WORD),
-        call(Function.CONCAT, Literal('a" string "a'), WORD),
-        call(Function.CONCAT, Column("a"), WORD),
-        call(Function.CONCAT, WORD, WORD, WORD),
-        call(Function.CONCAT, call(Function.CONCAT, WORD, WORD), WORD),
-        call(Function.COALESCE, WORD, WORD),
+        call(FunctionName.CONCAT, WORD, WORD),
+        call(FunctionName.CONCAT, Literal('a" string "a'), WORD),
+        call(FunctionName.CONCAT, Column("a"), WORD),
+        call(FunctionName.CONCAT, WORD, WORD, WORD),
+        call(FunctionName.CONCAT, call(FunctionName.CONCAT, WORD, WORD), WORD),
+        call(FunctionName.COALESCE, WORD, WORD),
         case(WORD),
         case(WORD, otherwise=WORD),
         case(WORD, otherwise=Column("null")),
@@ -227,10 +227,12 @@ def test_identity_texts_cannot_be_forged():
 def test_expressions_read_as_sql():
     """An expression is shown as people write it."""
     shown = {
-        "((integer + 1) * (-integer))": call(Function.MULTIPLY, call(Function.ADD, N, ONE), call(Function.NEGATE, N)),
-        "lower(string) = 'a'": Compare(call(Function.LOWER, S), Operator.EQ, WORD),
+        "((integer + 1) * (-integer))": call(
+            FunctionName.MULTIPLY, call(FunctionName.ADD, N, ONE), call(FunctionName.NEGATE, N)
+        ),
+        "lower(string) = 'a'": Compare(call(FunctionName.LOWER, S), Operator.EQ, WORD),
         "CASE WHEN integer IS NULL THEN CAST(string AS DATE) ELSE date END": case(Cast(S, Type.DATE), otherwise=D),
-        "(string || 'a') IN ('a')": In(call(Function.CONCAT, S, WORD), (WORD,)),
+        "(string || 'a') IN ('a')": In(call(FunctionName.CONCAT, S, WORD), (WORD,)),
     }
 
     assert list(shown) == [str(tree) for tree in shown.values()]
@@ -241,7 +243,7 @@ def test_walks_see_everything():
     tree = Or((Not(Compare(Cast(N, Type.FLOAT), Operator.GT, case(F, otherwise=ONE))), Between(D, D, Column("x"))))
 
     assert {"integer", "float", "date", "x"} == columns_of(tree)
-    assert {"integer", "string"} == columns_of(call(Function.SUBSTRING, S, N))
+    assert {"integer", "string"} == columns_of(call(FunctionName.SUBSTRING, S, N))
     assert frozenset() == columns_of()
     assert 6 == max(depth for _, depth in walk(tree))
     assert [(N, 1)] == list(walk(N))
@@ -249,7 +251,9 @@ def test_walks_see_everything():
 
 def test_trees_are_rewritten_from_the_leaves():
     """Every node is changed once; the tree itself stays as it was."""
-    tree = And((In(call(Function.ADD, N, ONE), (ONE,)), Compare(case(N, otherwise=N), Operator.GT, N), Not(IsNull(N))))
+    tree = And(
+        (In(call(FunctionName.ADD, N, ONE), (ONE,)), Compare(case(N, otherwise=N), Operator.GT, N), Not(IsNull(N)))
+    )
     renamed = rewrite(tree, lambda node: Column("n") if isinstance(node, Column) else node)
 
     assert str(tree).replace("integer", "n") == str(renamed)
@@ -261,8 +265,13 @@ def test_trees_are_rewritten_from_the_leaves():
 
 def test_hidden_casts_are_written_out():
     """Where integers and reals become one type, and nowhere else."""
-    mixed = [call(Function.LEAST, N, F), case(N, HALF), call(Function.COALESCE, case(N), F)]
-    alike = [call(Function.LEAST, N, N), case(HALF, otherwise=F), call(Function.ADD, N, F), call(Function.NULLIF, N, F)]
+    mixed = [call(FunctionName.LEAST, N, F), case(N, HALF), call(FunctionName.COALESCE, case(N), F)]
+    alike = [
+        call(FunctionName.LEAST, N, N),
+        case(HALF, otherwise=F),
+        call(FunctionName.ADD, N, F),
+        call(FunctionName.NULLIF, N, F),
+    ]
 
     assert ["least(CAST(integer AS FLOAT), float)"] == [str(explicit(tree, SCHEMA)) for tree in mixed[:1]]
     assert all(type_of(tree, SCHEMA) is type_of(explicit(tree, SCHEMA), SCHEMA) for tree in mixed + alike)
@@ -274,8 +283,8 @@ def test_hidden_casts_are_written_out():
 
 def test_normal_forms_take_scalars_for_columns():
     """Tests of one scalar are merged, sides ordered, what is inside a scalar is left alone."""
-    lowered = call(Function.LOWER, S)
-    inside = case(ONE, otherwise=call(Function.ADD, N, Literal(2.0)))
+    lowered = call(FunctionName.LOWER, S)
+    inside = case(ONE, otherwise=call(FunctionName.ADD, N, Literal(2.0)))
 
     assert In(lowered, (WORD, Literal("b"))) == normal(
         Or((Compare(lowered, Operator.EQ, Literal("b")), Compare(WORD, Operator.EQ, lowered)))

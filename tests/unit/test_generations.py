@@ -71,7 +71,7 @@ def test_a_group_that_a_unit_moves_to_is_charged_by_version(tmp_path):
 
 @pytest.fixture
 def file(tmp_path):
-    """Return a function that writes the table's file anew."""
+    """Return a function that writes the table's file again."""
 
     def written(part="p00", rows=50):
         path = tmp_path / "new.parquet"

@@ -8,7 +8,7 @@ import pytest
 
 from farthing import Bounds, Budget, Gdp, InvalidBudget, InvalidTarget, Pure, Session, Zcdp
 from farthing.mechanisms import Asinh, LinearLog
-from farthing.planning.relative import Noise
+from farthing.planning.relative_count import RelativeNoise
 from farthing.session import Guarantee
 from farthing.session.guarantee import together
 
@@ -158,7 +158,7 @@ def test_parts_count_at_their_maximum():
     table = pa.table({"u": range(400), "z": ["a", "b"] * 200, "x": [1, 2, 2, 1] * 100})
     with Session(table, budget=Budget(mu=8)) as session:
         parts = session.partition("z", ["a", "b"])
-        parts["a"].count(**BY_X, **RELATIVE, mechanism="linear-log")  # dear for small groups, cheap for large ones
+        parts["a"].count(**BY_X, **RELATIVE, mechanism="linear-log")  # expensive for small groups, cheap for large ones
         cheap = session.guarantee(size=10**6).loss
         refined = parts["b"].count(absolute=60)
         outside = session.count(absolute=60)
@@ -205,7 +205,7 @@ def test_refused_sizes(how):
 
 
 def costliest(noise, size, group, kind):
-    """Return the dearest way to spread `group` units over groups, each in at most max_groups of them."""
+    """Return the most expensive way to spread `group` units over groups, each in at most max_groups of them."""
 
     @lru_cache
     def squared(many):
@@ -222,8 +222,8 @@ def costliest(noise, size, group, kind):
 @pytest.mark.parametrize("size", [1, 4, 60])
 @pytest.mark.parametrize(("mechanism", "x0"), [(Asinh, 0.5), (Asinh, 40.0), (LinearLog, 3.0)])
 def test_several_units_are_covered_however_they_are_spread(mechanism, x0, size):
-    """The bound is never below the dearest of all ways, tried one by one, and at most twice it."""
-    noise = Noise("any", mechanism(0.1, x0), 0.1, 5.0, 0.05, sensitivity=2, max_groups=2)
+    """The bound is never below the most expensive of all ways, tried one by one, and at most twice it."""
+    noise = RelativeNoise("any", mechanism(0.1, x0), 0.1, 5.0, 0.05, sensitivity=2, max_groups=2)
     for group in (1, 2, 4):
         dearest, bound = costliest(noise, size, group, Zcdp), together(noise, size, group, Zcdp)
 
@@ -232,14 +232,14 @@ def test_several_units_are_covered_however_they_are_spread(mechanism, x0, size):
 
 def test_all_in_one_group_is_not_always_the_dearest():
     """The planted mistake: k units in the same groups cost less than k units in different small ones."""
-    noise = Noise("asinh", Asinh(0.1, 0.5), 0.1, 5.0, 0.05, sensitivity=1, max_groups=2)
+    noise = RelativeNoise("asinh", Asinh(0.1, 0.5), 0.1, 5.0, 0.05, sensitivity=1, max_groups=2)
 
     assert 2 * noise.policy.for_group(6).loss(1).amount < costliest(noise, 1, 6, Zcdp)
 
 
 def test_very_many_units_are_quick():
     """A million units at once: several are covered by one evaluation, at most 2 % above what each would give."""
-    noise = Noise("linear-log", LinearLog(0.05, 50.0), 0.1, 5.0, 0.05, sensitivity=1, max_groups=1)
+    noise = RelativeNoise("linear-log", LinearLog(0.05, 50.0), 0.1, 5.0, 0.05, sensitivity=1, max_groups=1)
     exact = max(noise.policy.for_group(m).loss(10_000).amount / m for m in range(1, 3_001)) * 3_000
 
     assert exact <= together(noise, 10_000, 3_000, Zcdp) <= exact * 1.02

@@ -9,7 +9,7 @@ import pytest
 from farthing import mechanisms
 from farthing.errors import DataError, InvalidBounds, InvalidBudget, InvalidTarget, NoiseError
 from farthing.mechanisms import DecisionStumps, FiniteClass, FiniteClassLearner, GlobalStability, Points, Thresholds
-from farthing.mechanisms.hypotheses import Cut, Point, column_of, labels_of
+from farthing.mechanisms.hypotheses import CutHypothesis, Point, column_of, labels_of
 from farthing.mechanisms.learner import Learned, samples_limit, samples_needed
 from farthing.mechanisms.stable_learner import points_needed, stable_point
 from farthing.noise.bits import seeded
@@ -48,9 +48,9 @@ def test_a_value_on_the_cut_is_not_above_it():
     """Mistakes and predictions agree on ties, at infinity and for whole numbers that float64 cannot hold."""
     values = [5, 5.0, np.nextafter(5, 9), np.inf, -np.inf]
 
-    assert [0, 0, 1, 1, 0] == Cut(5).predict(values).tolist()
+    assert [0, 0, 1, 1, 0] == CutHypothesis(5).predict(values).tolist()
     assert [2] == Thresholds([5]).mistakes(values, np.array([1, 1, 1, 1, 0])).tolist()
-    assert [0] == Cut(2.0**60).predict(np.array([2**60 + 1])).tolist()
+    assert [0] == CutHypothesis(2.0**60).predict(np.array([2**60 + 1])).tolist()
     assert [1] == Thresholds([2**60]).mistakes(np.array([2**60 + 1]), np.array([1])).tolist()
 
 
@@ -84,7 +84,7 @@ def test_what_is_learned_holds_no_data():
 
 def test_mistakes_are_told_at_a_price():
     """The noisy count has its own loss and half-width, on the same rows or on others."""
-    learned = Learned(Cut(0), BoundedRange(1))
+    learned = Learned(CutHypothesis(0), BoundedRange(1))
     noisy = learned.error([-1, 1, 2], [1, 1, 0], loss=Pure(60), bits=seeded(3))
 
     assert (2, 0, Pure(60)) == (noisy.count, noisy.half_width, noisy.loss)
@@ -210,14 +210,14 @@ def test_any_learner_can_vote():
     """Rows of several columns, hypotheses of any kind; the votes are for what the parts agree on."""
 
     def sign(features, labels):
-        return Cut(0.0, 0, above=bool(features[labels == 1, 0].mean() > 0)) if labels.any() else None
+        return CutHypothesis(0.0, 0, above=bool(features[labels == 1, 0].mean() > 0)) if labels.any() else None
 
     x = np.linspace(-1, 1, 4000)
     features = np.c_[x, -x]
 
     learned = stable(learner=sign, parts=100, moves=2).fit(features, x > 0)
 
-    assert Cut(0.0, 0) == learned.hypothesis
+    assert CutHypothesis(0.0, 0) == learned.hypothesis
     assert (learned.predict(features) == (x > 0)).all()
 
 
@@ -225,12 +225,12 @@ def test_a_tie_is_settled_by_lot():
     """Two hypotheses of equal noisy votes are both told now and then, whichever part came first."""
 
     def low_or_high(features, _labels):
-        return Cut(float(features[0] > 0))
+        return CutHypothesis(float(features[0] > 0))
 
     x = np.array([-1.0, -1.0, 1.0, 1.0])
     told = [stable(learner=low_or_high, parts=10**6, epsilon=100, bits=seeded(n)).fit(x, x > 0) for n in range(60)]
 
-    assert {Cut(0.0), Cut(1.0)} == {each.hypothesis for each in told if each}
+    assert {CutHypothesis(0.0), CutHypothesis(1.0)} == {each.hypothesis for each in told if each}
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_what_is_no_class_is_refused(make):
 )
 def test_what_are_no_rows_is_refused_without_telling_one(features, labels):
     """Other shapes, types and lengths: the error tells no value and no count."""
-    for learner in (FiniteClassLearner(Thresholds([1]), 1), FiniteClassLearner(FiniteClass([Cut(1)]), 1)):
+    for learner in (FiniteClassLearner(Thresholds([1]), 1), FiniteClassLearner(FiniteClass([CutHypothesis(1)]), 1)):
         with pytest.raises(DataError) as caught:
             learner.fit(features, labels)
         assert caught.value.rule

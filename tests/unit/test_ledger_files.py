@@ -455,5 +455,5 @@ with Ledger.open(sys.argv[1], terms) as ledger, Ledger.open(None, terms) as memo
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_child_has_its_own_connection(path):
-    """A fork opens the file anew on both sides; books in memory, or in use, stay with the parent."""
+    """A fork opens the file again on both sides; books in memory, or in use, stay with the parent."""
     subprocess.run([sys.executable, "-W", "error", "-c", FORKS, path], check=True, timeout=60)

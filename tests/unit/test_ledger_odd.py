@@ -16,7 +16,7 @@ from farthing.errors import BudgetExceeded, LedgerError
 from farthing.ledger import books, rows
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
-from farthing.session.records import Record, read_blob, read_keys
+from farthing.session.core.records import Record, read_blob, read_keys
 
 TERMS = Terms("gdp", budget=10_000, delta=10**21, keys_delta=7, unit="row", description="10000 farthings")
 
@@ -105,7 +105,7 @@ def test_no_bytes_make_a_reader_fail_in_words_of_its_own(read):
     """Every byte of a real blob flipped in turn: it is read, or refused as ours (the ledger's own hash comes first)."""
     import pyarrow as pa
 
-    from farthing.session.records import write_blob
+    from farthing.session.core.records import write_blob
 
     blob = write_blob({"a": pa.array(range(50)), "b": pa.array(["x", "y"] * 25)}, {b"form": b"{}"})
     for place in range(0, len(blob), 3):
@@ -218,7 +218,7 @@ def test_threads_share_one_commit(tmp_path, monkeypatch):
 
 
 def test_a_refusal_of_one_fails_no_other(tmp_path, monkeypatch):
-    """Too dear, settled twice, or a merge that raises: each is told to its own thread, and all others are written."""
+    """Over the budget, settled twice, or a merge that raises: each is told to its own thread; others are written."""
 
     def breaks(_):
         raise ZeroDivisionError
@@ -229,7 +229,7 @@ def test_a_refusal_of_one_fails_no_other(tmp_path, monkeypatch):
         begun = commits(monkeypatch)
         works = [
             lambda: reserve(ledger, "one"),
-            lambda: reserve(ledger, "dear", 10**9),
+            lambda: reserve(ledger, "expensive", 10**9),
             lambda: ledger.settle(done, 1, None),
             lambda: ledger.settle(broken, 1, breaks),
             lambda: reserve(ledger, "two"),

@@ -124,7 +124,7 @@ def test_a_fault_between_the_charge_and_the_receipt_gives_none(path, fault, monk
     """What happens while the charge is written is seen before its receipt is given out."""
     with Ledger.open(path, TERMS) as ledger:
         ask(ledger, "in the log")
-        note, happened = places.Place.require_unmoved, []
+        note, happened = places.LedgerPlace.require_unmoved, []
 
         def late(self):
             happened.append(self)
@@ -132,7 +132,7 @@ def test_a_fault_between_the_charge_and_the_receipt_gives_none(path, fault, monk
                 fault(path)
             note(self)
 
-        monkeypatch.setattr(places.Place, "require_unmoved", late)
+        monkeypatch.setattr(places.LedgerPlace, "require_unmoved", late)
         with pytest.raises(LedgerError, match=r"moved, deleted|another name"):
             ledger.reserve(increase=10, fresh=10, question="late", version=0, label="COUNT(*)")
 
@@ -150,7 +150,7 @@ def test_put_back_in_its_place_it_goes_on(path):
 
 def test_without_the_check_two_budgets_are_spent(path, monkeypatch):
     """The bug, planted: the same faults, unseen, give two processes a budget each."""
-    monkeypatch.setattr(places.Place, "require_unmoved", lambda _: None)
+    monkeypatch.setattr(places.LedgerPlace, "require_unmoved", lambda _: None)
     monkeypatch.setattr("farthing.ledger.opening.require_one_name", lambda _: None)
     monkeypatch.setattr("farthing.ledger.places.require_one_name", lambda _: None)
     for module in ("opening", "sqlite"):

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from farthing.errors import BudgetExceeded, LedgerError, LedgerMismatch
 from farthing.ledger.entry import Stored, Terms
-from farthing.ledger.postgres import Postgres
+from farthing.ledger.postgres import PostgresStore
 from farthing.ledger.store import Ledger
 
 TERMS = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
@@ -153,7 +153,7 @@ def test_passwords_are_never_told(url, caplog):
 
 def test_place_is_shown_without_secrets():
     """The path and the repr of a store show user, host and schema, and nothing else."""
-    store = Postgres.of("postgres://user:s3cret@host:5432/db?schema=mine&password=s3cret&sslmode=require")
+    store = PostgresStore.of("postgres://user:s3cret@host:5432/db?schema=mine&password=s3cret&sslmode=require")
     assert "postgresql+psycopg://user@host:5432/db?schema=mine&sslmode=require" == store.place
     assert "s3cret" not in repr(store)
     assert "failed for *** *** *** " == store._without_secrets("failed for s3cret s3cret s3cret ") + " "
@@ -170,7 +170,7 @@ def test_missing_driver_is_told(monkeypatch):
 def test_server_that_does_not_sync_is_refused(url, monkeypatch):
     """A server with fsync=off could forget a charge: it may be looked at, not written."""
     Ledger.open(url, TERMS).close()
-    shown = Postgres._require_durable
+    shown = PostgresStore._require_durable
 
     class Off:
         """A connection whose server has fsync off."""
@@ -184,7 +184,7 @@ def test_server_that_does_not_sync_is_refused(url, monkeypatch):
         def close(self):
             self.inner.close()
 
-    monkeypatch.setattr(Postgres, "_require_durable", lambda store, inner: shown(store, Off(inner)))
+    monkeypatch.setattr(PostgresStore, "_require_durable", lambda store, inner: shown(store, Off(inner)))
     with pytest.raises(LedgerError, match="does not wait for its disk"):
         Ledger.open(url, TERMS)
     with Ledger.inspect(url) as ledger:
@@ -241,7 +241,7 @@ def test_racing_processes_never_overdraw(url):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_child_has_its_own_connection(url):
-    """A fork connects anew on both sides: neither closes the other's connection."""
+    """A fork connects again on both sides: neither closes the other's connection."""
     script = (
         "import os, sys\n"
         "from farthing.ledger.entry import Terms\n"

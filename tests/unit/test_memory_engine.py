@@ -18,11 +18,11 @@ from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.errors import InvalidKeys, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
-from farthing.query.expressions import And, Call, Column, Compare, Function, Literal, Operator
+from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
+from farthing.query.expressions import And, Call, Column, Compare, FunctionName, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.measures import Rows, Total, Units
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 from farthing.query.ranges import FINE_BITS, rounded
 
 SCHEMA = Schema.of({"u": Type.STRING, "g": Type.STRING, "x": Type.FLOAT, "n": Type.INTEGER, "d": Type.DATE})
@@ -40,7 +40,7 @@ def rows(*values):
 def asked(*aggregates, by=("g",), unit="u", groups=9, most=2, where=None, **rest):
     """Return a question; keys are a, b, c."""
     keys = Keys.of(by, {"g": list(G)} if by else None, SCHEMA) if aggregates else None
-    outputs = tuple(Output(f"o{place}", aggregate) for place, aggregate in enumerate(aggregates))
+    outputs = tuple(NamedAggregate(f"o{place}", aggregate) for place, aggregate in enumerate(aggregates))
     bounds = Bounds(groups, most)
     return Query("data", by, keys, where, outputs, PrivacyUnit(unit), bounds, **rest)
 
@@ -139,11 +139,18 @@ def test_a_keyed_hash_chooses_groups():
 
 def test_groups_may_be_expressions():
     """A grouping column may be computed; NULL matches a listed NULL."""
-    initial = Call(Function.SUBSTRING, (Column("u"), Literal(1), Literal(1)))
+    initial = Call(FunctionName.SUBSTRING, (Column("u"), Literal(1), Literal(1)))
     schema = Schema.of({"g": Type.STRING})
     keys = Keys.of(("g",), {"g": ["a", "c", None]}, schema)
     query = Query(
-        "data", ("g",), keys, None, (Output("n", Count()),), PrivacyUnit(), Bounds(), groupings=(("g", initial),)
+        "data",
+        ("g",),
+        keys,
+        None,
+        (NamedAggregate("n", Count()),),
+        PrivacyUnit(),
+        Bounds(),
+        groupings=(("g", initial),),
     )
 
     assert [[4, 1, 1]] == MemoryEngine(DATA, SCHEMA).measure(query, 0).tolist()
@@ -157,7 +164,7 @@ def test_parts_do_not_depend_on_what_is_asked():
     join = Join("t", Compare(Column("g"), Operator.EQ, Column("t.g")))
     engine = MemoryEngine(data, SCHEMA, beside=beside)
     found = [
-        engine.measure(asked(Count(), by=(), part=Part("g", choices, place), **rest), 3)[0, 0]
+        engine.measure(asked(Count(), by=(), part=QueryPart("g", choices, place), **rest), 3)[0, 0]
         for place in range(3)
         for rest in ({}, {"joins": (join,)}, {"where": Compare(X, Operator.GE, Literal(0))})
     ]
@@ -296,7 +303,7 @@ def test_units_of_decimals_stay_apart():
     """Two decimals that are one double are two units and one key."""
     schema = Schema.of({"u": Type.DECIMAL})
     data = [{"u": Decimal(9007199254740993)}, {"u": Decimal(9007199254740992)}]
-    query = Query("data", (), None, None, (Output("n", CountUnits()),), PrivacyUnit("u"), Bounds(max_rows=1))
+    query = Query("data", (), None, None, (NamedAggregate("n", CountUnits()),), PrivacyUnit("u"), Bounds(max_rows=1))
     keys = Query("data", ("u",), None, None, (), PrivacyUnit(), Bounds())
     engine = MemoryEngine(data, schema)
 

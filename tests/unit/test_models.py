@@ -12,10 +12,10 @@ from farthing.errors import BudgetExceeded, DataError, InvalidBounds, InvalidBud
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.models import Fitted, Promise, logistic, regressions, ridge
 from farthing.models.bounds import theory_coins
-from farthing.models.looks import Looks
+from farthing.models.looks import VectorLooks
 from farthing.models.problems import Logistic, Ridge
 from farthing.models.purses import Purse
-from farthing.models.rows import LEAST_BOUND, TAPER, Frame, signs, together, weight
+from farthing.models.rows import LEAST_BOUND, TAPER, UnitBallFrame, signs, together, weight
 from farthing.models.stops import NoStop
 from farthing.models.vectors import Output, Statistics
 from farthing.noise.bits import seeded
@@ -83,7 +83,7 @@ def fields(fitted):
 def test_the_model_found_is_near_the_best_one(cap, where):
     """Coefficients are in the data's units: the excess risk of what is predicted is within the target."""
     fitted = ridge(X, Y, cap=cap, where=where, bits=seeded(3), **RIDGE)
-    frame = Frame(1.8, 2.0, "l2" if isinstance(cap, Gdp) else "l1")
+    frame = UnitBallFrame(1.8, 2.0, "l2" if isinstance(cap, Gdp) else "l1")
     best = Ridge(frame.points(X), frame.responses(Y, N), N, 0.005)
     coefficients, intercept = frame.coefficients(best.minimiser())
     ideal = Fitted(coefficients, intercept, cap, None, (1.0,), 1.0, Promise(0.01, 0.9, "theory", N))
@@ -99,7 +99,7 @@ def test_the_exact_problems_agree_with_a_general_solver():
     """Ridge and logistic minimisers are those of scipy's L-BFGS; excess risks are differences of risks."""
     from scipy.optimize import minimize
 
-    frame = Frame(1.8, 2.0)
+    frame = UnitBallFrame(1.8, 2.0)
     points, v, s = frame.points(X[:500]), frame.responses(Y[:500], 500), signs(Y[:500] > 0, 500)
 
     def ridge_risk(theta):
@@ -118,7 +118,7 @@ def test_the_exact_problems_agree_with_a_general_solver():
 
 def test_the_minimiser_stays_in_its_ball_when_there_are_more_rows_than_said():
     """With 20,000 rows where 50 were declared the ball binds: privacy does not depend on the declaration."""
-    frame = Frame(1.8, 2.0)
+    frame = UnitBallFrame(1.8, 2.0)
     problem = Ridge(frame.points(X), np.sign(frame.responses(Y, N)), 50, 1.0)
     inside = problem.minimiser()
     flat = Ridge(frame.points(X) * 0.01, np.sign(frame.responses(Y, N)), 50, 0.05).minimiser()
@@ -133,14 +133,14 @@ def test_scikit_learn_finds_the_same_models():
     linear = pytest.importorskip("sklearn.linear_model")
     tumours = datasets.load_breast_cancer()
     rows = (tumours.data - tumours.data.mean(0)) / tumours.data.std(0)
-    frame = Frame(6.0)
+    frame = UnitBallFrame(6.0)
     points, n = frame.points(rows), len(rows)
     own = Logistic(points * signs(tumours.target, n)[:, None], n, 0.01)
     theirs = linear.LogisticRegression(C=1 / (n * 0.01), fit_intercept=False, tol=1e-10, max_iter=5000)
     assert theirs.fit(points, tumours.target).coef_[0] == pytest.approx(own.minimiser(), abs=1e-5)
 
     people = datasets.load_diabetes()
-    frame, n = Frame(0.3, 200.0), len(people.data)
+    frame, n = UnitBallFrame(0.3, 200.0), len(people.data)
     points, v = frame.points(people.data), frame.responses(people.target - 150, n)
     theirs = linear.Ridge(n * 0.01, fit_intercept=False).fit(points, v)
     assert theirs.coef_ == pytest.approx(Ridge(points, v, n, 0.01).minimiser(), abs=1e-8)
@@ -207,7 +207,7 @@ def test_statements_say_what_a_loss_means():
 @pytest.mark.parametrize("cap", [*CAPS, Pure(1e-6)], ids=repr)
 @pytest.mark.parametrize("how", [{}, {"stop": "test"}, {"method": "theory"}, {"method": "doubling"}, {"norm": "l2"}])
 def test_a_target_that_zero_meets_is_free(cap, how, rows):
-    """From the largest excess risk of the coefficients 0 up they are returned for nothing, under any cap."""
+    """From the largest excess risk of the coefficients 0 up they are returned free of charge, under any cap."""
     own = {key: value for key, value in how.items() if key != "norm"}
     trivial = [
         ridge(X[:rows], Y[:rows], target=2.0, cap=cap, rows=rows, bound_x=1.8, bound_y=2.0, **how),
@@ -228,7 +228,7 @@ def test_what_zero_risks_is_bounded_sharply():
     """Rows that one direction explains nearly reach the bound, of either problem; no rows pass it."""
     points = np.ones((100, 1))
     far = [Ridge(points, np.ones(100), 100, 1e-4), Logistic(points, 100, 1e-4)]
-    frame = Frame(1.8, 2.0)
+    frame = UnitBallFrame(1.8, 2.0)
     usual = [
         Ridge(frame.points(X), frame.responses(Y, N), N, 0.005),
         Logistic(frame.points(X) * signs(Y > 0, N)[:, None], N, 0.005),
@@ -306,7 +306,7 @@ def test_looks_sharpen_and_must_rise():
     """Each look's values come nearer to the truth; what is paid is the last level; a lower level is refused."""
     vector = Statistics.of(Ridge(np.full((500, 1), 0.5), np.full(500, 0.5), 500, 0.1), "l2")
     for cap, coins in ((Gdp(8), [1 << 40, 1 << 60]), (Pure(900), [1 << 36, 900 << 40])):
-        looks = Looks(vector, Purse(cap), fresh=False, bits=seeded(7))
+        looks = VectorLooks(vector, Purse(cap), fresh=False, bits=seeded(7))
         coarse, fine = looks.show(coins[0]), looks.show(coins[1])
         assert np.abs(fine - 125).max() < 2 < np.abs(coarse - 125).max()
         assert coins[1] == looks.paid
@@ -399,7 +399,7 @@ ODD = [math.nan, math.inf, -math.inf, None, "word", b"word", 10**400, object(), 
 def test_a_row_decides_nothing_but_itself(odd, place):
     """An odd value is clamped or its row left out: every other row is read as it was, and nothing is refused."""
     features, responses = [[0.5, 1.0], [0.1, -2.0], [0.3, 0.2]], [1, 0, 1]
-    frame = Frame(1.8, 2.0)
+    frame = UnitBallFrame(1.8, 2.0)
     for read in (frame.responses, signs):
         plain, plainly = frame.points(features), read(responses, 3)
         more = [*features, [0.5, odd] if place == "features" else [0.5, 1]]
@@ -428,13 +428,13 @@ def test_rows_are_clamped_to_any_bound_that_is_taken(bound, norm):
     """Rows of any size, from the least to the largest double, are inside; bounds beyond float64's reach are refused."""
     sizes = np.array([0.0, 5e-324, 1e-200, 0.5 * bound, bound, 1.0, 1e200, 1.7e308])
     rows = np.concatenate([sizes[:, None] * [1.0, 0.3], sizes[:, None] * [1.0, 1.0]])
-    points = Frame(bound, norm=norm, intercept=False).points(rows)
+    points = UnitBallFrame(bound, norm=norm, intercept=False).points(rows)
 
     assert np.linalg.norm(points, ord=1 if norm == "l1" else 2, axis=1).max() < 1
     assert points[3, 0] == pytest.approx(0.5)
     for beyond in (1e-200, 5e-324, 1e200, math.inf, math.nan):
         with pytest.raises(InvalidBounds, match="bound_x is no bound"):
-            Frame(beyond)
+            UnitBallFrame(beyond)
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -457,7 +457,7 @@ def test_the_solvers_always_arrive(share, strength):
     rows = 40
     count = int(share * rows)
     for spread in (1e-6, 1.0, 1e6):
-        points = Frame(1.0).points(rng.normal(size=(count, 3)) * spread)
+        points = UnitBallFrame(1.0).points(rng.normal(size=(count, 3)) * spread)
         points[::2] = points[0]
         for sign in (np.where(rng.random(count) > 0.5, 1.0, -1.0), np.ones(count), np.sign(points[:, 0] + 1e-300)):
             best = Logistic(points * sign[:, None], rows, strength)
@@ -500,7 +500,7 @@ def test_what_never_stops_costs_nothing():
 
 def test_theory_asks_for_less_where_the_target_is_looser():
     """Levels of theory fall with the target, in each currency and for each vector; where none is known it says so."""
-    frame = Frame(1.8, 2.0)
+    frame = UnitBallFrame(1.8, 2.0)
     problem = Ridge(frame.points(X), frame.responses(Y, N), N, 0.05)
     for vector in (Statistics.of(problem, "l2"), Output.of(problem)):
         for cap in (Gdp(8), Pure(500)):
@@ -513,7 +513,7 @@ def test_theory_asks_for_less_where_the_target_is_looser():
 
 def test_the_schedule_rises_to_the_cap_or_to_theory():
     """Two dozen levels, each sqrt(2) of the one before in epsilon or mu."""
-    asked = regressions.Wanted(0.01, 0.01, 0.9, Purse(Pure(8)), "reduction", None, None)
+    asked = regressions.FitRequest(0.01, 0.01, 0.9, Purse(Pure(8)), "reduction", None, None)
     plan = regressions._levels(asked, None, 1000)
 
     assert Purse(Pure(8)).coins(8.0) == plan[-1]

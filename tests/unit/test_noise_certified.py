@@ -311,7 +311,7 @@ def test_every_sample_has_its_own_parameters_across_blocks():
 LAWS = {
     "gaussian": (gaussian.Gaussian(1.0, 0.0), gaussian.SLACK),
     "offset gaussian": (gaussian.Gaussian(1000.7, -0.9), gaussian.SLACK * 1000.7),
-    "exponential": (laplace.Exponential(1.0, 0.0), laplace.SLACK),
+    "exponential": (laplace.ExponentialLaw(1.0, 0.0), laplace.SLACK),
     "gumbel": (laplace.Gumbel(1.0, 0.0), laplace.SLACK),
     "geometric": (laplace.Geometric(0.001), laplace.SLACK * 1000),
 }

@@ -17,7 +17,7 @@ from farthing.mechanisms import (
     Thresholds,
     hypotheses,
 )
-from farthing.mechanisms.hypotheses import Cut, Point
+from farthing.mechanisms.hypotheses import CutHypothesis, Point
 from farthing.mechanisms.learner import Learned
 from farthing.mechanisms.stable_learner import stable_point
 from farthing.privacy import BoundedRange, Gdp, Pure
@@ -51,19 +51,19 @@ def fitting(fit, answers):
     return lambda features, values: fit(features, values, target=0.1, cap=Gdp(4), rows=SIZE, bound_x=2.0, **answers)
 
 
-LEARNED = Learned(Cut(0.0), BoundedRange(1))
+LEARNED = Learned(CutHypothesis(0.0), BoundedRange(1))
 STUMPS = DecisionStumps({0: [0.0, 1.0], 1: [0.5]})
 FITTED = models.ridge(TABLE, LINE, target=0.1, cap=Gdp(4), rows=SIZE, bound_x=2.0, bound_y=2.0)
 RECIPES = {
-    "Cut.predict": (lambda x, _: Cut(0.0).predict(x), LINE, LABELS),
+    "Cut.predict": (lambda x, _: CutHypothesis(0.0).predict(x), LINE, LABELS),
     "DecisionStumps.mistakes": (lambda x, y: STUMPS.mistakes(x, hypotheses.labels_of(y)), TABLE, LABELS),
     "FiniteClass.mistakes": (
-        lambda x, y: FiniteClass([Cut(0.0), Point(1)]).mistakes(x, hypotheses.labels_of(y)), LINE, LABELS),
+        lambda x, y: FiniteClass([CutHypothesis(0.0), Point(1)]).mistakes(x, hypotheses.labels_of(y)), LINE, LABELS),
     "FiniteClassLearner.fit": (lambda x, y: FiniteClassLearner(STUMPS, 1).fit(x, y), TABLE, LABELS),
     "Fitted.predict": (lambda x, _: FITTED.predict(x), TABLE, LABELS),
     "GlobalStability.fit": (lambda x, y: GlobalStability(stable_point, 1, 1e-6, 50).fit(x, y), CODES, LABELS),
     "Hypotheses.mistakes": (lambda x, y: Thresholds([0]).mistakes(x, hypotheses.labels_of(y)), LINE, LABELS),
-    "Hypothesis.predict": (lambda x, _: Cut(0.0).predict(x), LINE, LABELS),
+    "Hypothesis.predict": (lambda x, _: CutHypothesis(0.0).predict(x), LINE, LABELS),
     "Learned.error": (lambda x, y: LEARNED.error(x, y, loss=Pure(1)), LINE, LABELS),
     "Learned.predict": (lambda x, _: LEARNED.predict(x), LINE, LABELS),
     "Point.predict": (lambda x, _: Point(3).predict(x), CODES, LABELS),
@@ -162,4 +162,4 @@ def test_what_an_odd_row_counts():
     assert [1, 1] == Thresholds([0, 1]).mistakes([math.nan, -1, 5], labels).tolist()
     assert [1, 1] == DecisionStumps({0: [0.0]}).mistakes(np.array([[math.nan], [-1], [5]]), labels).tolist()
     assert [1, 1, 1] == Points(3).mistakes([math.nan, 7, 1], labels).tolist()
-    assert [0, 1] == Cut(0.0).predict([None, 3]).tolist()
+    assert [0, 1] == CutHypothesis(0.0).predict([None, 3]).tolist()

@@ -8,7 +8,7 @@ from rides import BY, KEYS, TABLE
 
 from farthing import Bounds, Budget, Gdp, Pure, Session, UnsupportedQuery, Zcdp
 from farthing.limits import for_query
-from farthing.planning.relative import KINDS
+from farthing.planning.relative_count import KINDS
 
 TARGET = {"relative": 0.1, "absolute": 20, "cap": "all"}
 
@@ -134,10 +134,10 @@ def test_no_limit_is_claimed_where_none_is_known(asking):
 def test_many_groups_are_quick():
     """A hundred thousand released sizes: the smallest decide."""
     from farthing.mechanisms import Asinh
-    from farthing.planning.relative import Noise
-    from farthing.session.optimality import of_relative
+    from farthing.planning.relative_count import RelativeNoise
+    from farthing.session.answering.optimality import of_relative
 
-    noise = Noise("asinh", Asinh(0.05, 100.0), 0.1, 50.0, 0.05, 1, 1)
+    noise = RelativeNoise("asinh", Asinh(0.05, 100.0), 0.1, 50.0, 0.05, 1, 1)
     few, many = (of_relative(noise, np.linspace(10, top, n), Zcdp) for top, n in ((10, 1), (1e6, 100_000)))
 
     assert float(few.least.amount) == pytest.approx(float(many.least.amount), rel=1e-9)

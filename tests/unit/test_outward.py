@@ -39,7 +39,7 @@ BUDGET = farthing.Budget(epsilon=20, delta=1e-6, keys_delta=1e-7)
 
 
 def obeyed(text):
-    """Return the characters of a text that a terminal acts upon; line breaks between rows are ours."""
+    """Return the characters of a text that a terminal acts on; line breaks between rows are ours."""
     return {
         letter for letter in text if letter != "\n" and unicodedata.category(letter) in {"Cc", "Cf", "Zl", "Zp", "Cs"}
     }

@@ -14,7 +14,7 @@ from farthing.engines import open_table
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Query, counting
 from farthing.query.expressions import Column, Compare, Literal, Operator
-from farthing.query.part import Part
+from farthing.query.part import QueryPart
 
 BUDGET = Budget(mu=1)
 REGIONS = ["east", "north", "south"]
@@ -147,13 +147,20 @@ def cut(engine, unit, place, hash_key=7, where=None):
     """Return an engine's exact count of units in one part."""
     choices = tuple(Literal(name) for name in ("east", "north", "south"))
     query = Query(
-        "data", (), None, where, counting("n"), PrivacyUnit(unit), Bounds(1, 1), part=Part("region", choices, place)
+        "data",
+        (),
+        None,
+        where,
+        counting("n"),
+        PrivacyUnit(unit),
+        Bounds(1, 1),
+        part=QueryPart("region", choices, place),
     )
     return int(engine.measure(query, hash_key)[0][0])
 
 
 def test_the_kept_part_depends_on_the_unit_and_the_key_only():
-    """Parts hold each unit once, whatever WHERE says; another hash key chooses anew."""
+    """Parts hold each unit once, whatever WHERE says; another hash key chooses again."""
     engine = open_table(TWO_HOMES)
     zero = Compare(Column("x"), Operator.EQ, Literal(0))
 

@@ -6,7 +6,7 @@ import pytest
 from rides import BY, KEYS, opened
 
 from farthing import Bounds, Budget, BudgetExceeded, Gdp, InvalidTarget, Pure, Zcdp
-from farthing.accuracy.kept import Kept
+from farthing.accuracy.stored_promise import StoredPromise
 from farthing.errors import OutOfReach
 from farthing.rounding import FARTHING
 
@@ -203,7 +203,7 @@ def test_a_loss_that_is_too_large_is_refused():
     assert 7 == pytest.approx(session.count(loss=Gdp(7)).paid.mu)
 
 
-KEPT = Kept(relative=0.1, absolute=50.0, floor=50.0, beta=0.05, critical=2.0, grains=1 << 50)
+KEPT = StoredPromise(relative=0.1, absolute=50.0, floor=50.0, beta=0.05, critical=2.0, grains=1 << 50)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_what_a_kept_promise_covers(covered, relative, absolute, beta):
 
 def test_a_capped_promise_covers_the_same_ask_under_the_same_cap():
     """Asked again under a cap that is no larger, what was stopped by the cap stands."""
-    capped = Kept(relative=0.1, absolute=10.0, floor=50.0, beta=0.05, critical=2.0, grains=1 << 50)
+    capped = StoredPromise(relative=0.1, absolute=10.0, floor=50.0, beta=0.05, critical=2.0, grains=1 << 50)
 
     assert capped.covers(0.1, 10.0, 0.05, limit=1 << 50)
     assert not capped.covers(0.1, 10.0, 0.05, limit=(1 << 50) + 1)

@@ -84,7 +84,7 @@ def test_bounds_that_do_not_hold_at_all_times_are_caught(crossings):
 
 
 def test_the_line_meets_the_filter_where_it_is_tight():
-    """At the rho of the classic filter for epsilon, the filter-like odometer reads epsilon; elsewhere it is dearer."""
+    """At the rho of the classic filter for epsilon, the filter-like odometer reads epsilon; elsewhere it reads more."""
     for epsilon in (0.1, 1, 5):
         rho = RogersZcdpFilter(epsilon, 1e-6).remaining
         odometer = FilterLikeOdometer(1e-6, tight_at=epsilon)

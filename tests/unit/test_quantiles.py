@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from farthing.accuracy.picked import ExponentialQuantile, _Runs, compare
-from farthing.accuracy.quantiles import FIRST_GRAINS, Asked, Descent, NoisyRanks, Ranks
-from farthing.accuracy.ranks import WHOLE
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_choice import ExponentialQuantile, _Runs, compare
+from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_trail import FIRST_GRAINS
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
@@ -71,8 +72,8 @@ def test_without_noise_the_leaf_is_found(q):
     (group, leaf, count), _ = random_ranks(3)
     count = count * 1000 + 7  # far above what the cap leaves open
     ranks = Ranks.of(group, leaf, count, groups=5, leaves_log2=LEAVES_LOG2)
-    asked = Asked(q, 0.0, 64.0, LEAVES_LOG2)
-    state = Descent(asked, 0.05, 1 << 62, absolute=0.5).run(*exact(ranks, asked), groups=5)
+    asked = QuantileGoal(q, 0.0, 64.0, LEAVES_LOG2)
+    state = QuantileBisection(asked, 0.05, 1 << 62, absolute=0.5).run(*exact(ranks, asked), groups=5)
     for g in np.flatnonzero(ranks.rows):
         values = np.sort(np.repeat(leaf[group == g], count[group == g]))
         first = np.flatnonzero(np.cumsum(np.ones(len(values))) * WHOLE >= asked.steps * len(values))[0]
@@ -88,10 +89,10 @@ def test_the_ends_are_ranks_and_say_so(q, name, low, high):
     """MIN and MAX end within their share of the rows at the end, not at the clamp."""
     values = np.arange(1000)
     ranks = Ranks.of(np.zeros(1000, np.int64), values, np.ones(1000, np.int64), groups=1, leaves_log2=10)
-    asked = Asked(q, 0.0, 1024.0, 10, rank=0.1)
+    asked = QuantileGoal(q, 0.0, 1024.0, 10, rank=0.1)
     noisy = NoisyRanks(ranks, asked, seeded(31))
 
-    state = Descent(asked, 0.001, 1 << 60).run(noisy.measure, noisy.measure_count, groups=1)
+    state = QuantileBisection(asked, 0.001, 1 << 60).run(noisy.measure, noisy.measure_count, groups=1)
 
     assert low <= (values < state.value[0]).mean() <= high
     assert bool(state.by_rank[0])
@@ -102,7 +103,7 @@ def test_the_ends_are_ranks_and_say_so(q, name, low, high):
 def test_paid_is_the_sum_of_what_was_measured_and_the_cap_binds():
     """Every grain is counted once, for each group, and none beyond the cap; a capped group says that it missed."""
     (_, ranks), cap = random_ranks(5), 1 << 45
-    asked = Asked(0.5, 0.0, 64.0, LEAVES_LOG2, rank=0.01)
+    asked = QuantileGoal(0.5, 0.0, 64.0, LEAVES_LOG2, rank=0.01)
     noisy, spent = NoisyRanks(ranks, asked, seeded(32)), np.zeros(5, np.int64)
 
     def measure(thresholds, grains, groups):
@@ -117,7 +118,7 @@ def test_paid_is_the_sum_of_what_was_measured_and_the_cap_binds():
 
     for relative in (0.0, 0.01):
         spent[:] = 0
-        state = Descent(asked, 0.05, cap, relative=relative).run(measure, measure_count, groups=5)
+        state = QuantileBisection(asked, 0.05, cap, relative=relative).run(measure, measure_count, groups=5)
 
         assert spent.tolist() == state.paid.tolist()
         assert state.paid.max() <= cap
@@ -128,10 +129,10 @@ def test_paid_is_the_sum_of_what_was_measured_and_the_cap_binds():
 def test_hopeless_groups_are_given_up_early():
     """A group whose rank target costs far more than the cap pays for its count only."""
     ranks = Ranks.of(np.array([0, 1]), np.array([5, 5]), np.array([3, 10**6]), groups=2, leaves_log2=LEAVES_LOG2)
-    asked, cap = Asked(0.5, 0.0, 64.0, LEAVES_LOG2, rank=0.02), 1 << 40
+    asked, cap = QuantileGoal(0.5, 0.0, 64.0, LEAVES_LOG2, rank=0.02), 1 << 40
     noisy = NoisyRanks(ranks, asked, seeded(33))
 
-    state = Descent(asked, 0.05, cap).run(noisy.measure, noisy.measure_count, groups=2)
+    state = QuantileBisection(asked, 0.05, cap).run(noisy.measure, noisy.measure_count, groups=2)
 
     assert [False, True] == state.met.tolist()
     assert state.paid[0] <= cap // 4 + 1
@@ -140,8 +141,8 @@ def test_hopeless_groups_are_given_up_early():
 
 def test_targets_met_beforehand_cost_nothing():
     """Bounds narrower than the target are the answer."""
-    asked = Asked(0.5, 10.0, 12.0, LEAVES_LOG2)
-    state = Descent(asked, 0.05, 1 << 50, relative=0.1).run(lambda *_: np.zeros(0), groups=2)
+    asked = QuantileGoal(0.5, 10.0, 12.0, LEAVES_LOG2)
+    state = QuantileBisection(asked, 0.05, 1 << 50, relative=0.1).run(lambda *_: np.zeros(0), groups=2)
 
     assert [0, 0] == state.paid.tolist()
     assert [11.0, 11.0] == state.value.tolist()
@@ -155,9 +156,9 @@ def test_relative_targets_hold_for_every_value_in_the_interval():
     key, count = np.unique(leaf, return_counts=True)
     ranks = Ranks.of(np.zeros(len(key), np.int64), key, count, groups=1, leaves_log2=10)
     for q in (0.02, 0.5, 0.9):
-        asked = Asked(q, -100.0, 924.0, 10)
+        asked = QuantileGoal(q, -100.0, 924.0, 10)
         noisy = NoisyRanks(ranks, asked, seeded(34))
-        state = Descent(asked, 0.05, 1 << 62, relative=0.05, absolute=3.0).run(noisy.measure, groups=1)
+        state = QuantileBisection(asked, 0.05, 1 << 62, relative=0.05, absolute=3.0).run(noisy.measure, groups=1)
         for x in (state.lower[0], state.upper[0]):
             assert bool(state.met[0])
             assert abs(state.value[0] - x) <= max(0.05 * abs(x), 3.0)
@@ -166,10 +167,10 @@ def test_relative_targets_hold_for_every_value_in_the_interval():
 def test_progress_is_told():
     """Progress is called after each round with what was released."""
     (_, ranks), said = random_ranks(6), []
-    asked = Asked(0.5, 0.0, 64.0, LEAVES_LOG2, rank=0.1)
+    asked = QuantileGoal(0.5, 0.0, 64.0, LEAVES_LOG2, rank=0.1)
     noisy = NoisyRanks(ranks, asked, seeded(35))
 
-    Descent(asked, 0.05, 1 << 55).run(
+    QuantileBisection(asked, 0.05, 1 << 55).run(
         noisy.measure, noisy.measure_count, groups=5, progress=lambda *each: said.append(each)
     )
 
@@ -181,7 +182,7 @@ def test_sensitivities_are_reached_and_never_passed():
     """Adding max_rows rows moves D by at most the stated sensitivity, and a score range by at most R."""
     rng = np.random.default_rng(7)
     for q in (0.1, 0.5, 0.99):
-        asked = Asked(q, 0.0, 64.0, LEAVES_LOG2, max_rows=3)
+        asked = QuantileGoal(q, 0.0, 64.0, LEAVES_LOG2, max_rows=3)
         moved, spread = 0, 0
         for _ in range(300):
             counts = rng.integers(0, 6, 64)
@@ -203,7 +204,7 @@ def distance(counts, steps):
 
 def test_the_range_of_the_scores_is_reached():
     """Many rows on both sides, and new ones that end on one: the range of the score change is R itself."""
-    asked = Asked(0.5, 0.0, 64.0, LEAVES_LOG2, max_rows=4)
+    asked = QuantileGoal(0.5, 0.0, 64.0, LEAVES_LOG2, max_rows=4)
     counts, extra = np.zeros((2, 64), np.int64)
     counts[[10, 50]], extra[5] = 1000, 4
 
@@ -219,7 +220,7 @@ def test_one_choice_keeps_its_rank():
     leaf = np.minimum(rng.lognormal(2.0, 1.0, (groups, rows)), 63).astype(np.int64)
     key, count = np.unique(np.arange(groups)[:, None] * 64 + leaf, return_counts=True)
     ranks = Ranks.of(key >> 6, key & 63, count, groups=groups, leaves_log2=6)
-    picked = ExponentialQuantile(Asked(0.5, 0.0, 64.0, LEAVES_LOG2))
+    picked = ExponentialQuantile(QuantileGoal(0.5, 0.0, 64.0, LEAVES_LOG2))
     price = picked.price(40.0, beta=0.05)
 
     chosen = picked.choose(ranks, price, seeded(36))
@@ -233,8 +234,8 @@ def test_one_choice_keeps_its_rank():
 
 def test_the_cheaper_road_depends_on_currency_and_leaves():
     """A pure budget has one road, a value target the other; with few leaves the choice is cheaper under zCDP."""
-    few = Descent(Asked(0.5, 0.0, 1.0, 4, rank=0.1), 0.05, 1 << 60)
-    value = Descent(Asked(0.5, 0.0, 1.0, 10), 0.05, 1 << 60, absolute=0.01)
+    few = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, 4, rank=0.1), 0.05, 1 << 60)
+    value = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, 10), 0.05, 1 << 60, absolute=0.01)
 
     assert ["exponential"] * 2 == [compare(few, kind, rows=5000).cheaper for kind in (Pure, Zcdp)]
     assert "descent" == compare(value, Gdp, rows=5000).cheaper
@@ -247,7 +248,7 @@ def test_the_cheaper_road_depends_on_currency_and_leaves():
 
 def test_prices_fall_with_rows_and_targets():
     """Twice the rows cost a quarter; the worst is the cap."""
-    fine = Descent(Asked(0.5, 0.0, 1.0, 12, rank=0.02), 0.05, 1 << 60)
+    fine = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, 12, rank=0.02), 0.05, 1 << 60)
     many, few = fine.typical(40_000), fine.typical(10_000)
 
     assert 12 < few / many < 20
@@ -260,20 +261,22 @@ def test_prices_fall_with_rows_and_targets():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Asked(-0.1, 0.0, 1.0),
-        lambda: Asked(math.nan, 0.0, 1.0),
-        lambda: Asked(0.0, 0.0, 1.0),
-        lambda: Asked(1.0, 0.0, 1.0),
-        lambda: Asked(0.5, 0.0, 1.0, rank=0.6),
-        lambda: Asked(0.5, 0.0, 1.0, rank=-0.1),
-        lambda: Descent(Asked(0.5, 0.0, 1.0), 0.05, 1 << 50),
-        lambda: Descent(Asked(0.5, 0.0, 1.0), 0.05, 1 << 50, relative=1.0),
-        lambda: Descent(Asked(0.5, 0.0, 1.0), 0.05, 1 << 50, absolute=-1.0),
-        lambda: Descent(Asked(0.5, 0.0, 1.0), 0.0, 1 << 50, absolute=1.0),
-        lambda: Descent(Asked(0.5, 0.0, 1.0), 0.05, 0, absolute=1.0),
-        lambda: Descent(Asked(0.5, 0.0, 1.0, rank=0.1), 0.05, 1 << 50).run(lambda *_: np.zeros(1), groups=1),
-        lambda: ExponentialQuantile(Asked(0.5, 0.0, 1.0)).price(0, beta=0.05),
-        lambda: ExponentialQuantile(Asked(0.5, 0.0, 1.0)).price(10, beta=1.0),
+        lambda: QuantileGoal(-0.1, 0.0, 1.0),
+        lambda: QuantileGoal(math.nan, 0.0, 1.0),
+        lambda: QuantileGoal(0.0, 0.0, 1.0),
+        lambda: QuantileGoal(1.0, 0.0, 1.0),
+        lambda: QuantileGoal(0.5, 0.0, 1.0, rank=0.6),
+        lambda: QuantileGoal(0.5, 0.0, 1.0, rank=-0.1),
+        lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.05, 1 << 50),
+        lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.05, 1 << 50, relative=1.0),
+        lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.05, 1 << 50, absolute=-1.0),
+        lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.0, 1 << 50, absolute=1.0),
+        lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0), 0.05, 0, absolute=1.0),
+        lambda: QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, rank=0.1), 0.05, 1 << 50).run(
+            lambda *_: np.zeros(1), groups=1
+        ),
+        lambda: ExponentialQuantile(QuantileGoal(0.5, 0.0, 1.0)).price(0, beta=0.05),
+        lambda: ExponentialQuantile(QuantileGoal(0.5, 0.0, 1.0)).price(10, beta=1.0),
     ],
 )
 def test_targets_are_refused(make):

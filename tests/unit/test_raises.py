@@ -13,8 +13,8 @@ from asks import ASKS, BY, PURE, SILENT, opened_session
 import farthing
 from farthing import Gdp, Pure
 from farthing.models import logistic, ridge
-from farthing.planning.relative import KINDS
-from farthing.session import shield
+from farthing.planning.relative_count import KINDS
+from farthing.session.core import shield
 
 SOURCE = Path(farthing.__file__).parent
 X = np.sin(np.outer(np.arange(4_000), [1.0, 2.3]))
@@ -92,9 +92,9 @@ SIZES = "counts and totals of an engine: at most 2^20 in size a row, and no tabl
 DRAWN = "the random bits alone, with a chance below 2^-64"
 TYPES = "shape and type of arrays, which the code itself makes"
 REASONS = {
-    "accuracy/contributions.py __post_init__": (1, "four histograms of fixed lengths, whatever is in them"),
-    "accuracy/picked.py _check": (1, PRICES),
-    "accuracy/quantiles.py run": (1, PRICES),
+    "accuracy/contribution_report.py __post_init__": (1, "four histograms of fixed lengths, whatever is in them"),
+    "accuracy/quantile_choice.py _check": (1, PRICES),
+    "accuracy/quantile_bisection.py run": (1, PRICES),
     "engines/duck/cells.py same_key": (1, PLANS),
     "engines/duck/engine.py _run": (
         2,
@@ -106,14 +106,19 @@ REASONS = {
     "ledger/books.py _turn": (1, BOOKS),
     "ledger/rules.py reserved": (1, BOOKS),
     "limits/tables.py __post_init__": (1, PLANS),
+    "planning/release_pilot.py aimed": (1, PLANS),
+    "planning/release.py _needed": (1, PLANS),
+    "session/answering/release.py _piloted": (1, PLANS),
     "mechanisms/exponential.py _by_sums": (1, "at most 2^17 + 1 leaves and gaps between them, below 2^20"),
     "mechanisms/exponential.py _checked": (4, "weights are widths of leaves, whose sum is that of the public range"),
     "mechanisms/laplace.py _check": (3, "levels of the schedule; answers are held within 2^60 steps"),
+    "mechanisms/noises.py known": (1, "the code names the noise of a pick"),
     "mechanisms/relative.py _degree": (1, PRICES),
     "mechanisms/scores.py checked_scores": (4, SIZES),
     "mechanisms/scores.py priced": (1, PRICES),
     "mechanisms/scores.py require_threshold": (1, PRICES),
     "mechanisms/scores.py spread_of": (1, PRICES),
+    "mechanisms/scores.py whole": (1, "how many picks a round has, from 1 to those that are open"),
     "mechanisms/stopping.py score_told": (1, "a score of bounded rows is finite"),
     "mechanisms/threshold.py first": (1, "the answers of the run itself, which were told"),
     "mechanisms/transformed.py distance": (1, PRICES),
@@ -153,19 +158,20 @@ REASONS = {
     "query/expressions/values.py type": (1, PLANS),
     "query/ranges.py check_range": (1, PLANS),
     "query/schema.py require": (1, "names of columns"),
-    "session/chained.py _outcome": (1, PLANS),
-    "session/chained.py _record": (1, PLANS),
-    "session/chained.py measured": (1, PLANS),
-    "session/choosing.py chosen": (1, PLANS),
-    "session/direct.py _outcome": (1, PLANS),
-    "session/direct.py _record": (1, PLANS),
-    "session/direct.py _report": (1, PLANS),
-    "session/direct.py measured": (1, PLANS),
-    "session/door.py _paid": (1, BOOKS),
-    "session/jointly.py measured": (1, PLANS),
-    "session/ranked.py measured": (2, PLANS),
-    "session/relative.py _pricing": (1, PLANS),
-    "session/relative.py size_at": (1, PLANS),
+    "session/answering/laplace_count.py _anew": (1, PLANS),
+    "session/answering/laplace_count.py _outcome": (1, PLANS),
+    "session/answering/laplace_count.py _record": (1, PLANS),
+    "session/answering/laplace_count.py measured": (1, PLANS),
+    "session/choosing/top_k.py chosen": (1, PLANS),
+    "session/answering/gaussian_count.py _outcome": (1, PLANS),
+    "session/answering/gaussian_count.py _record": (1, PLANS),
+    "session/answering/gaussian_count.py report_of": (1, PLANS),
+    "session/answering/gaussian_count.py measured": (1, PLANS),
+    "session/core/door.py _paid": (1, BOOKS),
+    "session/answering/joint_measures.py measured": (1, PLANS),
+    "session/answering/quantile.py measured": (2, PLANS),
+    "session/answering/relative_count.py _pricing": (1, PLANS),
+    "session/answering/relative_count.py size_at": (1, PLANS),
 }
 """How often each of these functions raises, and why none of it tells of a row."""
 

@@ -6,11 +6,11 @@ import pytest
 from rides import BY, opened
 
 from farthing import LedgerError
-from farthing.accuracy.kept import Kept
+from farthing.accuracy.stored_promise import StoredPromise
 from farthing.mechanisms.gaussian import Measured
-from farthing.session.records import Record
+from farthing.session.core.records import Record
 
-KEPT = Kept(relative=0.1, absolute=50.0, floor=50.0, beta=0.05, critical=1.99, grains=1 << 50, futility=3.1)
+KEPT = StoredPromise(relative=0.1, absolute=50.0, floor=50.0, beta=0.05, critical=1.99, grains=1 << 50, futility=3.1)
 
 
 def record(groups=3):

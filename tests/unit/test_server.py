@@ -96,7 +96,7 @@ def test_nobody_else_can_confirm_a_plan(world):
     written = tickets.written(Ticket("alice", {}, 3))
     assert tickets.read(written, "alice").most == 3
     now[0] = LASTS + 1.0
-    with pytest.raises(shapes.Refusal):
+    with pytest.raises(shapes.RefusedRequest):
         tickets.read(written, "alice")
 
 

@@ -60,7 +60,7 @@ def test_large_groups_pay_less(session):
     lambda s: s.sql("select count(*), k from data group by 2", keys=pa.table(KEYS), relative=0.1, absolute=30),
 ])  # fmt: skip
 def test_asking_again_is_free(session, again):
-    """The same question, or a looser one, in any words, shows the same numbers for nothing."""
+    """The same question, or a looser one, in any words, shows the same numbers free of charge."""
     first = session.count("k", keys=KEYS, relative=0.1, absolute=30)
     spent, entries = session.spent, len(session.history())
 
@@ -97,7 +97,7 @@ def test_asking_again_from_another_session_is_free(tmp_path):
     {"name": "other"},
 ])  # fmt: skip
 def test_another_data_set_is_another_question(tmp_path, other):
-    """A new version, or a table of another name, starts afresh and pays."""
+    """A new version, or a table of another name, starts from scratch and pays."""
     path = tmp_path / "a.ledger"
     first = opened(ledger=path).count(absolute=50)
     second = opened(ledger=path, **other).count(absolute=50)
@@ -107,7 +107,7 @@ def test_another_data_set_is_another_question(tmp_path, other):
 
 
 def test_another_schema_is_another_data_set(tmp_path):
-    """A table with other columns starts afresh."""
+    """A table with other columns starts from scratch."""
     path = tmp_path / "a.ledger"
     first = opened(ledger=path).count(absolute=50)
     wider = Session(TABLE.append_column("y", TABLE.column("x")), budget=BUDGET, ledger=path)

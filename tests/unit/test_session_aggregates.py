@@ -24,12 +24,12 @@ from farthing import (
     Zcdp,
     calendar,
 )
-from farthing.accuracy.joint import State
+from farthing.accuracy.joint_state import JointState
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Query
-from farthing.query.aggregates import Mean, Output, Sum
+from farthing.query.aggregates import Mean, NamedAggregate, Sum
 from farthing.query.expressions import Column
-from farthing.session.jointly import Jointly, blob_of
+from farthing.session.answering.joint_measures import JointMeasuresMethod, blob_of
 
 RNG = np.random.default_rng(7)
 N = 60_000
@@ -310,9 +310,9 @@ def test_bad_questions_cost_nothing(session, ask, error, told):
 def test_a_record_of_other_measures_is_not_read():
     """What an older version kept of a question, with a measure that is no longer needed, is refused and not misread."""
     fare = Column("fare")
-    outputs = (Output("total", Sum(fare, 0, 100)), Output("mean", Mean(fare, 0, 100)))
+    outputs = (NamedAggregate("total", Sum(fare, 0, 100)), NamedAggregate("mean", Mean(fare, 0, 100)))
     query = Query("data", (), None, None, outputs, PrivacyUnit(), Bounds())
 
-    assert 2 == len(Jointly.of(query, blob_of(State.nothing(2, 2, 1))).state.means)
+    assert 2 == len(JointMeasuresMethod.of(query, blob_of(JointState.nothing(2, 2, 1))).state.means)
     with pytest.raises(LedgerError, match="cannot be read"):
-        Jointly.of(query, blob_of(State.nothing(3, 2, 1)))
+        JointMeasuresMethod.of(query, blob_of(JointState.nothing(3, 2, 1)))

@@ -1,4 +1,4 @@
-"""Groups that are found privately: booked with their delta, kept, found again for nothing, refused clearly."""
+"""Groups that are found privately: booked with their delta, kept, found again free of charge, refused clearly."""
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ def test_large_groups_are_found_and_single_units_are_not():
 
 
 def test_the_same_groups_are_found_again_for_nothing():
-    """Asking again, in a new session on the same books too, draws nothing anew."""
+    """Asking again, in a new session on the same books too, draws nothing again."""
     with opened() as session:
         first = session.count(by="zone", keys="private", absolute=50)
         left = session.status()["keys_delta"]["left"]
@@ -60,7 +60,7 @@ def test_delta_is_booked_and_runs_out():
 
 
 def test_units_in_several_groups_pay_for_all_of_them():
-    """With max_groups groups a unit the same promise is dearer."""
+    """With max_groups groups a unit the same promise is more expensive."""
     prices = []
     for groups in (1, 4):
         with opened(unit="who", bounds=Bounds(max_groups=groups, max_rows=2)) as session:

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from farthing import Bounds, Budget, Session
-from farthing.accuracy.ranks import NoisyRanks
-from farthing.accuracy.trails import Trail
+from farthing.accuracy.quantile_ranks import NoisyRanks
+from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import LedgerError
 from farthing.mechanisms.gaussian import GRAIN, worst_cost
-from farthing.session.ranked import blob_of, standing_in
-from farthing.session.records import write_blob
+from farthing.session.answering.quantile import blob_of, standing_in
+from farthing.session.core.records import write_blob
 
 RNG = np.random.default_rng(12)
 ROWS = 24_000
@@ -61,7 +61,7 @@ def bought(monkeypatch):
 
 
 def charged(session, chain, bought, q=0.5):
-    """Ask a chain; check that the books hold what was measured, in the dearest groups, and each plan what it cost."""
+    """Ask a chain; check that the books hold what was measured, in the groups that pay most, and each plan its cost."""
     for how in chain:
         before, plan = session.spent, ask.plan(session, q, **how)
         answer = ask(session, q, **how)
@@ -122,7 +122,7 @@ def test_more_confidence_is_paid_and_less_is_free():
 
 def test_a_confidence_that_was_not_paid_is_caught(monkeypatch):
     """The planted bug: what was decided at one confidence serves at any other."""
-    monkeypatch.setattr("farthing.planning.sought._NEARLY", 1e9)
+    monkeypatch.setattr("farthing.planning.quantile_sought._NEARLY", 1e9)
     with pytest.raises(AssertionError):
         test_more_confidence_is_paid_and_less_is_free()
 
@@ -147,7 +147,7 @@ def test_what_an_interval_meets_is_free_by_any_road():
 
 
 def test_older_records_are_read():
-    """Answers without what was measured for them are told again; a sharper one begins anew. Others are refused."""
+    """Answers without what was measured for them are told again; a sharper one begins again. Others are refused."""
     session = opened()
     ask(session, rank=0.1)
     (stored,) = _stored(session)

@@ -19,10 +19,10 @@ from farthing import (
     UnsupportedQuery,
     Zcdp,
 )
-from farthing.planning.relative import KINDS, Noise, OneRelease
+from farthing.planning.relative_count import KINDS, RelativeCountPricing, RelativeNoise
 from farthing.privacy.policy import LARGEST_SIZE
 from farthing.query.aggregates import Count
-from farthing.session import relative
+from farthing.session.answering import relative_count
 
 pytestmark = pytest.mark.thorough
 
@@ -38,7 +38,7 @@ def opened(budget=None, **options):
 def noise_of(session, mechanism, **options):
     """Return the noise that a question would be answered with."""
     pricing = session.plan(**BY, **(HOW | options), mechanism=mechanism).pricing
-    assert isinstance(pricing, OneRelease)
+    assert isinstance(pricing, RelativeCountPricing)
     return pricing.noise
 
 
@@ -74,7 +74,7 @@ def check_price(mechanism):
 
 @pytest.mark.parametrize("mechanism", KINDS)
 def test_the_worst_case_is_charged(mechanism):
-    """The ledger charges max_groups times the policy at its dearest size: no data, and no released size, lowers it."""
+    """The ledger charges max_groups times the policy where it costs most: no data, and no released size, lowers it."""
     check_price(mechanism)
 
 
@@ -85,7 +85,7 @@ def test_the_worst_case_is_charged(mechanism):
 ], ids=["at a released size", "in one group", "one record a unit"])  # fmt: skip
 def test_planted_prices_are_caught(monkeypatch, planted):
     """A price at a released size, in one group, or of one record fails the test above."""
-    monkeypatch.setattr(Noise, "worst", planted)
+    monkeypatch.setattr(RelativeNoise, "worst", planted)
 
     with pytest.raises(AssertionError):
         check_price("asinh")
@@ -116,7 +116,7 @@ def test_answers_are_within_their_target(mechanism):
 
 
 def test_a_looser_question_is_free_and_a_sharper_one_is_a_release_of_its_own():
-    """What was released serves whatever it meets; anything else is drawn afresh and charged whole, and all are kept."""
+    """What was released serves whatever it meets; anything else is drawn and charged whole, and all are kept."""
     with opened() as session:
         first = session.count(**BY, **HOW, mechanism="asinh")
         again = session.count(**BY, **HOW, mechanism="asinh")
@@ -138,7 +138,7 @@ def test_a_looser_question_is_free_and_a_sharper_one_is_a_release_of_its_own():
 
 
 def test_what_was_released_is_kept_in_the_books(tmp_path):
-    """Another session on the same ledger reads the same numbers for nothing."""
+    """Another session on the same ledger reads the same numbers free of charge."""
     path = tmp_path / "books.ledger"
     with opened(ledger=path) as session:
         first = session.count(**BY, **HOW, mechanism="two-stage")
@@ -167,12 +167,12 @@ def test_two_releases_at_once_are_both_kept():
         query = session._reader.call(Count(), "count", **BY).query.arranged()
         noise = noise_of(session, "asinh")
         counts = np.array(SIZES, dtype=np.int64)
-        mine, theirs = (relative.blob_of({n: relative.Released.draw(noise, counts)}) for n in (1, 2))
-        method = relative.Relative.of(query, "asinh", None)
-        outcome = relative.Outcome((), np.zeros(4), Gdp(0), mine)
+        mine, theirs = (relative_count.blob_of({n: relative_count.RelativeRelease.draw(noise, counts)}) for n in (1, 2))
+        method = relative_count.RelativeCountMethod.of(query, "asinh", None)
+        outcome = relative_count.AskOutcome((), np.zeros(4), Gdp(0), mine)
 
-    assert {1} == set(relative.releases(method.merged(None, outcome, None)))
-    assert {1, 2} == set(relative.releases(method.merged(theirs, outcome, None)))
+    assert {1} == set(relative_count.releases(method.merged(None, outcome, None)))
+    assert {1, 2} == set(relative_count.releases(method.merged(theirs, outcome, None)))
 
 
 @pytest.mark.parametrize(("budget", "parameter"), [(Budget(mu=8), "mu"), (Budget(rho=32), "rho")])
@@ -308,7 +308,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("kind", "asking"), REFUSED.values(), ids=REFUSED)
 def test_refused_before_anything_is_charged(kind, asking):
-    """What a mechanism cannot release is refused by name, with what to do instead, for nothing."""
+    """What a mechanism cannot release is refused by name, with what to do instead, free of charge."""
     with opened(Budget(epsilon=20, delta=1e-6, keys_delta=1e-7)) as session:
         with pytest.raises(kind) as refused:
             asking(session)
@@ -332,7 +332,7 @@ def test_a_failed_release_stays_charged(monkeypatch):
     """If anything goes wrong after the reservation, the whole price stays: noise may have been drawn."""
     with opened() as session:
         plan = session.plan(**BY, **HOW, mechanism="asinh")
-        monkeypatch.setattr(relative.Released, "draw", classmethod(lambda *_: 1 // 0))
+        monkeypatch.setattr(relative_count.RelativeRelease, "draw", classmethod(lambda *_: 1 // 0))
         with pytest.raises(ZeroDivisionError):
             session.count(**BY, **HOW, mechanism="asinh")
 
@@ -357,9 +357,9 @@ def test_size_at_inverts_the_transform(mechanism):
         noise = noise_of(session, mechanism)
     sizes = np.array([0.0, 1, 7, 300, 1e6, 2.0**40])
     level = noise.mechanism.transform(sizes)
-    around = relative.size_at(noise, np.linspace(level[0] - 3, level[0] + 3, 101))
+    around = relative_count.size_at(noise, np.linspace(level[0] - 3, level[0] + 3, 101))
 
-    assert sizes == pytest.approx(relative.size_at(noise, level), rel=1e-9, abs=1e-6)
+    assert sizes == pytest.approx(relative_count.size_at(noise, level), rel=1e-9, abs=1e-6)
     assert (np.diff(around) >= 0).all()
     assert around[0] < 0
 
@@ -384,12 +384,12 @@ def test_noise_survives_the_books_to_the_last_bit():
     with opened() as session:
         for mechanism in KINDS:
             noise = noise_of(session, mechanism)
-            one = relative.Released.draw(noise, np.array([0, 5, LARGEST_SIZE >> 12]))
-            back = relative.releases(relative.blob_of({7: one}))[7]
+            one = relative_count.RelativeRelease.draw(noise, np.array([0, 5, LARGEST_SIZE >> 12]))
+            back = relative_count.releases(relative_count.blob_of({7: one}))[7]
 
             assert (noise, one.steps.tolist()) == (back.noise, back.steps.tolist())
     with pytest.raises(LedgerError):
-        relative.releases(b"something else")
+        relative_count.releases(b"something else")
 
 
 def test_the_history_names_the_mechanism():

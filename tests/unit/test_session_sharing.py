@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from farthing import Budget, Session
-from farthing.session import transaction
+from farthing.session.core import transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def opened(path: Path | None = None) -> Session:
 
 
 def test_a_finer_answer_that_came_in_between_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two first answers to a question the finer is kept: both askers may read it for nothing."""
+    """Of two first answers to a question the finer is kept: both askers may read it free of charge."""
     monkeypatch.setattr(transaction, "PATIENCE_S", 0)
     slow, quick = opened(tmp_path / "a.ledger"), opened(tmp_path / "a.ledger")
     between: list[object] = []

@@ -15,7 +15,7 @@ import pytest
 from asks import ASKS, PURE, SILENT, SIZES, opened_session
 
 from farthing import accuracy, mechanisms, models, session
-from farthing.accuracy.ranks import Asked, NoisyRanks, Ranks
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.mechanisms.gaussian import GaussianMeasurements
 from farthing.mechanisms.geometric import GeometricRelease
 from farthing.mechanisms.laplace import LaplaceChain
@@ -23,7 +23,7 @@ from farthing.models.problems import Logistic, Ridge
 from farthing.models.vectors import Output, Statistics
 from farthing.noise.bits import KeyStream
 from farthing.sealed import opened, sealed
-from farthing.session import shield
+from farthing.session.core import shield
 
 pytestmark = pytest.mark.thorough
 
@@ -37,7 +37,7 @@ class Secrets:
     def __init__(self, session, monkeypatch):
         self.arrays = []
         kind = type(session._engine)
-        for way in ("measure", "histogram", "found", "spread"):
+        for way in ("measure", "histogram", "found", "spread", "crossed"):
             monkeypatch.setattr(kind, way, self._listening(getattr(kind, way)))
 
     def _listening(self, asked):
@@ -212,7 +212,7 @@ HOLDERS = {
     GeometricRelease: GeometricRelease,
     LaplaceChain: LaplaceChain,
     Ranks: lambda exact: Ranks.of(np.arange(6), np.zeros(6, np.int64), exact, groups=6, leaves_log2=2),
-    NoisyRanks: lambda exact: NoisyRanks(HOLDERS[Ranks](exact), Asked(0.5, 0.0, 1.0, leaves_log2=2)),
+    NoisyRanks: lambda exact: NoisyRanks(HOLDERS[Ranks](exact), QuantileGoal(0.5, 0.0, 1.0, leaves_log2=2)),
 }
 
 
@@ -271,7 +271,7 @@ def test_a_leak_is_found(monkeypatch):
     """Planted: without the shield the frames of the measurement come out; with numbers that are not sealed too."""
     with opened_session() as session, monkeypatch.context() as patch:
         secrets = Secrets(session, patch)
-        patch.setattr("farthing.session.transaction.shielded", lambda work, *given: work(*given))
+        patch.setattr("farthing.session.core.transaction.shielded", lambda work, *given: work(*given))
         interrupt(patch, secrets)
         with pytest.raises(KeyboardInterrupt) as caught:
             ASKS["count"](session)

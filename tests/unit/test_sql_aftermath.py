@@ -11,7 +11,7 @@ import pytest
 from farthing.errors import UnsupportedQuery
 from farthing.query import Schema, Type
 from farthing.query.aftermath import Aftermath, Order
-from farthing.query.expressions import Call, Column, Compare, Function, Literal, Operator
+from farthing.query.expressions import Call, Column, Compare, FunctionName, Literal, Operator
 from farthing.sql import parse
 
 SCHEMA = Schema.of({"dest": Type.STRING, "fare": Type.FLOAT, "month": Type.INTEGER, "day": Type.DATE})
@@ -88,7 +88,7 @@ def test_what_is_read():
     """The aftermath is a value, and tells which columns it reads."""
     aftermath = read("HAVING n > 2 ORDER BY s / n DESC LIMIT 3")
 
-    share = Call(Function.DIVIDE, (Column("s"), N))
+    share = Call(FunctionName.DIVIDE, (Column("s"), N))
     assert Aftermath(Compare(N, Operator.GT, Literal(2)), (Order(share, descending=True),), 3) == aftermath
     assert frozenset({"n", "s"}) == aftermath.columns
     assert not aftermath.shows_all

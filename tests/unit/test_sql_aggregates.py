@@ -7,8 +7,8 @@ import pytest
 from farthing.errors import InvalidBounds, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, Variance
-from farthing.query.expressions import Call, Case, Column, Compare, Function, Literal, Operator
+from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
+from farthing.query.expressions import Call, Case, Column, Compare, FunctionName, Literal, Operator
 from farthing.sql import parse, parse_scalar
 
 SCHEMA = Schema.of(
@@ -43,7 +43,7 @@ SPELLINGS = [
     ("COUNT(*)", "count", Count()),
     ("COUNT(fare)", "count_fare", Count(FARE)),
     ("COUNT(blob)", "count_blob", Count(Column("blob"))),
-    ("COUNT(fare * 2)", "count", Count(Call(Function.MULTIPLY, (FARE, Literal(2))))),
+    ("COUNT(fare * 2)", "count", Count(Call(FunctionName.MULTIPLY, (FARE, Literal(2))))),
     ("COUNT(DISTINCT rider)", "count_distinct_rider", CountUnits()),
     ("APPROX_COUNT_DISTINCT(rider)", "count_distinct_rider", CountUnits()),
     (f"SUM({CLAMPED})", "sum_fare", Sum(FARE, 0.0, 50.0)),
@@ -80,7 +80,7 @@ SPELLINGS = [
 @pytest.mark.parametrize(("text", "name", "aggregate"), SPELLINGS)
 def test_every_spelling_of_an_aggregate(text, name, aggregate):
     """Each aggregate is read in the spellings of the three dialects, and named by function and column."""
-    assert Output(name, aggregate) == one(text)
+    assert NamedAggregate(name, aggregate) == one(text)
 
 
 def test_a_condition_of_one_aggregate_is_folded_into_its_value():
@@ -213,7 +213,12 @@ GROUPS = [
     ("extract(isodow FROM day) AS d", "2", "d", "extract('dow', day)"),
     ("date_trunc('month', day)", "2", "date_trunc_month_day", "date_trunc('month', day)"),
     ("CASE WHEN paid THEN 'y' ELSE 'n' END", "2", "case", "CASE WHEN paid = TRUE THEN 'y' ELSE 'n' END"),
-    ("fare > 9 AS dear", "dear", "dear", "CASE WHEN fare > 9 THEN TRUE WHEN NOT (fare > 9) THEN FALSE END"),
+    (
+        "fare > 9 AS expensive",
+        "expensive",
+        "expensive",
+        "CASE WHEN fare > 9 THEN TRUE WHEN NOT (fare > 9) THEN FALSE END",
+    ),
     ("DIV(seats, 2) AS s", "seats // 2", "s", "(seats // 2)"),
     ("date(at) AS d", "at::date", "d", "CAST(at AS DATE)"),
     ("left(zone, 2) AS p", "substr(zone, 1, 2)", "p", "substring(zone, 1, 2)"),

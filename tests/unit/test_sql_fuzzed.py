@@ -11,7 +11,7 @@ from farthing.errors import UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query
 from farthing.query.aggregates import counting
-from farthing.query.expressions import Call, Compare, Function, Literal, Operator
+from farthing.query.expressions import Call, Compare, FunctionName, Literal, Operator
 from farthing.query.expressions import Column as Named
 
 OFF_THE_GRID = datetime(2013, 1, 31, 10, 20, 30)  # noqa: DTZ001  # the table's times have no zone
@@ -21,7 +21,7 @@ TIMES = pa.table({"at": pa.array([None, datetime(2013, 1, 1), OFF_THE_GRID], pa.
 @pytest.mark.parametrize(("operator", "rows"), [(Operator.NE, 2), (Operator.EQ, 0), (Operator.LE, 2)])
 def test_a_comparison_that_can_be_folded_is_false_of_null(operator, rows):
     """No hour begins at 10:20:30, whatever the row; where there is no time, nothing is true of it."""
-    hour = Call(Function.DATE_TRUNC, (Literal("hour"), Named("at")))
+    hour = Call(FunctionName.DATE_TRUNC, (Literal("hour"), Named("at")))
     where = Compare(hour, operator, Literal(OFF_THE_GRID))
     query = Query("data", (), None, where, counting("n"), PrivacyUnit(), Bounds())
 

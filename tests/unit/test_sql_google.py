@@ -6,7 +6,7 @@ import pytest
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
 from farthing.query import Schema, Type
-from farthing.query.aggregates import Count, Mean, Output
+from farthing.query.aggregates import Count, Mean, NamedAggregate
 from farthing.query.expressions import Column
 from farthing.sql import Options, parse
 
@@ -32,7 +32,7 @@ def test_a_pasted_query_runs():
     """A query for BigQuery is understood whole."""
     asked = read(PASTED)
 
-    assert (Output("n", Count()), Output("a", Mean(Column("x"), 0.0, 100.0))) == asked.outputs
+    assert (NamedAggregate("n", Count()), NamedAggregate("a", Mean(Column("x"), 0.0, 100.0))) == asked.outputs
     assert ("city", "n", "a") == asked.columns
     assert Options(epsilon=1.0, delta=1e-10, max_groups=1, unit="uid") == asked.options
     assert not asked.explain

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from farthing.accuracy.statistics import Linear, Ratio, Variance, fieller, from_aggregates
+from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic, fieller, from_aggregates
 from farthing.errors import UnsupportedQuery
-from farthing.query.aggregates import Count, CountUnits, Mean, Output, Quantile, Sum, needed
+from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, needed
 from farthing.query.aggregates import Ratio as Quotient
 from farthing.query.aggregates import Variance as Spread
 from farthing.query.expressions import Column
 
-MEAN = Ratio(0, 1, 50.0, 0.0, 100.0)
-SPREADS = [Variance(0, 1, 2, 50.0, sample, root) for sample in (False, True) for root in (False, True)]
+MEAN = RatioStatistic(0, 1, 50.0, 0.0, 100.0)
+SPREADS = [VarianceStatistic(0, 1, 2, 50.0, sample, root) for sample in (False, True) for root in (False, True)]
 X = np.random.default_rng(1).uniform(0, 100, 400)
 LANES = np.array([[X.size], [(X - 50).sum()], [((X - 50) ** 2).sum()]])
 NONE = np.zeros_like(LANES)
@@ -58,7 +58,7 @@ def test_variance_ends_bound_the_union_over_every_mean():
     """The two ends are outside of d^2 + Fieller's set for every d of a dense grid in the mean's interval."""
     variances = np.array([[9.0], [9.0 * 50**2], [9.0 * 50**4]])
     lower, upper = SPREADS[0].interval(LANES, variances, 0.05)
-    from farthing.accuracy.stopping import two_sided
+    from farthing.accuracy.stop_rule import two_sided
 
     n, s, q = LANES[:, 0]
     low, high = fieller(s, n, *variances[[1, 0], 0], two_sided(0.005))
@@ -91,12 +91,12 @@ def test_aggregates_become_lanes_and_statistics():
         Spread(fare, 0, 100, sample=True, root=True),
     )
     statistics = from_aggregates(
-        [Output(str(i), aggregate) for i, aggregate in enumerate(aggregates)], needed(aggregates)
+        [NamedAggregate(str(i), aggregate) for i, aggregate in enumerate(aggregates)], needed(aggregates)
     )
 
     assert 5 == len(needed(aggregates))
     assert [(0,), (1,), (3, 2), (2, 3), (2, 3, 4)] == [statistic.reads for statistic in statistics]
-    assert Variance(2, 3, 4, 50.0, sample=True, root=True) == statistics[-1]
+    assert VarianceStatistic(2, 3, 4, 50.0, sample=True, root=True) == statistics[-1]
 
 
 def test_a_sum_that_a_ratio_needs_stays():
@@ -111,11 +111,13 @@ def test_a_sum_alone_is_its_own_lane():
     """Without a mean beside it a sum is one lane, and so is a sum of other bounds."""
     fare = Column("fare")
     for asked in ([Sum(fare, 0, 100)], [Sum(fare, 0, 100), Mean(fare, 0, 90)]):
-        statistics = from_aggregates([Output(str(i), aggregate) for i, aggregate in enumerate(asked)], needed(asked))
+        statistics = from_aggregates(
+            [NamedAggregate(str(i), aggregate) for i, aggregate in enumerate(asked)], needed(asked)
+        )
         assert Linear((0,), (1.0,), 50.0) == statistics[0]
 
 
 def test_quantiles_are_refused_by_name():
     """A quantile is no function of counts and sums."""
     with pytest.raises(UnsupportedQuery, match="no function of counts"):
-        from_aggregates([Output("q", Quantile(Column("fare"), 0.5, 0, 100))], ())
+        from_aggregates([NamedAggregate("q", Quantile(Column("fare"), 0.5, 0, 100))], ())

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import farthing
-from farthing.accuracy.places import Places, looks
+from farthing.accuracy.ranking_places import RankingPlaces, looks
 from farthing.cli.app import app
 from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMismatch, UnsupportedQuery
 from farthing.query.aggregates import Count, Mean, Ratio, Sum, ratio_of
@@ -78,7 +78,7 @@ def test_groups_that_were_stopped_with_others_answer_nothing_else(rides):
 
 
 def test_the_plan_tells_of_a_share(rides):
-    """Its steps and its target say so; the reservation is that of all groups, and what is too dear says the price."""
+    """Its steps and its target say so; the reservation is that of all groups, and a refusal says the price."""
     session = opened(rides, mu=1)
     plan = session.plan(by="zone", keys=ZONES, relative=0.1, absolute=2, share=0.9)
 
@@ -349,7 +349,7 @@ def test_a_ranking_of_sums_and_in_a_part(rides):
 
 
 def test_units_in_several_groups_pay_the_sum():
-    """A unit in two groups pays for both: the price is that of the two dearest."""
+    """A unit in two groups pays for both: the price is that of the two most expensive."""
     who = np.repeat(np.arange(3_000), 2)
     table = pa.table({"who": who, "zone": np.tile([0, 1], 3_000)})
     table = pa.concat_tables([table, pa.table({"who": np.arange(3_000, 9_000), "zone": np.zeros(6_000, int)})])
@@ -399,7 +399,7 @@ def test_a_ranking_has_no_error_and_needs_two_groups(rides):
 
 def test_tied_groups_may_be_apart_but_not_in_the_wrong_order():
     """A lead that is clearly above the distance may stay tied; a later group that is larger by it may not."""
-    rule = Places(2, 0.05, 2.0**-56, np.array([860.0, 600.0]), 1 << 40, (2, 100.0), apart=100.0)
+    rule = RankingPlaces(2, 0.05, 2.0**-56, np.array([860.0, 600.0]), 1 << 40, (2, 100.0), apart=100.0)
     block = np.arange(2)
     grains = 1 << 44
 
@@ -546,7 +546,7 @@ def test_arithmetic_with_aggregates_points_to_what_there_is(rides):
 def test_chances_add_up_to_at_most_one():
     """Over all groups and looks, wherever the pilot says that groups are settled."""
     for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7)):
-        rule = Places(2, 0.05, 2.0**-56, pilot, 1 << 40, (2, 0.0))
+        rule = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 40, (2, 0.0))
         total = sum(float(rule.chances(int(grains)).sum()) for grains in looks(1 << 20, 1 << 62))
 
         assert 0.05 < total <= 1

@@ -9,7 +9,7 @@ from rides import BY, KEYS, TABLE, opened
 
 from farthing import Budget, FarthingError, Progress, Pure, Session
 from farthing.cli.run.progress import closing
-from farthing.session import tracing
+from farthing.session.answering import traced
 from farthing.trace import DRAWN, MOST_GROUPS
 
 TARGET = {"relative": 0.05, "absolute": 25}
@@ -141,7 +141,7 @@ def test_planted_a_look_that_is_not_counted(monkeypatch):
     opened().count(absolute=50, progress=seen.append)
     assert seen[-1].paid == opened().count(absolute=50).paid
 
-    real, blind = tracing.Watched.measure, []
+    real, blind = traced.Watched.measure, []
 
     def forgetful(self, state, grains, groups=None):
         before = self.information.copy()
@@ -149,7 +149,7 @@ def test_planted_a_look_that_is_not_counted(monkeypatch):
         self.information = before
         return found
 
-    monkeypatch.setattr(tracing.Watched, "measure", forgetful)
+    monkeypatch.setattr(traced.Watched, "measure", forgetful)
     answer = opened().count(absolute=50, progress=blind.append)
     assert blind[-1].paid < answer.paid
 

@@ -1,4 +1,4 @@
-"""One transaction: nobody else charges, one of all who ask at once pays, and nothing is asked for nothing."""
+"""One transaction: nobody else charges, one of all who ask at once pays, and nothing is asked free of charge."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ import pytest
 
 import farthing
 from farthing import Bounds, Budget, Gdp, Session
-from farthing.engines.duck.measures import Question
+from farthing.engines.duck.measures import SelectText
 from farthing.errors import Contested, DataError, InvalidTarget, LedgerError
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
-from farthing.session import transaction
-from farthing.session.transaction import answered
+from farthing.session.core import transaction
+from farthing.session.core.transaction import answer_and_book
+from farthing.workloads import marginals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,8 @@ TABLE = pa.table({
 })  # fmt: skip
 BUDGET = Budget(mu=5, delta=1e-3, keys_delta=1e-4)
 KEYS = {"zone": ["a", "b", "c"]}
+PART = {"relative": 0.2, "absolute": 80}
+TWO = marginals(["zone", "amount"])
 
 KINDS: dict[str, Callable[[Session], Any]] = {
     "count": lambda s: s.count(absolute=30),
@@ -55,8 +58,11 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "most common": lambda s: s.most_common("zone", k=1, keys=KEYS, absolute=100),
     "ranking": lambda s: s.ranking("zone", k=2, keys=KEYS, apart=300),
     "bounds report": lambda s: s.bounds_report("amount"),
+    "release": lambda s: s.release(marginals(["zone"], ways=1), keys=KEYS, absolute=80, cap="all"),
+    "release, relative": lambda s: s.release(TWO, keys=KEYS | {"amount": [0.0, 1.0]}, **PART, cap="all"),
     "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
     "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
+    "largest": lambda s: s.workload({"n": {"relative": 0.2}}, strategy="largest", cap=Gdp(0.2)),
 }
 """Every kind of question that is paid for."""
 
@@ -101,7 +107,7 @@ def modules_that_ask() -> dict[str, str]:
         if path.is_relative_to(SRC / "session") and path.stem not in {"__init__", "transaction"}:
             name = ".".join(("farthing", *path.relative_to(SRC).with_suffix("").parts))
             for key, value in vars(importlib.import_module(name)).items():
-                if value is answered:
+                if value is answer_and_book:
                     found[name] = key
     return found
 
@@ -111,8 +117,8 @@ def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     users = {str(path.relative_to(SRC)): found for path in modules() if (found := verbs(path))}
 
     assert users == {
-        "session/transaction.py": set(VERBS),
-        "session/context.py": {"open_reservations"},
+        "session/core/transaction.py": set(VERBS),
+        "session/core/context.py": {"open_reservations"},
         "cli/run/ledger.py": {"open_reservations"},
     }
 
@@ -125,7 +131,7 @@ def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
         def seen(*args: Any, name: str = name) -> Any:
             reached.add(name)
-            return answered(*args)
+            return answer_and_book(*args)
 
         monkeypatch.setattr(f"{name}.{key}", seen)
     with opened() as session:
@@ -190,7 +196,7 @@ def test_nothing_is_asked_of_an_engine_without_a_charge(kind: str, monkeypatch: 
     """Whenever the engine is asked, an open reservation above zero is in the books."""
     with opened() as session:
         open_then = []
-        for name in ("measure", "histogram", "found", "spread"):
+        for name in ("measure", "histogram", "found", "spread", "crossed"):
             honest = getattr(type(session._engine), name)
 
             def watched(self: Any, *args: Any, honest: Any = honest) -> Any:
@@ -205,7 +211,7 @@ def test_nothing_is_asked_of_an_engine_without_a_charge(kind: str, monkeypatch: 
 
 
 def test_a_price_of_nothing_is_refused_before_anything_is_asked() -> None:
-    """A spread for less than a farthing is no measurement for nothing."""
+    """A spread for less than a farthing is no measurement free of charge."""
     with opened() as session, pytest.raises(InvalidTarget, match="the price is too small for a spread"):
         session.bounds_report("amount", loss=Gdp(1e-30))
 
@@ -331,7 +337,7 @@ def test_an_interrupt_of_the_engine_stays_one() -> None:
         raise RuntimeError("Query interrupted") from KeyboardInterrupt()
 
     with opened() as session, pytest.raises(KeyboardInterrupt) as caught:
-        session._engine._run(None, Question("SELECT 1", {}), stopped)
+        session._engine._run(None, SelectText("SELECT 1", {}), stopped)
     assert caught.value.__context__ is None
 
 

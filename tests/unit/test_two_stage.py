@@ -94,7 +94,7 @@ def test_targets_are_met_at_every_size_and_tight_at_one(relative, metric):
 
 
 def test_a_small_overhead_buys_large_groups_at_the_expense_of_the_strict_loss():
-    """With a smaller first stage the second is larger: orders that are bounded pay less, the strict loss is dearer."""
+    """With a smaller first stage the second is larger: orders that are bounded pay less, the strict loss pays more."""
     thrifty, usual = (TwoStage.for_relative_error(0.1, x0=50, overhead=k) for k in (1.05, 1.5))
 
     assert thrifty.policy([1])[0] > usual.policy([1])[0]

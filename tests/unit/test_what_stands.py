@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import farthing
-from farthing.accuracy.kept import Held, Kept, Own
 from farthing.accuracy.report import reread
+from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
 
 KEYS = {"zone": ["large", "small"]}
 TABLE = pa.table({"zone": ["large"] * 200_000 + ["small"] * 300})
@@ -56,9 +56,10 @@ def test_refining_to_what_is_known_is_free(kind):
     assert not first.refine(relative=0.0, absolute=20_000).paid
 
 
-def test_only_groups_that_miss_the_new_target_pay():
+@pytest.mark.parametrize("kind", list(BUDGETS))
+def test_only_groups_that_miss_the_new_target_pay(kind):
     """After an absolute target a relative one costs the small group alone; the large one keeps its interval."""
-    session = opened()
+    session = opened(kind)
     first = ask(session, "count", absolute=1000)
     second = ask(session, "count", relative=0.1, absolute=150)
 
@@ -68,23 +69,41 @@ def test_only_groups_that_miss_the_new_target_pay():
     assert (second.lower[0], second.upper[0]) == (first.lower[0], first.upper[0])
 
 
-def test_a_relative_target_after_an_absolute_one_costs_little():
-    """1 % of a large count, asked after a loose distance, costs what it costs alone, not the distance squared."""
-    alone = opened().count(where="zone = 'large'", relative=0.01, cap="all").paid
-    session = opened()
+@pytest.mark.parametrize(("kind", "times"), [("gdp", 1.5), ("zcdp", 1.5), ("pure", 3.2)])
+def test_a_relative_target_after_an_absolute_one_costs_little(kind, times):
+    """1 % of a large count, asked after a loose distance, costs what it costs alone, not the distance squared.
+
+    Under a pure budget the looks of a count that was asked without a relative target first hold all at once.
+    """
+    alone = opened(kind).count(where="zone = 'large'", relative=0.01, cap="all").paid
+    session = opened(kind)
     session.count(where="zone = 'large'", absolute=5_000)
-    after = session.count(where="zone = 'large'", relative=0.01, cap="all").paid
+    after = session.count(where="zone = 'large'", relative=0.01, cap="all")
 
-    assert after.mu**2 <= 1.5 * alone.mu**2
+    assert np.all(after.met)
+    assert float(after.paid.amount) <= times * float(alone.amount)
 
 
-def test_groups_keep_their_claims_through_the_ledger(tmp_path):
-    """Another session on the same books tells the same intervals, group by group, for nothing."""
+def test_a_distance_after_a_relative_target_costs_large_groups_alone():
+    """Under a pure budget, too: the small group's interval is within the distance already, and it pays nothing."""
+    session = opened("pure")
+    ask(session, "count", relative=0.1, absolute=150)
+    second = ask(session, "count", absolute=1000)
+    third = ask(session, "count", absolute=1000, relative=0.1)
+
+    assert second.paid_by_group[1] == 0 < second.paid_by_group[0]
+    assert second.met.all()
+    assert not third.paid
+
+
+@pytest.mark.parametrize("kind", list(BUDGETS))
+def test_groups_keep_their_claims_through_the_ledger(tmp_path, kind):
+    """Another session on the same books tells the same intervals, group by group, free of charge."""
     books = tmp_path / "trips.ledger"
     targets = [{"absolute": 1000}, {"relative": 0.1, "absolute": 150}]
-    with farthing.Session(TABLE, budget=BUDGETS["gdp"], ledger=books, name="trips") as session:
+    with farthing.Session(TABLE, budget=BUDGETS[kind], ledger=books, name="trips") as session:
         answers = [ask(session, "count", **target) for target in targets]
-    with farthing.Session(TABLE, budget=BUDGETS["gdp"], ledger=books, name="trips") as session:
+    with farthing.Session(TABLE, budget=BUDGETS[kind], ledger=books, name="trips") as session:
         again = ask(session, "count", **targets[1])
 
     assert not again.paid
@@ -103,9 +122,9 @@ def test_a_claim_at_less_confidence_does_not_serve_more():
 
 def test_groups_that_wait_at_their_floor_must_show_a_little_more():
     """A group that a fixed look chose stops by the new rule's constant, not by its own smaller one."""
-    kept = Kept(0.0, 100.0, 100.0, 0.05, 1.96, 1 << 40)
-    held = Held(kept, Own.none(2), np.array([1005.0, 1020.0]), np.array([1 << 40, 1 << 40]))
-    claims = Own(np.array([100.0, 100.0]), np.array([0.05, 0.05]))
+    kept = StoredPromise(0.0, 100.0, 100.0, 0.05, 1.96, 1 << 40)
+    held = HeldIntervals(kept, OwnPromises.none(2), np.array([1005.0, 1020.0]), np.array([1 << 40, 1 << 40]))
+    claims = OwnPromises(np.array([100.0, 100.0]), np.array([0.05, 0.05]))
 
     assert held.serving(claims, 0.1, 0.0, room=1.99 / 1.96).tolist() == [False, True]
     assert held.serving(claims, 0.1, 100.0, room=1.99 / 1.96).tolist() == [True, True]

@@ -8,7 +8,7 @@ import pytest
 from rides import BY, KEYS, TABLE, opened
 
 from farthing import Budget, DataError, Gdp, InvalidTarget, Session, UnsupportedQuery
-from farthing.session import workloads
+from farthing.session.batches import workload
 
 SQL = "SELECT k, COUNT(*) AS n FROM data GROUP BY k"
 
@@ -53,13 +53,13 @@ def test_a_target_in_the_text_is_the_items_own():
 
 
 def test_what_does_not_fit_is_told_with_its_price_and_what_would():
-    """The dear question is passed over, the ones after it are answered, and the ledger never passes its budget."""
+    """The expensive question is passed over, the ones after it are answered, and the ledger never passes its budget."""
     session = opened(budget=Budget(mu=0.1))
-    done = session.workload({"dear": {"absolute": 5, "cap": DEAR}, "cheap": {"where": "x < 5", "absolute": 80}})
+    done = session.workload({"expensive": {"absolute": 5, "cap": DEAR}, "cheap": {"where": "x < 5", "absolute": 80}})
 
-    assert (["cheap"], ["dear"]) == (list(done.answers), list(done.unanswered))
-    assert done.unanswered["dear"].worst_price > done.remaining
-    assert "it would fit" in done.unanswered["dear"].fitting
+    assert (["cheap"], ["expensive"]) == (list(done.answers), list(done.unanswered))
+    assert done.unanswered["expensive"].worst_price > done.remaining
+    assert "it would fit" in done.unanswered["expensive"].fitting
     assert "1 of 2 questions answered" in repr(done)
     assert not done.complete
     assert session.spent == done.paid
@@ -78,26 +78,26 @@ def test_the_cap_is_for_all_together(limit):
 
 
 def test_cheapest_first_answers_more():
-    """In the given order the dear one takes the room of the others; by price it waits."""
+    """In the given order the expensive one takes the room of the others; by price it waits."""
     dear = {"absolute": 21, "cap": DEAR}
-    items = {"dear": dear, **{f"c{x}": {"where": f"x = {x}", "absolute": 70} for x in range(5)}}
+    items = {"expensive": dear, **{f"c{x}": {"where": f"x = {x}", "absolute": 70} for x in range(5)}}
     given, cheapest = (opened(budget=Budget(mu=0.1)).workload(items, order=order) for order in ("given", "cheapest"))
 
-    assert "dear" == next(iter(given))
-    assert ({"dear"}, 5) == (set(cheapest.unanswered), len(cheapest))
+    assert "expensive" == next(iter(given))
+    assert ({"expensive"}, 5) == (set(cheapest.unanswered), len(cheapest))
     assert len(given) < len(cheapest)
 
 
 def test_a_dry_run_prices_all_and_spends_nothing():
     """It says what would fit if each cost its worst price, in the order that would be taken."""
     session = opened(budget=Budget(mu=0.1))
-    items = {"dear": {"absolute": 21, "cap": DEAR}, "cheap": {"where": "x < 5", "absolute": 40, "cap": DEAR}}
+    items = {"expensive": {"absolute": 21, "cap": DEAR}, "cheap": {"where": "x < 5", "absolute": 40, "cap": DEAR}}
     done = session.workload(items, dry_run=True)
 
     assert not session.spent
     assert not done.answers
-    assert (["dear", "cheap"], ["cheap"]) == (list(done.plans), list(done.unanswered))
-    assert ["dear"] == list(session.workload(items, dry_run=True, order="cheapest").unanswered)
+    assert (["expensive", "cheap"], ["cheap"]) == (list(done.plans), list(done.unanswered))
+    assert ["expensive"] == list(session.workload(items, dry_run=True, order="cheapest").unanswered)
     assert "1 of 2 questions fit" in repr(done)
     assert json.dumps(done.to_dict())
 
@@ -120,7 +120,7 @@ def test_a_dry_run_prices_all_and_spends_nothing():
         ([{"on_miss": "raise"}], {}, "in question 'q1': on_miss"),
         ([{}], {"dry_run": "yes"}, "dry_run is yes or no"),
         ([{"cap": Gdp(0.1)}], {"strategy": "together"}, "has a cap of its own"),
-        ([{}], {"order": "dearest"}, "unknown order"),
+        ([{}], {"order": "most expensive"}, "unknown order"),
         ([{}], {"strategy": "apart"}, "unknown strategy"),
         ([{}], {"on_miss": "raise"}, 'on_miss="raise" in a workload'),
         ([{}], {"cap": Gdp(0.1), "max_epsilon": 0.1}, "one limit"),
@@ -172,14 +172,14 @@ def test_a_quicker_process_leaves_a_question_unanswered(tmp_path, monkeypatch):
     books = tmp_path / "books"
     session = opened(budget=Budget(mu=0.1), ledger=books)
     other = opened(budget=Budget(mu=0.1), ledger=books)
-    real = workloads.Draft.ask
+    real = workload.Draft.ask
 
     def late(draft):
         if draft.name == "second":
             other.count(where="x > 7", loss=Gdp(0.08))
         return real(draft)
 
-    monkeypatch.setattr(workloads.Draft, "ask", late)
+    monkeypatch.setattr(workload.Draft, "ask", late)
     items = {name: {"where": f"x = {x}", "cap": DEAR} for x, name in enumerate(("first", "second"))}
     done = session.workload(items, absolute=40)
 
@@ -195,8 +195,8 @@ def test_planted_an_answer_that_is_not_charged(monkeypatch):
     assert session.spent == honest.paid
 
     session, elsewhere = opened(), opened()._context
-    real = workloads.Draft.ask
-    monkeypatch.setattr(workloads.Draft, "ask", lambda draft: real(replace(draft, context=elsewhere)))
+    real = workload.Draft.ask
+    monkeypatch.setattr(workload.Draft, "ask", lambda draft: real(replace(draft, context=elsewhere)))
     cheating = session.workload(items, absolute=50)
     assert session.spent < cheating.paid
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr
 
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
     from farthing.accuracy.jumps import Floats

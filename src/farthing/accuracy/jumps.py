@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from farthing.accuracy.laws import GAUSSIAN, Law
+from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,7 +56,7 @@ class JumpMap:
     ratio: float
     public: tuple[int, ...] = ()
     jumps: bool = True
-    law: Law = GAUSSIAN
+    law: NoiseLaw = GAUSSIAN
     levels: tuple[int, ...] = field(init=False)
     thresholds: Floats = field(init=False, compare=False, repr=False)
     _strides: Ints = field(init=False, compare=False, repr=False)

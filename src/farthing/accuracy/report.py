@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.laws import GAUSSIAN
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -19,7 +17,7 @@ NEARLY: Final = 1 + 1e-12
 """Equal targets may differ in the last bits of their floats."""
 
 
-class Report(NamedTuple):
+class IntervalReport(NamedTuple):
     """What is printed, one entry a group.
 
     Attributes:
@@ -37,7 +35,7 @@ class Report(NamedTuple):
     estimate: Floats
 
 
-def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArray[np.bool_]) -> Report:
+def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArray[np.bool_]) -> IntervalReport:
     """Return value, interval and verdict for groups that stopped.
 
     Args:
@@ -64,19 +62,20 @@ def reported(value: Floats, information: Ints, schedule: Schedule, futile: NDArr
     shown = np.copysign(_centre(size, schedule.relative, _floor(schedule)), value)
     if schedule.futility is not None:
         shown = np.where(futile, value, shown)
-    estimate = np.where(futile, value, estimated(value, schedule)) if schedule.law is GAUSSIAN else shown
-    return Report(shown, value - half, value + half, met, estimate)
+    estimate = np.where(futile, value, estimated(value, schedule))
+    return IntervalReport(shown, value - half, value + half, met, estimate)
 
 
 def estimated(value: Floats, schedule: Schedule) -> Floats:
-    """Return nearly unbiased estimates of groups that stopped by a rule of Gaussian noise.
+    """Return nearly unbiased estimates of groups that stopped by a rule.
 
-    A group that stops because |Y| is large enough is told too large, on average by 2/b^2 of its truth, b = c/r; at its
-    floor it is not. In between the estimate stays at the kink.
+    A group that stops because |Y| is large enough is told too large, on average by 2 v/b^2 of its truth, where v is the
+    variance of the law at scale 1 and b = c/r; at its floor it is not. In between the estimate stays at the kink.
 
     Guarantee: at every truth the bias is at most a tenth of the half-width; computed, not proved.
-    Proof: docs/proofs/accuracy.stopping.md, "The estimate"; bench/accuracy/estimates.py prints it.
-    Assumes: Gaussian noise; a rule made by `Schedule.plan`, b >= 6.2.
+    Proof: docs/proofs/accuracy.stop_rule.md, "The estimate"; docs/proofs/accuracy.laplace_stop_rule.md, likewise;
+        bench/accuracy/estimates.py prints it.
+    Assumes: a rule made by `Schedule.plan`: b is at least the law's `least_signal`.
     Rounds: nothing.
 
     >>> from farthing.accuracy.schedule import Schedule
@@ -87,7 +86,7 @@ def estimated(value: Floats, schedule: Schedule) -> Floats:
     if schedule.relative == 0:
         return value
     size, kink = np.abs(value), _floor(schedule) / schedule.relative
-    less = size * (1 - 2 / schedule.jumps.boundary**2)
+    less = size * (1 - 2 * schedule.law.variance / schedule.jumps.boundary**2)
     return np.asarray(np.copysign(np.maximum(less, np.minimum(size, kink)), value))
 
 
@@ -100,7 +99,7 @@ def half_widths(value: Floats, information: Ints, schedule: Schedule, futile: ND
     return np.where(futile, wide, half)
 
 
-def reread(value: Floats, half: Floats, relative: float, absolute: float) -> Report:
+def reread(value: Floats, half: Floats, relative: float, absolute: float) -> IntervalReport:
     """Return what to print of intervals that stand, for a target that they were not made for.
 
     Args:
@@ -124,7 +123,7 @@ def reread(value: Floats, half: Floats, relative: float, absolute: float) -> Rep
     near = size - half
     highest = near + np.maximum(relative * np.abs(near), absolute)
     shown = np.where(met, np.minimum(size, np.maximum(highest, near)), size)
-    return Report(np.copysign(shown, value), value - half, value + half, met, value)
+    return IntervalReport(np.copysign(shown, value), value - half, value + half, met, value)
 
 
 def _floor(schedule: Schedule) -> float:

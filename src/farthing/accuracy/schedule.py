@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.accuracy import chain
+from farthing.accuracy import laplace_stop_rule
 from farthing.accuracy.jumps import JumpMap
-from farthing.accuracy.laws import GAUSSIAN, Law
-from farthing.accuracy.stopping import critical_value, step_ratio, tamed
+from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
+from farthing.accuracy.stop_rule import critical_value, step_ratio, tamed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ _UP: Final = 1 + 2.0**-40  # t_max is rounded up past every float error, so that
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StopRule:
     """What an answer was stopped by, kept with it so that a refinement can continue soundly.
 
     Attributes:
@@ -66,7 +66,7 @@ class Futility:
     indices: tuple[int, ...]
 
     @classmethod
-    def plan(cls, relative: float, beta: float, span: int, ratio: float, law: Law = GAUSSIAN) -> Futility | None:
+    def plan(cls, relative: float, beta: float, span: int, ratio: float, law: NoiseLaw = GAUSSIAN) -> Futility | None:
         """Choose up to three public looks, or None where giving up could not save much.
 
         >>> Futility.plan(0.1, 0.05, 2784, 1.01).indices
@@ -103,7 +103,7 @@ class Schedule:
 
     Guarantee: a group that follows `next_look` until `stopped` or `futile`, on measurements of this law, is covered by
         `report.reported` with probability at least 1 - beta, whatever its truth >= 0; whatever its truth, if `signed`.
-    Proof: docs/proofs/accuracy.schedule.md; for Laplace noise docs/proofs/accuracy.chain.md.
+    Proof: docs/proofs/accuracy.schedule.md; for Laplace noise docs/proofs/accuracy.laplace_stop_rule.md.
     Assumes: Y is the mean of Gaussian measurements, of variance 1/(grains * per_grain), or what a Laplace chain shows,
         of scale 1/(grains * per_grain); looks and jumps see nothing but Y.
     Rounds: the last look up, so that the floor is at most the absolute target; c up.
@@ -125,7 +125,7 @@ class Schedule:
     capped: bool
     signed: bool = False
     meeting: tuple[int, ...] = ()
-    law: Law = GAUSSIAN
+    law: NoiseLaw = GAUSSIAN
 
     @classmethod
     def plan(
@@ -137,10 +137,10 @@ class Schedule:
         per_grain: float,
         cap_grains: int,
         futility: bool = True,
-        after: Rule | None = None,
+        after: StopRule | None = None,
         signed: bool = False,
         meets: int = 0,
-        law: Law = GAUSSIAN,
+        law: NoiseLaw = GAUSSIAN,
     ) -> Schedule:
         """Lay out the looks for max(relative |x|, absolute) at failure probability beta.
 
@@ -159,7 +159,7 @@ class Schedule:
             law: the law of the noise.
         """
         asked = relative
-        relative = tamed(asked, beta) if law is GAUSSIAN else asked
+        relative = tamed(asked, beta, law)
         ratio = step_ratio(relative)
         wanted = _grains_for(law.two_sided(beta), absolute, per_grain, law)
         span = _span(min(wanted, cap_grains), ratio, law) if relative > 0 else 0
@@ -209,9 +209,9 @@ class Schedule:
         return self.looks[[*(len(self.looks) - 1 - index for index in self.meeting), -1]]
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> StopRule:
         """Return what to keep with the answer for a later refinement."""
-        return Rule(self.relative, self.critical, int(self.looks[-1]))
+        return StopRule(self.relative, self.critical, int(self.looks[-1]))
 
     def precision(self, information: Any) -> Any:
         """Return one over the noise's scale, in the units of the answer, after so many grains."""
@@ -301,21 +301,21 @@ def _critical(  # what the looks are
     public: tuple[int, ...],
     *,
     signed: bool,
-    law: Law,
+    law: NoiseLaw,
     likely: float = 0.0,
 ) -> float:
     """Return the critical value of a rule under a law of noise; `likely` is tried first."""
     if law is GAUSSIAN:
         return critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely)
-    return chain.critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely)
+    return laplace_stop_rule.critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely)
 
 
-def _barriers(span: int, ratio: float, public: tuple[int, ...], law: Law) -> tuple[int, ...]:
+def _barriers(span: int, ratio: float, public: tuple[int, ...], law: NoiseLaw) -> tuple[int, ...]:
     """Return the indices that no jump passes."""
-    return public if law is GAUSSIAN else tuple(sorted({*chain.gates(span, ratio), *public}))
+    return public if law is GAUSSIAN else tuple(sorted({*laplace_stop_rule.gates(span, ratio), *public}))
 
 
-def _grains_for(critical: float, absolute: float, per_grain: float, law: Law) -> float:
+def _grains_for(critical: float, absolute: float, per_grain: float, law: NoiseLaw) -> float:
     """Return the grains that bring c over the precision down to `absolute`; infinite for 0."""
     if absolute == 0:
         return math.inf
@@ -323,13 +323,13 @@ def _grains_for(critical: float, absolute: float, per_grain: float, law: Law) ->
     return grains if math.isinf(grains) else float(max(1, math.ceil(grains)))
 
 
-def _span(last: float, ratio: float, law: Law) -> int:
+def _span(last: float, ratio: float, law: NoiseLaw) -> int:
     """Return the index of the first look: the last aligned one that has at least the law's first grains.
 
     A Laplace chain begins at a gate, if it passes any.
     """
     steps = math.log(max(last / law.first, 1)) / math.log(law.growth(ratio))
-    aligned = _ALIGNED if law is GAUSSIAN or steps < chain.gate(ratio) else chain.gate(ratio)
+    aligned = _ALIGNED if law is GAUSSIAN or steps < laplace_stop_rule.gate(ratio) else laplace_stop_rule.gate(ratio)
     return aligned * math.floor(steps / aligned)
 
 

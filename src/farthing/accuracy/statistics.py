@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Linear:
         row: what one row adds to it, about; for plans only.
 
     Guarantee: `interval` misses with probability beta at most.
-    Proof: docs/proofs/accuracy.joint.md.
+    Proof: docs/proofs/accuracy.joint_measures.md.
     Assumes: independent Gaussian lanes whose variances were fixed before they were measured.
     Rounds: nothing.
 
@@ -103,7 +103,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class RatioStatistic:
     """A mean of clamped values, centre + S/N; or one count or sum S over another, N, with centre 0.
 
     Attributes:
@@ -114,11 +114,11 @@ class Ratio:
         row: what one row adds to N and to S, about, where that does not follow from a range; for plans only.
 
     Guarantee: `interval` misses with probability beta at most; where N = 0, no number in the range is a miss.
-    Proof: docs/proofs/accuracy.joint.md (Fieller's set).
+    Proof: docs/proofs/accuracy.joint_measures.md (Fieller's set).
     Assumes: independent Gaussian lanes; the ratio of their variances was fixed before they were measured.
     Rounds: nothing.
 
-    >>> mean = Ratio(0, 1, 50.0, 0.0, 100.0)
+    >>> mean = RatioStatistic(0, 1, 50.0, 0.0, 100.0)
     >>> values, variances = np.array([[1000.0], [5000.0]]), np.array([[100.0], [250_000.0]])
     >>> [round(float(end[0]), 2) for end in mean.interval(values, variances, 0.05)]
     [54.02, 55.99]
@@ -184,7 +184,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Variance:
+class VarianceStatistic:
     """A variance of clamped values, or its root: V = Q/N - (S/N)^2, within [0, half^2].
 
     Attributes:
@@ -196,11 +196,11 @@ class Variance:
         root: its square root.
 
     Guarantee: `interval` misses with probability beta at most; where N = 0, no number in the range is a miss.
-    Proof: docs/proofs/accuracy.joint.md.
+    Proof: docs/proofs/accuracy.joint_measures.md.
     Assumes: independent Gaussian lanes; the ratios of their variances were fixed before they were measured.
     Rounds: nothing.
 
-    >>> spread = Variance(0, 1, 2, 50.0, root=True)
+    >>> spread = VarianceStatistic(0, 1, 2, 50.0, root=True)
     >>> values = np.array([[1e4], [5e4], [9e6]])
     >>> round(float(spread.estimate(values)[0]), 2)
     29.58
@@ -296,7 +296,7 @@ class Variance:
         return {self.count: size, self.total: size * offset, self.squares: size * square}
 
 
-Statistic: TypeAlias = Linear | Ratio | Variance
+Statistic: TypeAlias = Linear | RatioStatistic | VarianceStatistic
 
 
 def fieller(top: Floats, bottom: Floats, top_var: Floats, bottom_var: Floats, z: float) -> tuple[Floats, Floats]:
@@ -330,7 +330,7 @@ def _sampled(lower: Floats, upper: Floats, count: Floats, reach: Floats) -> tupl
     return np.where(known, lower * most / (most - 1), 0.0), upper * few / (few - 1)
 
 
-class _Output(Protocol):
+class _NamedAggregate(Protocol):
     """A named aggregate."""
 
     @property
@@ -338,15 +338,15 @@ class _Output(Protocol):
         """The aggregate, of which `measures` are read, and bounds where it has several."""
 
 
-def from_aggregates(outputs: Sequence[_Output], measures: Sequence[Any]) -> tuple[Statistic, ...]:
+def from_aggregates(outputs: Sequence[_NamedAggregate], measures: Sequence[Any]) -> tuple[Statistic, ...]:
     """Return every output as a statistic of the measures of a question, in values: whole numbers times their step.
 
     An aggregate of one measure is linear, of two a mean or a ratio, of three a variance. A sum whose centred sum and
     count are there for another output is read from these.
 
-    >>> from farthing.query.aggregates import Mean, Output, Sum, needed
+    >>> from farthing.query.aggregates import Mean, NamedAggregate, Sum, needed
     >>> from farthing.query.expressions import Column
-    >>> outputs = [Output("a", Sum(Column("fare"), 0, 100)), Output("b", Mean(Column("fare"), 0, 100))]
+    >>> outputs = [NamedAggregate("a", Sum(Column("fare"), 0, 100)), NamedAggregate("b", Mean(Column("fare"), 0, 100))]
     >>> measures = needed(output.aggregate for output in outputs)
     >>> len(measures), from_aggregates(outputs, measures)[0]
     (2, Linear(lanes=(1, 0), weights=(1.0, 50.0), row=50.0))
@@ -375,12 +375,12 @@ def _fraction(
 ) -> Statistic:
     """Return a mean, a ratio or a variance."""
     if hasattr(aggregate, "typical"):
-        return Ratio(count, total, 0.0, aggregate.least, np.inf, aggregate.typical)
+        return RatioStatistic(count, total, 0.0, aggregate.least, np.inf, aggregate.typical)
     centre = measures[total].centre
     if squares is None:
-        return Ratio(count, total, centre, aggregate.lower, aggregate.upper)
+        return RatioStatistic(count, total, centre, aggregate.lower, aggregate.upper)
     half = max(aggregate.upper - centre, centre - aggregate.lower)
-    return Variance(count, total, squares, half, aggregate.sample, aggregate.root)
+    return VarianceStatistic(count, total, squares, half, aggregate.sample, aggregate.root)
 
 
 def _linear(aggregate: Any, measure: Any, measures: Sequence[Any]) -> Linear:

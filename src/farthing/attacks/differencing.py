@@ -28,7 +28,7 @@ Trick = Literal["pair", "complement", "tracker", "range", "null"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Term:
+class DifferenceTerm:
     """One question of a difference.
 
     Attributes:
@@ -156,52 +156,55 @@ def _names(people: People, victim: int) -> tuple[str, str]:
     return quoted(people.id), literal(people.ids[victim])
 
 
-def _pair(people: People, victim: int, coins: Coins) -> list[Term]:
+def _pair(people: People, victim: int, coins: Coins) -> list[DifferenceTerm]:
     """Return a random half with the victim, and without."""
     name, said = _names(people, victim)
     half = coins.bits(people.n) | _only(people, victim)
     where = listed(people, half)
-    return [Term(1, half, where), Term(-1, half & ~_only(people, victim), f"{where} AND {name} <> {said}")]
+    return [
+        DifferenceTerm(1, half, where),
+        DifferenceTerm(-1, half & ~_only(people, victim), f"{where} AND {name} <> {said}"),
+    ]
 
 
-def _complement(people: People, victim: int, _: Coins) -> list[Term]:
+def _complement(people: People, victim: int, _: Coins) -> list[DifferenceTerm]:
     """Return everybody, and all but the victim."""
     name, said = _names(people, victim)
     everybody = np.ones(people.n, dtype=bool)
-    return [Term(1, everybody, "1 = 1"), Term(-1, ~_only(people, victim), f"{name} <> {said}")]
+    return [DifferenceTerm(1, everybody, "1 = 1"), DifferenceTerm(-1, ~_only(people, victim), f"{name} <> {said}")]
 
 
-def _tracker(people: People, victim: int, coins: Coins) -> list[Term]:
+def _tracker(people: People, victim: int, coins: Coins) -> list[DifferenceTerm]:
     """Return T or victim, not T or victim, and everybody: the victim is counted once too often."""
     name, said = _names(people, victim)
     half, only = coins.bits(people.n), _only(people, victim)
     where = listed(people, half)
     return [
-        Term(1, half | only, f"({where} OR {name} = {said})"),
-        Term(1, ~half | only, f"(NOT ({where}) OR {name} = {said})"),
-        Term(-1, np.ones(people.n, dtype=bool), "1 = 1"),
+        DifferenceTerm(1, half | only, f"({where} OR {name} = {said})"),
+        DifferenceTerm(1, ~half | only, f"(NOT ({where}) OR {name} = {said})"),
+        DifferenceTerm(-1, np.ones(people.n, dtype=bool), "1 = 1"),
     ]
 
 
-def _range(people: People, victim: int, _: Coins) -> list[Term]:
+def _range(people: People, victim: int, _: Coins) -> list[DifferenceTerm]:
     """Return the ids up to the victim's, and those below it."""
     name, said = _names(people, victim)
     known = people.ids
     return [
-        Term(1, known <= known[victim], f"{name} <= {said}"),
-        Term(-1, known < known[victim], f"{name} < {said}"),
+        DifferenceTerm(1, known <= known[victim], f"{name} <= {said}"),
+        DifferenceTerm(-1, known < known[victim], f"{name} < {said}"),
     ]
 
 
-def _null(people: People, victim: int, _: Coins) -> list[Term]:
+def _null(people: People, victim: int, _: Coins) -> list[DifferenceTerm]:
     """Return everybody, counted as rows and as values that are NULL for the victim."""
     name, said = _names(people, victim)
     everybody = np.ones(people.n, dtype=bool)
     blind = f"COUNT(CASE WHEN {name} = {said} THEN NULL ELSE 1 END)"
-    return [Term(1, everybody, "1 = 1"), Term(-1, ~_only(people, victim), "1 = 1", counting=blind)]
+    return [DifferenceTerm(1, everybody, "1 = 1"), DifferenceTerm(-1, ~_only(people, victim), "1 = 1", counting=blind)]
 
 
-_TERMS: Final[dict[str, Callable[[People, int, Coins], list[Term]]]] = {
+_TERMS: Final[dict[str, Callable[[People, int, Coins], list[DifferenceTerm]]]] = {
     "pair": _pair,
     "complement": _complement,
     "tracker": _tracker,

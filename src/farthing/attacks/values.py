@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class HiddenNumber:
     """A whole number that each of the known people has.
 
     Attributes:
@@ -47,7 +47,7 @@ class Hidden:
         among: SQL that is true for the known people and nobody else.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[HiddenNumber, ...]
     among: str
 
     @classmethod
@@ -58,7 +58,7 @@ class Hidden:
         6
         """
         values = _whole(truth)
-        return cls((Part(sql, int(values.min()), int(values.max()), values),), among)
+        return cls((HiddenNumber(sql, int(values.min()), int(values.max()), values),), among)
 
     @classmethod
     def digits(cls, sql: str, truth: Any, *, places: Sequence[int], among: str) -> Hidden:
@@ -70,7 +70,7 @@ class Hidden:
         texts = [str(text) for text in truth]
         columns = [_whole([_digit(text, place) for text in texts]) for place in places]
         sqls = [f"CAST(SUBSTRING({sql}, {place}, 1) AS INTEGER)" for place in places]
-        return cls(tuple(Part(one, 0, 9, column) for one, column in zip(sqls, columns, strict=True)), among)
+        return cls(tuple(HiddenNumber(one, 0, 9, column) for one, column in zip(sqls, columns, strict=True)), among)
 
     def guess(self, rows: NDArray[np.bool_], answers: NDArray[np.float64], method: Method) -> Values:
         """Return the guesses of sums, NaN for none: rows bool[m, n], answers float64[m, parts]."""
@@ -111,7 +111,7 @@ class Values:
 
 
 def _estimated(
-    part: Part, rows: NDArray[np.bool_], answers: NDArray[np.float64], method: Method
+    part: HiddenNumber, rows: NDArray[np.bool_], answers: NDArray[np.float64], method: Method
 ) -> NDArray[np.float64]:
     """Return estimates of the numbers, solved for on the scale from 0, the lowest, to 1, the highest."""
     width = max(part.highest - part.lowest, 1)

@@ -167,7 +167,7 @@ def needed(claim: Claim, *, confidence: float = CONFIDENCE, prior: float = 0.5) 
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class JudgedGuesses:
     """The guesses that were judged, and what they refute.
 
     Attributes:
@@ -188,7 +188,7 @@ class Look:
 
 def best_look(
     right: NDArray[np.bool_], surety: NDArray[np.float64], claim: Claim, *, n: int, prior: float = 0.5
-) -> Look:
+) -> JudgedGuesses:
     """Return what the guesses refute: all of them, the surest half or the surest quarter, whichever refutes most.
 
     Guarantee: a claim that holds is refuted with probability at most 1 - CONFIDENCE.
@@ -211,7 +211,7 @@ def best_look(
         lower = epsilon_lower(good, len(kept), confidence=1 - level, delta=one.delta, n=n, prior=prior)
         chance = p_value(good, len(kept), one.epsilon, delta=one.delta, n=n, prior=prior) if len(kept) else 1.0
         looks.append(
-            Look(len(kept), good, lower, chance <= level and lower > one.epsilon, level, min(1, chance / part))
+            JudgedGuesses(len(kept), good, lower, chance <= level and lower > one.epsilon, level, min(1, chance / part))
         )
     return max(looks, key=lambda look: (look.broken, look.epsilon_lower))  # the first of equals: all guesses
 

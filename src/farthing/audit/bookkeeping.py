@@ -30,7 +30,7 @@ def books() -> tuple[Finding, ...]:
     """Check the books of fresh sessions by what can be seen of them from outside.
 
     Charged before the first look; kept when the caller breaks off or the target is missed; nothing for a refusal; no
-    sum of charges beyond the budget; the same answer again for nothing; a sharper one for the difference; a ledger file
+    sum of charges beyond the budget; the same answer again, free; a sharper one for the difference; a ledger file
     that remembers, whoever opens it.
     """
     checks: tuple[Callable[[], str], ...] = (
@@ -71,7 +71,7 @@ def kept_when_stopped() -> str:
     try:
         _refined(session, look)
     except _Stopped:
-        return "" if session.spent else "a look was had for nothing"
+        return "" if session.spent else "a look was had free of charge"
     return "an error of the caller was swallowed"
 
 
@@ -111,7 +111,7 @@ def never_overdrawn() -> str:
 
 
 def the_same_again() -> str:
-    """The same question gives the same answer, for nothing."""
+    """The same question gives the same answer, free of charge."""
     session = _session()
     first, again = (session.count(absolute=10, cap="all") for _ in range(2))
     if first.value == again.value and not again.paid and session.spent == first.paid:

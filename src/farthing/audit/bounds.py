@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from farthing.audit.cells import Cells, sample_of
+from farthing.audit.cells import OutputCells, sample_of
 from farthing.audit.rates import Rates
 from farthing.errors import InvalidTarget
 
@@ -118,7 +118,7 @@ def two_samples(
     samples = sample_of(without, "without"), sample_of(present, "present")
     if samples[0].dtype.kind == "U" or samples[1].dtype.kind == "U":
         samples = samples[0].astype(str), samples[1].astype(str)
-    cells = Cells.of(*(sample[: len(sample) // 4] for sample in samples))
+    cells = OutputCells.of(*(sample[: len(sample) // 4] for sample in samples))
     parts = [[cells.counts(part) for part in _parts(sample)] for sample in samples]
     suggest, choose, measure = ((absent, there) for absent, there in zip(*parts, strict=True))
 
@@ -158,7 +158,7 @@ def renyi_lower(
             "no such divergence", rule="order > 1, cells >= 2", got=f"order={order}, cells={cells}", next_step="order=2"
         )
     samples = sample_of(without, "without"), sample_of(present, "present")
-    partition = Cells.of(*(sample[: len(sample) // 2] for sample in samples))
+    partition = OutputCells.of(*(sample[: len(sample) // 2] for sample in samples))
     training = tuple(partition.counts(sample[: len(sample) // 2]) for sample in samples)
     held = tuple(partition.counts(sample[len(sample) // 2 :]) for sample in samples)
     groups = _grouped(training, cells)
@@ -207,7 +207,7 @@ def _parts(sample: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     return sample[:quarter], sample[quarter:half], sample[half:]
 
 
-def _suggested(cells: Cells, without: Counts, present: Counts) -> Iterator[tuple[Mask, bool]]:
+def _suggested(cells: OutputCells, without: Counts, present: Counts) -> Iterator[tuple[Mask, bool]]:
     """Yield events that may tell, and whether they are likelier without the unit."""
     for mask in cells.events(without, present):
         yield mask, False

@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class OutputCells:
     """A partition of all outputs, fixed by a first part of the samples.
 
     Attributes:
@@ -33,7 +33,7 @@ class Cells:
     named: bool
 
     @classmethod
-    def of(cls, *samples: NDArray[Any]) -> Cells:
+    def of(cls, *samples: NDArray[Any]) -> OutputCells:
         """Return cells of about equal weight; where few values occur, each is a cell."""
         pooled = np.concatenate(samples)
         if pooled.dtype.kind not in "fiub":
@@ -72,7 +72,7 @@ class Cells:
     def words(self, mask: Mask) -> str:
         """Return an event in words.
 
-        >>> cells = Cells.of(np.array([0.0, 1.0, 2.0]))
+        >>> cells = OutputCells.of(np.array([0.0, 1.0, 2.0]))
         >>> cells.words(np.array([False, False, True, True, False]))
         'output above 1'
         """

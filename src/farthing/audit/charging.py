@@ -192,7 +192,7 @@ def chosen_bounds_are_in_the_price() -> str:
 
 
 def parts_cost_their_maximum() -> str:
-    """What is asked of parts costs what the dearest part was asked, and no less."""
+    """What is asked of parts costs what the most expensive part was asked, and no less."""
     with _session() as session:
         for mu, part in zip((0.3, 0.4, 0.1), session.partition(by="g", keys=range(3)).values(), strict=True):
             part.count(loss=Gdp(mu))

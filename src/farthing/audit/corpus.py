@@ -246,7 +246,7 @@ def check_corpus(
         if differing or case.noisy:  # their books may differ from now on
             pair = opened(here), opened(here.without(HEAVY))
         if case.expected == "refused" and not (came.kind in REFUSALS and free):
-            found.append(Finding("corpus", case.text, f"{case.name}: must be refused for nothing, was {came.kind}"))
+            found.append(Finding("corpus", case.text, f"{case.name}: must be refused free of charge, was {came.kind}"))
         if case.expected == "bounded" and came.kind != "Answer":
             found.append(Finding("corpus", case.text, f"{case.name}: must be answered, was {came.kind}: {came.words}"))
         if case.truth and came.kind == "Answer":

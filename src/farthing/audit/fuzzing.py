@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.audit.oracles import NOISY, Question, compared, price_floor
-from farthing.audit.tables import HEAVY, MANY, PEOPLE, STATES, Choices, Town, town
+from farthing.audit.tables import HEAVY, MANY, PEOPLE, STATES, SeededChoices, Town, town
 from farthing.query import Bounds
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def fuzz(
     found: list[Finding] = []
     pairs: dict[int, tuple[Session, Session]] = {}
     for place in range(questions):
-        choices = Choices(seed, f"question {place}")
+        choices = SeededChoices(seed, f"question {place}")
         if place % 4 < 3:
             gone, made = choices.of((HEAVY, 3)), wild(choices)
             pair = pairs.pop(gone, None) or (make_session(here), make_session(here.without(gone)))
@@ -99,7 +99,7 @@ def fuzz(
     return tuple(found)
 
 
-def wild(choices: Choices) -> Made:
+def wild(choices: SeededChoices) -> Made:
     """Return a question of any shape of the language, with expressions that other systems fail on."""
     grouped = choices.below(3) == 0
     joined = choices.of(("", "", " JOIN o USING (uid)", " JOIN cat ON u.g = cat.g", " LEFT JOIN o ON u.uid = o.uid"))
@@ -113,7 +113,7 @@ def wild(choices: Choices) -> Made:
     return Made(f"{select} FROM u{joined} WHERE {condition}{tail}", {"s": list(STATES)} if grouped else None, refined)
 
 
-def plain(choices: Choices) -> Made:
+def plain(choices: SeededChoices) -> Made:
     """Return a question whose expressions mean the same in every engine and never fail."""
     joined = choices.of(("", "", " JOIN o USING (uid)"))
     number = _expression(choices, _PLAIN, 1, joined, columns=("x", "g"))
@@ -146,7 +146,7 @@ def _floored(make_session: Callable[[Town], Session], here: Town, made: Made) ->
 
 
 def _expression(
-    choices: Choices, forms: tuple[str, ...], depth: int, joined: str, columns: tuple[str, ...] = _NUMBERS
+    choices: SeededChoices, forms: tuple[str, ...], depth: int, joined: str, columns: tuple[str, ...] = _NUMBERS
 ) -> str:
     """Return a number of nested forms; with a join every column names its table."""
     inner = (
@@ -164,7 +164,7 @@ def _named(column: str, joined: str) -> str:
     return column if "." in column or not joined else f"u.{column}"
 
 
-def _condition(choices: Choices, forms: tuple[str, ...], joined: str) -> str:
+def _condition(choices: SeededChoices, forms: tuple[str, ...], joined: str) -> str:
     """Return a condition of one or two comparisons."""
     columns = ("x", "g") if forms is _PLAIN else _NUMBERS
     one, two = (

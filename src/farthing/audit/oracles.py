@@ -1,6 +1,6 @@
 """Two tests that need no statistics: neighbours must get equal outcomes, and no interval may be too good for its price.
 
-Both ask a session that `make_session(table)` opens afresh, on D and on neighbours of it, so they fit any table and any
+Both ask a fresh session, `make_session(table)`, on D and on neighbours of it, so they fit any table and any
 question; both return findings, and none where the promise holds.
 """
 

@@ -55,7 +55,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ObservedAsk:
     """An outcome with the object that came, or None where an error did.
 
     Attributes:
@@ -75,17 +75,17 @@ class Asked:
         )
 
 
-def asked(session: Session, ask: Callable[[Session], Any]) -> Asked:
+def asked(session: Session, ask: Callable[[Session], Any]) -> ObservedAsk:
     """Return what comes of an ask. Errors that are not farthing's own count by their name and text as well."""
     try:
         result = ask(session)
     except TargetMissed as missed:
-        return Asked(_outcome(session, missed.answer, type(missed).__name__), missed.answer)
+        return ObservedAsk(_outcome(session, missed.answer, type(missed).__name__), missed.answer)
     except FarthingError as refused:
-        return Asked(_refused(session, refused), None)
+        return ObservedAsk(_refused(session, refused), None)
     except failures() as failed:
-        return Asked(_refused(session, failed), None)
-    return Asked(_outcome(session, result, type(result).__name__), result)
+        return ObservedAsk(_refused(session, failed), None)
+    return ObservedAsk(_outcome(session, result, type(result).__name__), result)
 
 
 def failures() -> tuple[type[Exception], ...]:

@@ -31,10 +31,10 @@ ONCE: Final = Bounds(max_groups=1, max_rows=1)
 """Bounds that cut nothing of `u` alone, where each person has one row."""
 
 
-class Choices:
+class SeededChoices:
     """Choices that can be made again from the same seed, by a hash. Nothing here protects anybody.
 
-    >>> Choices(1, "a").below(1000) == Choices(1, "a").below(1000)
+    >>> SeededChoices(1, "a").below(1000) == SeededChoices(1, "a").below(1000)
     True
     """
 
@@ -121,7 +121,7 @@ def town() -> Town:
     import pyarrow as pa
 
     people = range(PEOPLE)
-    choices = Choices(0, "town")
+    choices = SeededChoices(0, "town")
     u = {
         "uid": pa.array(people, pa.int64()),
         "s": [STATES[choices.below(3)] for _ in people],

@@ -29,18 +29,18 @@ _PIPE_WIDTH: Final = 10_000
 def console(*, quiet: bool = False, width: int | None = None) -> Console:
     """Return where tables go: stdout, in colour on a terminal, plain and unfolded in a pipe.
 
-    Text is printed as it is, `[red]` too, and what a terminal would act upon as an escape.
+    Text is printed as it is, `[red]` too, and what a terminal would act on as an escape.
     """
     from rich.console import Console
 
-    class Guarded(Console):
+    class GuardedConsole(Console):
         """A console whose texts are guarded; its own colours are not text."""
 
         def render_str(self, text: str, **how: Any) -> Text:
             """Return a text for the terminal."""
             return super().render_str(outward.lines(text), **how)
 
-    out = Guarded(highlight=False, markup=False, emoji=False, quiet=quiet)
+    out = GuardedConsole(highlight=False, markup=False, emoji=False, quiet=quiet)
     wide = (width or out.width) if out.is_terminal else (width or _PIPE_WIDTH)
     out.width = min(out.width, wide) if out.is_terminal else wide
     return out
@@ -221,7 +221,7 @@ def _table(*, header: bool = True) -> Table:
     from rich import box
     from rich.table import Table
 
-    class Guarded(Table):
+    class LineTable(Table):
         """A table whose heads and cells each stay one line."""
 
         def add_column(self, header: Any = "", *more: Any, **how: Any) -> None:
@@ -232,4 +232,4 @@ def _table(*, header: bool = True) -> Table:
             """Add a row of texts."""
             super().add_row(*map(outward.line, cells), **how)
 
-    return Guarded(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")
+    return LineTable(box=box.SIMPLE_HEAD if header else None, show_header=header, pad_edge=False, header_style="bold")

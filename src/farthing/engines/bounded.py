@@ -25,7 +25,7 @@ PARTS_SALT: Final = 0x70617274
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class KeepHome:
     """Keep the rows, in the part that is asked, of the units whose home it is.
 
     Of the parts in which a unit has rows, its home is the one whose keyed hash of (unit, part's place) comes first,
@@ -42,14 +42,14 @@ class Home:
     def key(self, hash_key: int) -> int:
         """Return the key of the hash that chooses.
 
-        >>> Home((), 0).key(7) == 7
+        >>> KeepHome((), 0).key(7) == 7
         False
         """
         return hash_key ^ PARTS_SALT
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class KeepWhere:
     """Keep the rows whose unit is not NULL and on which a condition is TRUE.
 
     Attributes:
@@ -59,7 +59,7 @@ class Where:
     condition: Expression | None
 
 
-Step: TypeAlias = Home | Join | Where
+Step: TypeAlias = KeepHome | Join | KeepWhere
 """What is done to the rows so far. A join puts beside each row those that it meets: see `query.joins`."""
 
 
@@ -72,14 +72,14 @@ class BoundedQuery:
     (unit, group's place) comes first, ties by place; where keys are to be found, of (unit, key), and NaN is no key.
 
     Guarantee: of all questions that differ in the part of one partition that they ask, one unit counts in one only.
-    Proof: docs/proofs/engines.measures.md, "Parts": `Home` comes first of the steps, so that it sees all rows of a
+    Proof: docs/proofs/engines.measures.md, "Parts": `KeepHome` comes first of the steps, so that it sees all rows of a
         unit in the protected table, and reads nothing that such questions do not share.
     Assumes: backends do the steps in their order, which one generator of questions checks on each of them.
     Rounds: nothing.
 
     Attributes:
         unit: whose presence is hidden.
-        steps: `Home` first, if a unit may have rows in several parts; the joins; `Where` last, always.
+        steps: `KeepHome` first, if a unit may have rows in several parts; the joins; `KeepWhere` last, always.
         groupings: the grouping scalars, in order, with their names.
         keys: the public groups, None without groups and where they are to be found.
         groups: the number of groups that are answered.
@@ -121,12 +121,12 @@ class BoundedQuery:
         Where homes are chosen there is none: that takes all rows of a unit.
         """
         last = self.steps[-1]
-        return last.condition if isinstance(last, Where) and not self.parted else None
+        return last.condition if isinstance(last, KeepWhere) and not self.parted else None
 
     @property
     def parted(self) -> bool:
         """Return whether each unit's part has to be chosen."""
-        return any(isinstance(step, Home) for step in self.steps)
+        return any(isinstance(step, KeepHome) for step in self.steps)
 
     @property
     def chooses(self) -> bool:
@@ -142,12 +142,12 @@ def bounded(query: Query) -> BoundedQuery:
     >>> from farthing.query import Bounds, Query, counting
     >>> query = Query("data", (), None, None, counting("n"), PrivacyUnit("u"), Bounds(max_rows=2))
     >>> bounded(query).steps
-    (Where(condition=None),)
+    (KeepWhere(condition=None),)
     """
     known = dict(query.groupings)
     return BoundedQuery(
         unit=query.unit,
-        steps=(*_home(query), *query.joins, Where(query.rows)),
+        steps=(*_home(query), *query.joins, KeepWhere(query.rows)),
         groupings=tuple((name, known.get(name, Column(name))) for name in query.by),
         keys=query.keys,
         groups=query.groups,
@@ -158,9 +158,9 @@ def bounded(query: Query) -> BoundedQuery:
     )
 
 
-def _home(query: Query) -> tuple[Home, ...]:
+def _home(query: Query) -> tuple[KeepHome, ...]:
     """Return the choice of each unit's part, if it may have rows in several."""
     part = query.part
     if part is None or not query.cuts_parts:
         return ()
-    return (Home(tuple(map(part.condition, range(len(part.choices)))), part.place),)
+    return (KeepHome(tuple(map(part.condition, range(len(part.choices)))), part.place),)

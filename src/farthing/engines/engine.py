@@ -39,7 +39,7 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FoundGroups:
     """The groups that exist, with the number of units that count in each. Raw: presence itself is private.
 
     Attributes:
@@ -156,7 +156,7 @@ class Engine(Protocol):
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
         """Return the bounded rows by group and leaf; of more than max_rows of a unit a hash chooses which count."""
 
-    def found(self, query: Query, hash_key: int) -> Found:
+    def found(self, query: Query, hash_key: int) -> FoundGroups:
         """Return the groups that exist and their units, for a question without outputs."""
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:

@@ -23,7 +23,7 @@ from farthing.query.expressions import (
     Column,
     Compare,
     Expression,
-    Function,
+    FunctionName,
     In,
     IsNull,
     Literal,
@@ -49,7 +49,7 @@ _COMPARE: Final = {
 def evaluate(scalar: Scalar, row: Mapping[str, Any]) -> Any:
     """Return the value of a scalar on a row; None is NULL.
 
-    >>> evaluate(Call(Function.INTEGER_DIVIDE, (Column("x"), Literal(2))), {"x": -7})
+    >>> evaluate(Call(FunctionName.INTEGER_DIVIDE, (Column("x"), Literal(2))), {"x": -7})
     -3
     """
     match scalar:
@@ -117,16 +117,16 @@ def _inside(scalar: Scalar, row: Mapping[str, Any]) -> Any:
     return in_64_bits(evaluate(scalar, row))
 
 
-def _call(function: Function, values: list[Any]) -> Any:
+def _call(function: FunctionName, values: list[Any]) -> Any:
     """Return what a function gives; NULL in is NULL out, but for the four that look for a value."""
     match function:
-        case Function.COALESCE:
+        case FunctionName.COALESCE:
             return next((value for value in values if value is not None), None)
-        case Function.LEAST | Function.GREATEST:
+        case FunctionName.LEAST | FunctionName.GREATEST:
             there = [value for value in values if value is not None]
-            choose = min if function is Function.LEAST else max
+            choose = min if function is FunctionName.LEAST else max
             return choose(zip(_ranks(there), there, strict=True), key=operator.itemgetter(0))[1] if there else None
-        case Function.NULLIF:
+        case FunctionName.NULLIF:
             return None if compare(values[0], Operator.EQ, values[1]) else values[0]
         case _:
             return None if None in values else FUNCTIONS[function](*values)

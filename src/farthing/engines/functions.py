@@ -7,7 +7,7 @@ import operator
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.query.expressions import Function
+from farthing.query.expressions import FunctionName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,40 +188,40 @@ def _extract(part: str, moment: date) -> int:
             return int(getattr(moment, part))
 
 
-FUNCTIONS: Final[dict[Function, Callable[..., Any]]] = {
-    Function.NEGATE: _number(operator.neg, operator.neg),
-    Function.ADD: _number(operator.add, operator.add),
-    Function.SUBTRACT: _number(operator.sub, operator.sub),
-    Function.MULTIPLY: _number(operator.mul, operator.mul),
-    Function.DIVIDE: _real(lambda one, other: None if other == 0 else one / other),
-    Function.INTEGER_DIVIDE: _whole(_quotient),
-    Function.MODULO: _whole(_remainder),
-    Function.ABS: _number(abs, abs),
-    Function.SIGN: _number(lambda x: (x > 0) - (x < 0), lambda x: float((x > 0) - (x < 0))),
-    Function.FLOOR: _number(int, lambda x: float(math.floor(x))),
-    Function.CEIL: _number(int, lambda x: float(math.ceil(x))),
-    Function.TRUNC: _number(int, lambda x: float(math.trunc(x))),
-    Function.ROUND: _number(_round, _round_real),
-    Function.SQRT: _real(lambda x: None if x < 0 else math.sqrt(x)),
-    Function.EXP: _real(_exp),
-    Function.LN: _real(lambda x: None if x <= 0 else math.log(x)),
-    Function.LOG10: _real(lambda x: None if x <= 0 else math.log10(x)),
-    Function.POWER: _real(_power),
-    Function.LOWER: lambda text: text.translate(_LOWER),
-    Function.UPPER: lambda text: text.translate(_UPPER),
-    Function.LENGTH: len,
-    Function.SUBSTRING: _substring,
-    Function.TRIM: lambda text: text.strip(" "),
-    Function.LTRIM: lambda text: text.lstrip(" "),
-    Function.RTRIM: lambda text: text.rstrip(" "),
-    Function.CONCAT: _concat,
-    Function.STARTS_WITH: str.startswith,
-    Function.ENDS_WITH: str.endswith,
-    Function.CONTAINS: operator.contains,
-    Function.LIKE: _like,
-    Function.DATE_TRUNC: _date_trunc,
-    Function.EXTRACT: _extract,
-    Function.DAYS_BETWEEN: lambda one, other: other.toordinal() - one.toordinal(),
+FUNCTIONS: Final[dict[FunctionName, Callable[..., Any]]] = {
+    FunctionName.NEGATE: _number(operator.neg, operator.neg),
+    FunctionName.ADD: _number(operator.add, operator.add),
+    FunctionName.SUBTRACT: _number(operator.sub, operator.sub),
+    FunctionName.MULTIPLY: _number(operator.mul, operator.mul),
+    FunctionName.DIVIDE: _real(lambda one, other: None if other == 0 else one / other),
+    FunctionName.INTEGER_DIVIDE: _whole(_quotient),
+    FunctionName.MODULO: _whole(_remainder),
+    FunctionName.ABS: _number(abs, abs),
+    FunctionName.SIGN: _number(lambda x: (x > 0) - (x < 0), lambda x: float((x > 0) - (x < 0))),
+    FunctionName.FLOOR: _number(int, lambda x: float(math.floor(x))),
+    FunctionName.CEIL: _number(int, lambda x: float(math.ceil(x))),
+    FunctionName.TRUNC: _number(int, lambda x: float(math.trunc(x))),
+    FunctionName.ROUND: _number(_round, _round_real),
+    FunctionName.SQRT: _real(lambda x: None if x < 0 else math.sqrt(x)),
+    FunctionName.EXP: _real(_exp),
+    FunctionName.LN: _real(lambda x: None if x <= 0 else math.log(x)),
+    FunctionName.LOG10: _real(lambda x: None if x <= 0 else math.log10(x)),
+    FunctionName.POWER: _real(_power),
+    FunctionName.LOWER: lambda text: text.translate(_LOWER),
+    FunctionName.UPPER: lambda text: text.translate(_UPPER),
+    FunctionName.LENGTH: len,
+    FunctionName.SUBSTRING: _substring,
+    FunctionName.TRIM: lambda text: text.strip(" "),
+    FunctionName.LTRIM: lambda text: text.lstrip(" "),
+    FunctionName.RTRIM: lambda text: text.rstrip(" "),
+    FunctionName.CONCAT: _concat,
+    FunctionName.STARTS_WITH: str.startswith,
+    FunctionName.ENDS_WITH: str.endswith,
+    FunctionName.CONTAINS: operator.contains,
+    FunctionName.LIKE: _like,
+    FunctionName.DATE_TRUNC: _date_trunc,
+    FunctionName.EXTRACT: _extract,
+    FunctionName.DAYS_BETWEEN: lambda one, other: other.toordinal() - one.toordinal(),
 }
 """What each function gives where all its arguments are there; NULLs, and the functions that look at them, are the
 evaluator's."""

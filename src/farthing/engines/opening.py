@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.engines.engine import Engine
-    from farthing.engines.sources import Source
+    from farthing.engines.sources import RowSource
 
 
 def open_table(
@@ -80,7 +80,7 @@ def _foreign(source: Any, name: str, public: Mapping[str, Any], protected: Mappi
     return engine
 
 
-def arrow_of(source: Source) -> pa.Table:
+def arrow_of(source: RowSource) -> pa.Table:
     """Return all rows of a source."""
     import duckdb
     import pyarrow as pa
@@ -96,7 +96,7 @@ def arrow_of(source: Source) -> pa.Table:
     return rows if isinstance(rows, pa.Table) else rows.read_all()
 
 
-def source_of(table: Any) -> Source:
+def source_of(table: Any) -> RowSource:
     """Return the rows of a path or frame, for the embedded engine.
 
     Raises:
@@ -145,7 +145,7 @@ def check_names(name: str, columns: Collection[str], public: Collection[str], pr
 EMBEDDED: Final = ("duckdb", "polars")
 """Backends of ibis whose tables run in the embedded engine."""
 
-_KINDS: tuple[tuple[str, tuple[str, ...], Callable[[Any], Source]], ...] = (
+_KINDS: tuple[tuple[str, tuple[str, ...], Callable[[Any], RowSource]], ...] = (
     ("pyarrow", ("Table",), from_arrow),
     ("pandas", ("DataFrame",), from_pandas),
     ("polars", ("DataFrame", "LazyFrame"), from_polars),

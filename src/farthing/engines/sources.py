@@ -23,7 +23,7 @@ PARQUET: Final = (".parquet", ".pq")
 CSV: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Rows for one engine."""
 
     @property
@@ -52,7 +52,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Parquet or CSV files, listed when the table was opened: files that appear later are no part of it."""
+    """Parquet or CSV files, listed when the table was opened: files that appear later are not part of it."""
 
     files: tuple[str, ...]
     parquet: bool
@@ -132,7 +132,7 @@ def _in_utc(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields, schema.metadata)
 
 
-def from_path(path: str | Path | Csv) -> Source:
+def from_path(path: str | Path | Csv) -> RowSource:
     """Return the files of a path or glob; CSV is read as it is declared, else by the strict dialect with text alone.
 
     Raises:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.largest_counts import coarse
 from farthing.accuracy.report import reported
 from farthing.accuracy.schedule import Schedule
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 from farthing.experiments.chance import stream
 
 if TYPE_CHECKING:
@@ -33,13 +34,12 @@ PER_GRAIN: Final = 2.0**-56
 _UNSEEN: Final = 7.0  # a look that stops with a chance below 1e-12 is counted, but not drawn
 _STEP: Final = 1.01  # the least growth of epsilon from one look of a Laplace chain to the next
 _CAUTION: Final = 3.0  # how many b a jump over Laplace looks stays below the boundary
-_CHECKED: Final = 10.0  # expected size over noise at the look where far smaller counts are given up
 _CHECKED_LAPLACE: Final = 14.0
 _CHECKED_PART: Final = 0.51  # at loose targets that look has this part of the signal that ends a release
 _CALIBRATED_ON: Final = 200_000
 
 
-class Stop(NamedTuple):
+class ReleaseStop(NamedTuple):
     """When a release is good enough: once its half-width, critical times the noise's scale, is within relative * Y.
 
     Attributes:
@@ -95,7 +95,7 @@ def plain_schedule(relative: float, beta: float, mu_squared: float) -> Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FutilityCheck:
     """A first coarse look at which a count that is far smaller than expected is given up.
 
     Attributes:
@@ -107,7 +107,9 @@ class Check:
     least: Floats
 
 
-def refined(schedule: Schedule, truth: Floats, rng: Generator, *, centred: bool, check: Check | None = None) -> Runs:
+def refined(
+    schedule: Schedule, truth: Floats, rng: Generator, *, centred: bool, check: FutilityCheck | None = None
+) -> Runs:
     """Refine counts by Gaussian measurements, precision-weighted, until the schedule's rule is met.
 
     Args:
@@ -120,8 +122,7 @@ def refined(schedule: Schedule, truth: Floats, rng: Generator, *, centred: bool,
     grains, value = np.zeros(len(truth), np.int64), np.zeros(len(truth))
     kept = np.ones(len(truth), np.bool_)
     if check is not None:
-        signal = min(_CHECKED, _CHECKED_PART * schedule.jumps.boundary)
-        checked = np.ceil((signal / check.expected) ** 2 / PER_GRAIN)
+        checked = coarse(schedule.jumps.boundary, check.expected, PER_GRAIN)
         grains = np.minimum(checked, schedule.looks[-1]).astype(np.int64)
         value = truth + rng.standard_normal(len(truth)) / np.sqrt(grains * PER_GRAIN)
         kept = value >= check.least
@@ -140,7 +141,7 @@ def refined(schedule: Schedule, truth: Floats, rng: Generator, *, centred: bool,
     return Runs(np.where(met, grains * PER_GRAIN, np.inf), value, kept)
 
 
-def doubled(stop: Stop, truth: Floats, first: Floats, most: float, rng: Generator) -> Runs:
+def doubled(stop: ReleaseStop, truth: Floats, first: Floats, most: float, rng: Generator) -> Runs:
     """Draw fresh noise at information first, 2 first, 4 first, ..., pay for all of it, stop where z/sqrt(t) <= r |Y|.
 
     Args:
@@ -186,7 +187,7 @@ def finer(noise: Floats, before: Floats, after: Floats, rng: Generator) -> Float
 
 
 def laplace_runs(
-    stop: Stop, truth: Floats, first: Floats, most: float, rng: Generator, *, least: Floats | float = -math.inf
+    stop: ReleaseStop, truth: Floats, first: Floats, most: float, rng: Generator, *, least: Floats | float = -math.inf
 ) -> tuple[Runs, Floats]:
     """Sharpen Laplace noise until critical/epsilon <= r Y; also return what the first look showed.
 
@@ -219,7 +220,7 @@ def laplace_runs(
     return Runs(level, truth + noise, kept), coarse
 
 
-def laplace_refined(stop: Stop, truth: Floats, most: float, rng: Generator, check: Check) -> Runs:
+def laplace_refined(stop: ReleaseStop, truth: Floats, most: float, rng: Generator, check: FutilityCheck) -> Runs:
     """Sharpen Laplace noise by a calibrated rule, show (1 - r^2) Y, give up what is far smaller than expected.
 
     The first look has epsilon 14 over the expected size, about half of what that size needs at 10 %.
@@ -250,15 +251,17 @@ def laplace_critical(relative: float, beta: float) -> float:
 def laplace_miss(relative: float, critical: float, runs: int, seed: int = 0) -> float:
     """Return the share of simulated Laplace chains whose answer (1 - r^2) Y is farther than r from the truth."""
     truth = np.ones(runs)
-    ended, _ = laplace_runs(Stop(relative, critical), truth, np.full(runs, 1.0), math.inf, stream(seed, "laplace"))
+    ended, _ = laplace_runs(
+        ReleaseStop(relative, critical), truth, np.full(runs, 1.0), math.inf, stream(seed, "laplace")
+    )
     return float(np.mean(np.abs((1 - relative**2) * ended.value - 1) > relative))
 
 
 __all__ = [
     "PER_GRAIN",
-    "Check",
+    "FutilityCheck",
+    "ReleaseStop",
     "Runs",
-    "Stop",
     "calibrated_schedule",
     "doubled",
     "finer",

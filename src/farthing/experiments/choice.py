@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Choice(NamedTuple):
+class PublicChoice(NamedTuple):
     """The public numbers of a method, fixed before a session starts.
 
     Attributes:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.stop_rule import two_sided
 from farthing.experiments import chains, picking
-from farthing.experiments.choice import Choice
+from farthing.experiments.choice import PublicChoice
 from farthing.experiments.setting import Played, Side, amount, on_grid, pick_prices
 from farthing.privacy.filters import (
     GdpFilter,
@@ -54,8 +54,8 @@ class Method:
     name: str
     title: str
     theorem: str
-    choices: Callable[[Setting], Sequence[Choice]]
-    play: Callable[[Setting, Choice, int, Generator], Played]
+    choices: Callable[[Setting], Sequence[PublicChoice]]
+    play: Callable[[Setting, PublicChoice, int, Generator], Played]
     like: str = ""
 
 
@@ -75,37 +75,37 @@ class Pick(NamedTuple):
         return 0.0 if self.exponent is None else float(pick_prices(self.exponent, currency)[0])
 
 
-def doubling(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def doubling(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play doubling under the filter of Theorem 2: every level is paid; the starting level is spread over an octave."""
     total = amount(RogersZcdpFilter.from_epsilon(setting.epsilon, delta=setting.delta).remaining)
     sizes, pick = _fixed(setting, choice, setting.gaussian_affordable, trials, rng)
     octave = np.broadcast_to(2.0 ** -rng.uniform(size=(trials, 1)), sizes.shape)
-    stop = chains.Stop(setting.relative, two_sided(setting.beta))
+    stop = chains.ReleaseStop(setting.relative, two_sided(setting.beta))
     first = setting.first_information() * octave.ravel()
     runs = chains.doubled(stop, sizes.ravel(), first, 2 * total, rng)
     paid = runs.cost.reshape(sizes.shape) / 2 + pick.price(Zcdp)
     return _settled(setting, [Side(paid, total)], runs, sizes)
 
 
-def unified(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def unified(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play Brownian noise reduction under the unified filter: a run stopped at information t has paid rho = t/2."""
     books = RogersUnifiedFilter.from_epsilon(setting.epsilon, delta=setting.delta)
     return _brownian(setting, choice, trials, rng, currency=Zcdp, total=amount(books.remaining))
 
 
-def unified_zcdp(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def unified_zcdp(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play the same releases as `unified`, the same rho added up under the sharper conversion of zCDP."""
     books = ZcdpFilter.from_epsilon(setting.epsilon, delta=setting.delta)
     return _brownian(setting, choice, trials, rng, currency=Zcdp, total=amount(books.remaining))
 
 
-def unified_gdp(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def unified_gdp(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play the same releases as `unified`, mu squared added up under the exact Gaussian conversion."""
     books = GdpFilter.from_epsilon(setting.epsilon, delta=setting.delta)
     return _brownian(setting, choice, trials, rng, currency=Gdp, total=amount(books.remaining))
 
 
-def lemma52(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def lemma52(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play Laplace noise reduction under Lemma 5.2: the last epsilons of all chains and picks add up."""
     total = amount(RogersExPostFilter.from_epsilon(setting.epsilon, delta=setting.delta).remaining)
     sizes, pick = _fixed(setting, choice, setting.laplace_affordable, trials, rng)
@@ -114,7 +114,7 @@ def lemma52(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Pl
     return _settled(setting, [Side(paid, total)], runs, sizes)
 
 
-def concurrent(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def concurrent(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play Theorem 3: picks as zCDP mechanisms, Laplace chains as ex-post private ones, each with its own total."""
     books = RogersConcurrentFilter.from_epsilon(
         setting.epsilon, delta=setting.delta, share=Fraction(choice.share)
@@ -128,7 +128,7 @@ def concurrent(setting: Setting, choice: Choice, trials: int, rng: Generator) ->
     return _settled(setting, sides, runs, sizes)
 
 
-def ireduct(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def ireduct(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play an iReduct-like batch: all picks and a coarse look at each first, then sharpen, the largest first.
 
     The number of counts is fixed in advance; the epsilons of all of them add up [XiaoBHG11].
@@ -139,7 +139,7 @@ def ireduct(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Pl
     total = amount(PureFilter.from_epsilon(setting.epsilon).remaining)
     pick = _pick(setting, choice, setting.laplace_affordable)
     sizes = picking.in_order(setting.task, pick.epsilon, many, trials, rng)
-    stop, coarse = chains.Stop(setting.relative, setting.laplace_critical), total / (10 * many)
+    stop, coarse = chains.ReleaseStop(setting.relative, setting.laplace_critical), total / (10 * many)
     first = np.full(sizes.size, coarse)
     runs, seen = chains.laplace_runs(stop, sizes.ravel(), first, total, rng)
     order = np.argsort(-seen.reshape(sizes.shape), axis=1)
@@ -148,7 +148,7 @@ def ireduct(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Pl
     return _settled(setting, [Side(runs.cost - coarse, total - before)], runs, sizes)
 
 
-def farthing(setting: Setting, choice: Choice, trials: int, rng: Generator) -> Played:
+def farthing(setting: Setting, choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play our session: calibrated refinement in the currency that suits the promise, picks priced in it.
 
     Guarantee: (epsilon, delta)-DP for the whole session, as the filter of the chosen currency has it: the exact
@@ -162,9 +162,9 @@ def farthing(setting: Setting, choice: Choice, trials: int, rng: Generator) -> P
     most, picked = setting.most(affordable), setting.task.picked
 
     def release(truth: Floats, expected: Floats, least: Floats) -> chains.Runs:
-        check = chains.Check(expected, least)
+        check = chains.FutilityCheck(expected, least)
         if laplace:
-            stop = chains.Stop(setting.relative, chains.laplace_critical(setting.relative, setting.beta))
+            stop = chains.ReleaseStop(setting.relative, chains.laplace_critical(setting.relative, setting.beta))
             return chains.laplace_refined(stop, truth, setting.epsilon, rng, check)
         looks = chains.calibrated_schedule(setting.relative, setting.beta, setting.mu_squared)
         return chains.refined(looks, truth, rng, centred=True, check=check if picked else None)
@@ -183,7 +183,7 @@ def farthing(setting: Setting, choice: Choice, trials: int, rng: Generator) -> P
     return _settled(setting, [_our_side(setting, choice.currency, runs.cost, picks)], runs, sizes)
 
 
-def oracle(setting: Setting, _choice: Choice, trials: int, rng: Generator) -> Played:
+def oracle(setting: Setting, _choice: PublicChoice, trials: int, rng: Generator) -> Played:
     """Play for somebody who knows every count: no picks, no looks, the least single noise, in the better currency."""
     gaussian, laplace = setting.gaussian_affordable, setting.laplace_affordable
     many = max(gaussian, laplace)
@@ -195,7 +195,7 @@ def oracle(setting: Setting, _choice: Choice, trials: int, rng: Generator) -> Pl
 
 
 def _brownian(
-    setting: Setting, choice: Choice, trials: int, rng: Generator, *, currency: type[Gdp | Zcdp], total: float
+    setting: Setting, choice: PublicChoice, trials: int, rng: Generator, *, currency: type[Gdp | Zcdp], total: float
 ) -> Played:
     """Play Brownian noise reduction by the plain rule under a total of some accounting.
 
@@ -220,13 +220,13 @@ def _our_side(setting: Setting, currency: str, cost: Floats, picks: Floats) -> S
             return Side(cost + picks, amount(PureFilter.from_epsilon(epsilon).remaining))
 
 
-def _fixed(setting: Setting, choice: Choice, affordable: int, trials: int, rng: Generator) -> tuple[Floats, Pick]:
+def _fixed(setting: Setting, choice: PublicChoice, affordable: int, trials: int, rng: Generator) -> tuple[Floats, Pick]:
     """Return the sizes of what is picked at one epsilon throughout, and the pick."""
     pick = _pick(setting, choice, affordable)
     return picking.in_order(setting.task, pick.epsilon, setting.most(affordable), trials, rng), pick
 
 
-def _pick(setting: Setting, choice: Choice, affordable: int) -> Pick:
+def _pick(setting: Setting, choice: PublicChoice, affordable: int) -> Pick:
     """Return the one kind of pick: epsilon is eagerness over the size of the last count that could be paid for."""
     if not setting.task.picked:
         return Pick(0.0, None)
@@ -236,7 +236,7 @@ def _pick(setting: Setting, choice: Choice, affordable: int) -> Pick:
 
 def _laplace(setting: Setting, truth: Floats, total: float, rng: Generator) -> chains.Runs:
     """Return Laplace chains that start far too coarse and may cost as much as the whole side."""
-    stop = chains.Stop(setting.relative, setting.laplace_critical)
+    stop = chains.ReleaseStop(setting.relative, setting.laplace_critical)
     first = np.full(len(truth), stop.boundary / (16 * setting.task.guess))
     return chains.laplace_runs(stop, truth, first, total, rng)[0]
 
@@ -248,13 +248,13 @@ def _settled(setting: Setting, sides: Sequence[Side], runs: chains.Runs, sizes: 
     return Played.of(sides, hit=hit, kept=runs.kept)
 
 
-def _eager(setting: Setting, **others: Any) -> list[Choice]:
+def _eager(setting: Setting, **others: Any) -> list[PublicChoice]:
     """Return choices that differ in how eagerly they pick; one where nothing is picked."""
     levels = _EAGERNESS if setting.task.picked else (0.0,)
-    return [Choice(eagerness=level, **others) for level in levels]
+    return [PublicChoice(eagerness=level, **others) for level in levels]
 
 
-def _our_choices(setting: Setting) -> list[Choice]:
+def _our_choices(setting: Setting) -> list[PublicChoice]:
     """Return the choices of our method: the currencies that could be best, and how eagerly to pick."""
     gaussian, laplace = setting.gaussian_affordable, setting.laplace_affordable
     steady = (False, True) if setting.task.picked else (False,)
@@ -288,6 +288,6 @@ METHODS: Final = (
     ),
     Method("farthing", "calibrated refinement, picks at a falling price", "the exact filter of its currency",
            _our_choices, farthing),
-    Method("oracle", "knows every count", "the exact filter of its currency", lambda _: [Choice()], oracle),
+    Method("oracle", "knows every count", "the exact filter of its currency", lambda _: [PublicChoice()], oracle),
 )  # fmt: skip
 """All methods, in the order of the tables."""

@@ -7,12 +7,12 @@ has the law of one race: the noisy counts in falling order. All methods are give
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.accuracy.largest_counts import GROWTH, HOPELESS, Pace, median_level
 from farthing.experiments.chains import Runs
 from farthing.experiments.setting import on_grid
 
@@ -22,14 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.accuracy.jumps import Floats, Ints
-    from farthing.experiments.chains import Bools
     from farthing.experiments.chance import Generator
     from farthing.experiments.laws import Task
 
     Singles = NDArray[np.float32]
-
-GROWTH: Final = 0.35
-"""A round of falling picks takes this part of what was taken before: epsilon is reset from round to round."""
 
 
 def race(counts: Ints | Singles, epsilon: Floats, most: int, rng: Generator, *, flipped: bool = False) -> Ints:
@@ -58,35 +54,6 @@ def in_order(task: Task, epsilon: float, most: int, trials: int, rng: Generator)
         return np.broadcast_to(task.sorted_counts(most).astype(np.float64), (trials, most))
     places = race(task.counts, np.full(trials, epsilon), most, rng)
     return task.counts[places].astype(np.float64)
-
-
-HOPELESS: Final = 0.2
-"""A count below this part of what was expected would cost 25 times as much: it is given up at a first coarse look."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How our picks are priced from round to round.
-
-    Attributes:
-        eagerness: how many deviations of the noise a large count stands above what is not to be picked.
-        last: the size that all picks are priced for; 0 for picks that follow what was released.
-        flipped: permute-and-flip, one pick a round, for sums of epsilon; else Gumbel noise, in growing rounds.
-    """
-
-    eagerness: float
-    last: float = 0.0
-    flipped: bool = False
-
-    def epsilon(self, level: Floats, options: float) -> Floats:
-        """Return the epsilon of the next picks: (eagerness + log options) / level, unless one price is for all."""
-        if self.last:
-            return np.full(len(level), self.eagerness / self.last)
-        return (self.eagerness + math.log(options)) / level
-
-    def round(self, done: int) -> int:
-        """Return how many counts the next round picks."""
-        return 1 if self.flipped else max(1, int(GROWTH * done))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +119,9 @@ def follow(
         np.put_along_axis(again, places, ~ended.kept, axis=1)
         done += many
         later = np.s_[:, done // 2 : done]
-        median = _level(runs.value[later], runs.kept[later], median)
+        median = median_level(runs.value[later], runs.kept[later], median)
         level = median * done / (done + 1)
     return Followed(exponents, sizes, runs)
-
-
-def _level(values: Floats, kept: Bools, before: Floats) -> Floats:
-    """Return the median of each trial's returned values, at least 1; what it was where none was returned."""
-    held = np.sort(np.where(kept, values, np.inf), axis=1)
-    many = kept.sum(axis=1)
-    middle = np.take_along_axis(held, np.maximum(many - 1, 0)[:, None] // 2, axis=1)[:, 0]
-    return np.where(many > 0, np.maximum(middle, 1.0), before)
 
 
 __all__ = ["GROWTH", "HOPELESS", "Followed", "Pace", "follow", "in_order", "race"]

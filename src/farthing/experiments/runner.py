@@ -18,7 +18,7 @@ from farthing.experiments.tuned import stored
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from farthing.experiments.choice import Choice
+    from farthing.experiments.choice import PublicChoice
 
 EPSILONS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 """The epsilons of the full comparison."""
@@ -93,10 +93,10 @@ class Cell:
     error: float
     within: float | None
     trials: int
-    choice: Choice
+    choice: PublicChoice
 
     @classmethod
-    def of(cls, played: Played, choice: Choice) -> Cell:
+    def of(cls, played: Played, choice: PublicChoice) -> Cell:
         """Summarise sessions."""
         trials, total = len(played.returned), int(played.returned.sum())
         error = float(np.std(played.returned) / math.sqrt(trials))
@@ -152,7 +152,7 @@ def run_cell(setting: Setting, method: Method, trials: int | None, seed: int) ->
     return Cell.of(played(setting, method, choice, many, seed=seed, role="played"), choice)
 
 
-def tuned(setting: Setting, method: Method, seed: int) -> Choice:
+def tuned(setting: Setting, method: Method, seed: int) -> PublicChoice:
     """Return a method's public choice: that of the stored sweep where there is one, else that of a sweep.
 
     A method that is like another has the choice of that one.
@@ -163,14 +163,14 @@ def tuned(setting: Setting, method: Method, seed: int) -> Choice:
     return known if known is not None and setting == standard else sweep(setting, method, seed)
 
 
-def sweep(setting: Setting, method: Method, seed: int) -> Choice:
+def sweep(setting: Setting, method: Method, seed: int) -> PublicChoice:
     """Return the choice that returns most on average, in sessions drawn from another seed than those reported."""
     choices = method.choices(setting)
     if len(choices) == 1:
         return choices[0]
     trials = max(8, min(300, _TUNING_WORK // _work(setting)))
 
-    def mean(choice: Choice) -> float:
+    def mean(choice: PublicChoice) -> float:
         return float(played(setting, method, choice, trials, seed=seed, role="tuned").returned.mean())
 
     best = max(choices, key=mean)
@@ -178,7 +178,7 @@ def sweep(setting: Setting, method: Method, seed: int) -> Choice:
     return max([best, *near], key=mean)
 
 
-def played(setting: Setting, method: Method, choice: Choice, trials: int, *, seed: int, role: str) -> Played:
+def played(setting: Setting, method: Method, choice: PublicChoice, trials: int, *, seed: int, role: str) -> Played:
     """Play sessions in parts that fit into memory."""
     drawn = method.like or method.name
     rng = stream(seed, role, setting.task.name, f"{setting.epsilon:g} {setting.relative:g}", drawn)

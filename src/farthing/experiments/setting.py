@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.baselines import oracle_cost
-from farthing.accuracy.stopping import two_sided
+from farthing.accuracy.largest_counts import GRID
+from farthing.accuracy.stop_rule import two_sided
 from farthing.privacy.filters import GdpFilter
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from farthing.accuracy.jumps import Floats, Ints
     from farthing.experiments.laws import Task
     from farthing.privacy.loss import Loss
-
-GRID: Final = 1.02
-"""Selection epsilons are rounded down to powers of this, so that few prices have to be certified."""
 
 _SPARE: Final = 8
 

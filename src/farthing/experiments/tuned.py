@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from farthing.experiments.choice import Choice
+from farthing.experiments.choice import PublicChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,20 +22,20 @@ _PLACE: Final = ("task", "epsilon", "method")
 
 
 @lru_cache(maxsize=1)
-def stored() -> Mapping[Place, Choice]:
+def stored() -> Mapping[Place, PublicChoice]:
     """Return the choices by task, epsilon and method.
 
     >>> stored()["zipf300", "1", "farthing"]
-    Choice(eagerness=8.0, share=0.0, batch=0.0, currency='pure', steady=False)
+    PublicChoice(eagerness=8.0, share=0.0, batch=0.0, currency='pure', steady=False)
     """
     with STORED.open(encoding="utf-8", newline="") as lines:
         return {(row["task"], row["epsilon"], row["method"]): _choice(row) for row in csv.DictReader(lines)}
 
 
-def store(found: Iterable[tuple[Place, Choice]], file: Path = STORED) -> None:
+def store(found: Iterable[tuple[Place, PublicChoice]], file: Path = STORED) -> None:
     """Write choices in place of those that are stored."""
     with file.open("w", encoding="utf-8", newline="") as text:
-        lines = csv.DictWriter(text, [*_PLACE, *Choice._fields], lineterminator="\n")
+        lines = csv.DictWriter(text, [*_PLACE, *PublicChoice._fields], lineterminator="\n")
         lines.writeheader()
         for place, choice in found:
             said = {
@@ -45,7 +45,7 @@ def store(found: Iterable[tuple[Place, Choice]], file: Path = STORED) -> None:
     stored.cache_clear()
 
 
-def _choice(row: Mapping[str, str]) -> Choice:
+def _choice(row: Mapping[str, str]) -> PublicChoice:
     """Return the choice of one line; what is empty there says nothing."""
     numbers = {name: float(row[name] or 0) for name in ("eagerness", "share", "batch")}
-    return Choice(**numbers, currency=row["currency"], steady=row["steady"] == "yes")
+    return PublicChoice(**numbers, currency=row["currency"], steady=row["steady"] == "yes")

@@ -45,7 +45,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class Owner:
     """What one owner may still spend, and how a charge here changes its total.
 
     Attributes:
@@ -61,9 +61,9 @@ class Purse:
     Assumes: the parts of one partition are disjoint sets of privacy units, fixed before anything is asked.
     Rounds: nothing.
 
-    >>> Purse("", limit=100, spent=40, own=10, others=30).change(15), Purse("", 100, 40, own=10, others=30).change(25)
+    >>> Owner("", limit=100, spent=40, own=10, others=30).change(15), Owner("", 100, 40, own=10, others=30).change(25)
     (0, 5)
-    >>> Purse("", limit=100, spent=40, own=10, others=30).room
+    >>> Owner("", limit=100, spent=40, own=10, others=30).room
     80
     """
 
@@ -83,7 +83,7 @@ class Purse:
         return self.limit - self.spent + max(self.others, self.own) - self.own
 
 
-def purses(connection: sa.Connection, scope: Scope, budget: int, spent: int) -> list[Purse]:
+def purses(connection: sa.Connection, scope: Scope, budget: int, spent: int) -> list[Owner]:
     """Return the purses that a charge draws on: the whole ledger's, and its allotment's."""
     found = [_purse(connection, scope, WHOLE, budget, spent)]
     if scope.allotment:
@@ -114,13 +114,13 @@ def shares(connection: sa.Connection) -> list[Any]:
     return found
 
 
-def _purse(connection: sa.Connection, scope: Scope, owner: str, limit: int, spent: int) -> Purse:
+def _purse(connection: sa.Connection, scope: Scope, owner: str, limit: int, spent: int) -> Owner:
     """Return one owner's purse."""
     if not scope.partition:
-        return Purse(owner, limit, spent, own=spent, others=0)
+        return Owner(owner, limit, spent, own=spent, others=0)
     facts = {"owner": owner, "in_partition": scope.partition, "in_part": scope.part}
     own, others = (_spent(connection, statement, facts) for statement in (tables.OWN, tables.OTHERS))
-    return Purse(owner, limit, spent, own=own, others=others)
+    return Owner(owner, limit, spent, own=own, others=others)
 
 
 def _spent(connection: sa.Connection, statement: sa.Select[Any], facts: dict[str, str]) -> int:
@@ -132,7 +132,7 @@ def _spent(connection: sa.Connection, statement: sa.Select[Any], facts: dict[str
     return int(row.spent)
 
 
-def charge(connection: sa.Connection, scope: Scope, found: list[Purse], amount: int) -> tuple[int, int]:
+def charge(connection: sa.Connection, scope: Scope, found: list[Owner], amount: int) -> tuple[int, int]:
     """Write a charge (or what is given back) to every account but the ledger's totals.
 
     Returns:
@@ -166,7 +166,7 @@ def allot(connection: sa.Connection, budget: int, name: str, share: int, who: st
 
 
 def resealed(connection: sa.Connection) -> int:
-    """Seal all accounts anew, as a newer format does when it takes a ledger over; return the sum of their seals."""
+    """Seal all accounts again, as a newer format does when it takes a ledger over; return the sum of their seals."""
     copies = 0
     for row in connection.execute(sa.select(tables.ACCOUNTS)).all():
         account = Scope(row.allotment, row.partition, row.part)

@@ -26,10 +26,10 @@ class Booking(NamedTuple):
     who: str
 
 
-class Facts(NamedTuple):
+class ReservationFacts(NamedTuple):
     """What a reservation is asked with, checked."""
 
-    asked: rules.Asked
+    asked: rules.ReservationRequest
     label: str
     request: str | None
     target: str
@@ -38,7 +38,7 @@ class Facts(NamedTuple):
     alone: bool
 
 
-def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: Facts) -> Receipt:
+def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: ReservationFacts) -> Receipt:
     """Reserve, inside a transaction."""
     asked, data = facts.asked, facts.data
     sought = {"question": asked.question, "request": facts.request, "data": "" if data is None else data.name}

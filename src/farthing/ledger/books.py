@@ -25,7 +25,7 @@ from farthing.ledger.turns import FREE, PLACE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from farthing.ledger.places import Place
+    from farthing.ledger.places import LedgerPlace
     from farthing.ledger.turns import Purpose, Store, Turn
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class _Outcome:
         return self.value
 
 
-class _Job:
+class _WriteJob:
     """What one thread wants to write, and what became of it once it is done."""
 
     def __init__(self, work: Callable[[sa.Connection], Any]) -> None:
@@ -81,14 +81,14 @@ class Books:
         self.store = store
         self.identity = ""
         self._lock = threading.RLock()
-        self._jobs: list[_Job] = []
+        self._jobs: list[_WriteJob] = []
         self._leaving = threading.Condition()
         self._led = False  # whether a thread writes for all just now
         self._crowd, self._took_s = 1, 0.0  # how many wrote in the last transaction, and how long that took
         self._owner: int | None = None  # the thread that is inside a transaction
         self._connection: sa.Connection | None = None
         self._readers = Readers(self._opened)
-        self._place: Place | None = None
+        self._place: LedgerPlace | None = None
         self._resting = False
         self._clean = True  # whether the process that forked this one had closed its connections
         self._pid = os.getpid()
@@ -118,7 +118,7 @@ class Books:
         """
         self._require_writable()
         self._refuse_nested()
-        job = _Job(work)
+        job = _WriteJob(work)
         self._await(job, self._deadline())
         assert job.outcome is not None  # noqa: S101  for the type checker: it was awaited
         value: T = job.outcome.result()
@@ -174,7 +174,7 @@ class Books:
             next_step="see that disk or server answer, then ask again; what was under way may stay charged",
         )
 
-    def _await(self, job: _Job, until: float) -> None:
+    def _await(self, job: _WriteJob, until: float) -> None:
         """Wait until a job is done: by the thread that writes for all who wait, or as that thread."""
         with self._leaving:
             self._jobs.append(job)
@@ -191,7 +191,7 @@ class Books:
             with self._leaving, suppress(ValueError):
                 self._jobs.remove(job)
 
-    def _lead(self, job: _Job, until: float) -> None:
+    def _lead(self, job: _WriteJob, until: float) -> None:
         """Write for all who wait, then let another thread do so."""
         try:
             with self._turn(until):
@@ -204,7 +204,7 @@ class Books:
                 self._led = False
                 self._leaving.notify_all()
 
-    def _write_all(self, own: _Job, until: float) -> None:
+    def _write_all(self, own: _WriteJob, until: float) -> None:
         """Write what all threads want that wait now; where that fails, each writes its own."""
         jobs = [job for job in self._jobs if job.outcome is None and not job.alone]
         self._crowd = len(jobs)
@@ -221,7 +221,7 @@ class Books:
         while sum(job.outcome is None for job in self._jobs) < self._crowd and time.monotonic() < until:
             time.sleep(_GATHER_S / 20)
 
-    def _together(self, jobs: list[_Job], until: float) -> bool:
+    def _together(self, jobs: list[_WriteJob], until: float) -> bool:
         """Write several jobs in one transaction; return whether it came to its commit. If not, nothing was written."""
         found: list[_Outcome] = []
         whole = _Outcome()
@@ -339,7 +339,7 @@ class Books:
         return connection
 
     def _adopt(self) -> None:
-        """Let a forked child connect anew; books in memory, and a connection still in use, stay the parent's."""
+        """Let a forked child connect again; books in memory, and a connection still in use, stay the parent's."""
         if self.store.place is None or self._connection is not None or not self._clean:
             raise LedgerError(
                 "the ledger belongs to the process that forked this one",
@@ -420,7 +420,7 @@ def _left(until: float) -> float:
     return min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
 
 
-def _within(connection: sa.Connection, job: _Job) -> _Outcome:
+def _within(connection: sa.Connection, job: _WriteJob) -> _Outcome:
     """Run one job of a transaction of several; a refusal undoes that job alone, a failure of the database all."""
     connection.exec_driver_sql("SAVEPOINT job")
     before = connection.info.get(ADVANCED)

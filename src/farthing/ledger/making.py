@@ -17,7 +17,7 @@ from farthing.ledger import rows
 from farthing.ledger.books import Books
 from farthing.ledger.checking import require_good
 from farthing.ledger.shaping import build, header
-from farthing.ledger.sqlite import Sqlite
+from farthing.ledger.sqlite import SqliteStore
 from farthing.ledger.witness import Noted, Witness, sync_folder
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _fill(draft: Path, terms: Terms) -> Noted:
     Returns:
         What its witness is to know.
     """
-    books = Books(Sqlite(draft, "draft"))
+    books = Books(SqliteStore(draft, "draft"))
     try:
         with books.building() as connection:
             build(connection, terms)
@@ -87,7 +87,7 @@ def _fill(draft: Path, terms: Terms) -> Noted:
             connection.exec_driver_sql("PRAGMA journal_mode=WAL")
     finally:
         books.close()
-    reader = Books(Sqlite(draft, "ro"))
+    reader = Books(SqliteStore(draft, "ro"))
     try:
         with reader.reading() as connection:
             require_good(connection)

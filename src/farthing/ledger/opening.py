@@ -15,9 +15,9 @@ from farthing.ledger.checking import require_good, require_noted, require_sealed
 from farthing.ledger.making import EFFECTIVE, create, leftovers, refuse_cut_off, remove_drafts
 from farthing.ledger.migrating import add_tables, migrate
 from farthing.ledger.places import require_no_mount, require_one_name
-from farthing.ledger.postgres import Postgres, is_url
+from farthing.ledger.postgres import PostgresStore, is_url
 from farthing.ledger.shaping import APPLICATION_ID, FORMATS, Header, build, header, refuse_format
-from farthing.ledger.sqlite import Sqlite
+from farthing.ledger.sqlite import SqliteStore
 from farthing.ledger.tables import FORMAT, TERMS
 from farthing.ledger.witness import Noted, Witness, missing
 
@@ -34,19 +34,19 @@ _SHOWN: Final = 120
 def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Books, Header]:
     """Open the ledger at a path or URL to write it, making it if there is none; None keeps the books in memory."""
     if path is None:
-        books = Books(Sqlite(None, timeout_s=timeout_s))
+        books = Books(SqliteStore(None, timeout_s=timeout_s))
         with books.building() as connection:
             build(connection, terms)
             return books, header(connection, "memory")
     if is_url(path):
-        return _served(Postgres.of(str(path), timeout_s=timeout_s), terms)
+        return _served(PostgresStore.of(str(path), timeout_s=timeout_s), terms)
     place = located(path)
     if not place.exists():
         create(place, terms)
     found = _known(place, timeout_s)
     found.terms.require(terms)
     require_writable(place)
-    books = Books(Sqlite(place, timeout_s=timeout_s))
+    books = Books(SqliteStore(place, timeout_s=timeout_s))
     books.identity = found.identity
     with books.reading() as connection:
         version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
@@ -68,7 +68,7 @@ def _known(place: Path, timeout_s: float) -> Header:
     reader.close()
     require_no_mount(place)
     witness = Witness.beside(place, timeout_s)
-    if isinstance(reader.store, Sqlite) and reader.store.mode == "carried":  # older formats began without one
+    if isinstance(reader.store, SqliteStore) and reader.store.mode == "carried":  # older formats began without one
         require_writable(place)
         with witness.held(new=True):
             pass
@@ -84,11 +84,11 @@ def _known(place: Path, timeout_s: float) -> Header:
 def looked_at(path: str | Path, timeout_s: float) -> tuple[Books, Header]:
     """Open an existing ledger, at a path or URL, without being able to change it."""
     if is_url(path):
-        return _served(Postgres.of(str(path), writable=False, timeout_s=timeout_s), None)
+        return _served(PostgresStore.of(str(path), writable=False, timeout_s=timeout_s), None)
     return inspected(located(path), timeout_s)
 
 
-def _served(store: Postgres, terms: Terms | None) -> tuple[Books, Header]:
+def _served(store: PostgresStore, terms: Terms | None) -> tuple[Books, Header]:
     """Open a ledger on a server; make it if there is none and terms are given."""
     books = Books(store)
     try:
@@ -119,7 +119,7 @@ def _carry_over(books: Books) -> None:
             add_tables(connection, version)
 
 
-def _made_on(books: Books, store: Postgres, terms: Terms | None) -> Header:
+def _made_on(books: Books, store: PostgresStore, terms: Terms | None) -> Header:
     """Make a ledger in its schema, whole or not at all; take the one of another process that was first."""
     if terms is None:
         raise LedgerError(
@@ -137,7 +137,7 @@ def _made_on(books: Books, store: Postgres, terms: Terms | None) -> Header:
     return found
 
 
-def _header_on(connection: sa.Connection, store: Postgres) -> Header | None:
+def _header_on(connection: sa.Connection, store: PostgresStore) -> Header | None:
     """Read the header of a ledger on a server; None when its schema is empty."""
     tables = set(sa.inspect(connection).get_table_names(schema=store.schema))
     if not tables:
@@ -234,7 +234,7 @@ def inspected(path: Path, timeout_s: float) -> tuple[Books, Header]:
 def _read(path: Path, mode: Mode, timeout_s: float) -> tuple[Books, Header]:
     """Open a file to look at it; one of an older format as a copy in memory, carried over to ours."""
     noted = Witness.beside(path).read()  # first: the ledger only moves on
-    books = Books(Sqlite(path, mode, timeout_s))
+    books = Books(SqliteStore(path, mode, timeout_s))
     try:
         with books.reading() as connection:
             version = _format_of(connection, path)
@@ -242,7 +242,7 @@ def _read(path: Path, mode: Mode, timeout_s: float) -> tuple[Books, Header]:
         refuse_cut_off(books, path)
         if version < FORMAT:
             books.close()
-            books = Books(Sqlite(path, "carried", timeout_s))
+            books = Books(SqliteStore(path, "carried", timeout_s))
         with books.reading() as connection:
             require_noted(connection, noted, path)
     except BaseException:
@@ -262,7 +262,7 @@ def accept(path: str | Path, head: str) -> None:
         LedgerError: the ledger has another head, or contradicts itself; nothing is changed.
     """
     place = located(path)
-    books = Books(Sqlite(place, "ro"))
+    books = Books(SqliteStore(place, "ro"))
     try:
         with books.reading() as connection:
             require_good(connection)

@@ -27,7 +27,7 @@ _Inode = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LedgerPlace:
     """By which files an open connection reads and writes, as their names told right after it was opened.
 
     Guarantee: while `require_unmoved` passes, whoever opens the ledger under its name opens the files of this
@@ -45,12 +45,12 @@ class Place:
     inodes: tuple[_Inode, ...]
 
     @classmethod
-    def of(cls, path: Path) -> Place:
+    def of(cls, path: Path) -> LedgerPlace:
         """Return where a ledger lies whose log is open; refuse a file that has another name, or is a mount."""
         require_one_name(path)
         return cls(path, _inodes(path))
 
-    def require_same(self, before: Place) -> None:
+    def require_same(self, before: LedgerPlace) -> None:
         """Refuse another file than an earlier connection's; its log and locks come and go with the connections."""
         if self.inodes[0] != before.inodes[0]:
             raise _moved(self.path, "another file is there now")

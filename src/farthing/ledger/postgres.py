@@ -65,7 +65,7 @@ _FAILURES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Postgres:
+class PostgresStore:
     """A schema of a PostgreSQL database.
 
     Writers are serialised by a lock on the row of totals; a commit is on disk when it returns (synchronous_commit=on,
@@ -84,7 +84,7 @@ class Postgres:
     timeout_s: float = 30.0
 
     @classmethod
-    def of(cls, text: str, *, writable: bool = True, timeout_s: float = 30.0) -> Postgres:
+    def of(cls, text: str, *, writable: bool = True, timeout_s: float = 30.0) -> PostgresStore:
         """Return the store that a URL names; its text is in no error, since it may hold a password."""
         try:
             url = sa.make_url(text)

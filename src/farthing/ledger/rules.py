@@ -23,7 +23,7 @@ MOST: Final = (1 << 63) - 1
 """The largest number that a column holds."""
 
 
-class Priced(Protocol):
+class BookableLoss(Protocol):
     """A loss that knows its currency and its whole farthings."""
 
     @property
@@ -56,7 +56,7 @@ class Room(Protocol):
         ...
 
 
-class Asked(NamedTuple):
+class ReservationRequest(NamedTuple):
     """What a reservation asks for, checked."""
 
     increase: int
@@ -65,9 +65,9 @@ class Asked(NamedTuple):
     version: int
 
 
-def asked(*, increase: int, fresh: int, question: str, version: int) -> Asked:
+def asked(*, increase: int, fresh: int, question: str, version: int) -> ReservationRequest:
     """Return what is asked for, in whole farthings; refuse prices that contradict each other."""
-    facts = Asked(whole("increase", increase), whole("fresh", fresh), question, whole("version", version))
+    facts = ReservationRequest(whole("increase", increase), whole("fresh", fresh), question, whole("version", version))
     if facts.version > MOST:
         raise LedgerError(
             "there is no such version of a measurement",
@@ -116,7 +116,7 @@ def require_open(row: Any) -> None:
         )
 
 
-def share_of(terms: Terms, share: int | Fraction | Priced) -> int:
+def share_of(terms: Terms, share: int | Fraction | BookableLoss) -> int:
     """Return a share in whole farthings."""
     if isinstance(share, Fraction):
         if not 0 <= share <= 1:
@@ -152,7 +152,7 @@ def require_share(name: str, share: int, *, spent: int, left: int) -> None:
     )
 
 
-def again(row: Any, wanted: Asked, allotment: str, ledger: str) -> Receipt:
+def again(row: Any, wanted: ReservationRequest, allotment: str, ledger: str) -> Receipt:
     """Return the receipt of a request that was reserved before, if it is the same request."""
     price = wanted.increase if row.exclusive else wanted.fresh
     before = (row.question, row.version, row.reserved, row.allotment)
@@ -166,7 +166,7 @@ def again(row: Any, wanted: Asked, allotment: str, ledger: str) -> Receipt:
     return Receipt(row.id, ledger, row.reserved, row.question, row.version, row.exclusive, repeated=True)
 
 
-def require_alone(connection: sa.Connection, standing: Any, wanted: Asked) -> None:
+def require_alone(connection: sa.Connection, standing: Any, wanted: ReservationRequest) -> None:
     """Refuse to charge what others have sharpened meanwhile, or what a process that still runs has open."""
     moved = standing.version != wanted.version
     held = connection.execute(tables.OPEN_OF, {"question": wanted.question}).all() if standing.others else []

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from farthing.errors import LedgerError
 from farthing.ledger.checking import require_noted
 from farthing.ledger.migrating import migrate
-from farthing.ledger.places import Place
+from farthing.ledger.places import LedgerPlace
 from farthing.ledger.turns import FREE, PLACE
 from farthing.ledger.witness import Noted, Witness
 
@@ -62,7 +62,7 @@ _FAILURES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sqlite:
+class SqliteStore:
     """A SQLite database, in a file or in memory.
 
     Writers are serialised by BEGIN IMMEDIATE; a commit is on disk when it returns (WAL, synchronous=FULL).
@@ -95,7 +95,7 @@ class Sqlite:
             migrate(connection)
         if self.place is not None and self.mode == "rw":
             connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").all()  # opens the log and the locks
-            connection.info[PLACE] = Place.of(self.place)
+            connection.info[PLACE] = LedgerPlace.of(self.place)
         return connection
 
     @contextmanager

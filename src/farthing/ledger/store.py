@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-    from farthing.ledger.accounts import Purse
+    from farthing.ledger.accounts import Owner
     from farthing.ledger.books import Books
     from farthing.ledger.entry import Entry, Stored, Terms
     from farthing.ledger.shaping import Header
@@ -150,7 +150,7 @@ class Ledger:
         Args:
             name: the identity of the data, as their owner declares it.
             label: the same, as people read it.
-            identity: returns what anyone may know of the data's present state, without reading rows; "" for nothing.
+            identity: returns what anyone may know of the data's present state, without reading rows; or "".
             same: the owner's word that these are the data that were charged under this name before.
 
         Raises:
@@ -166,7 +166,7 @@ class Ledger:
             data.require_known(recorded)
         return handle
 
-    def allot(self, name: str, share: int | Fraction | rules.Priced) -> None:
+    def allot(self, name: str, share: int | Fraction | rules.BookableLoss) -> None:
         """Give an analyst or a project a share of the budget, or change it; the owner's act.
 
         Shares may add up to more than the budget: all of them draw on the one total, which nobody can pass, alone or
@@ -340,7 +340,7 @@ class Ledger:
         request = None if request is None else rules.text("request", request)
         if self._data is not None:
             self._data.require_unchanged()
-        facts = booking.Facts(asked, label, request, target, delta, self._data, alone=alone)
+        facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone)
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
     def receipt(self, request: str) -> Receipt | None:
@@ -426,7 +426,7 @@ class Ledger:
         part = f", part {self._scope.part} of {self._scope.partition}" if self._scope.partition else ""
         return f"<Ledger in {self.path or 'memory'}: {self.terms.description}, unit {self.terms.unit}{part}>"
 
-    def _found(self) -> list[Purse]:
+    def _found(self) -> list[Owner]:
         """Return the purses that a charge here draws on, as they stand."""
         with self._books.reading() as connection:
             return purses(connection, self._scope, self.terms.budget, rows.totals(connection).spent)

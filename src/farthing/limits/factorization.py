@@ -210,7 +210,7 @@ def _bracket(W: Float64, limits: _Limits, *, both: bool) -> Bracket:
     unit = 2.0 ** math.frexp(size)[1]  # a power of two: dividing by it is exact
     W = W / unit
     surely, upper = without_decomposition(W, both=both)
-    search = Search(W, both=both, upper=upper)
+    search = WeightSearch(W, both=both, upper=upper)
     rounds, ended = 0, "close"
     while ended == "close" and (rounds == 0 or search.upper > search.lower * (1 + limits.tolerance)):
         try:
@@ -232,7 +232,7 @@ def _bracket(W: Float64, limits: _Limits, *, both: bool) -> Bracket:
     return Bracket(lower * unit, max(lower, search.upper) * unit, rounds, time.monotonic() - started, ended)
 
 
-class Search:
+class WeightSearch:
     """The weights under way: W D_w^(1/2), or D_u^(1/2) W D_w^(1/2), its best nuclear norm and factorization.
 
     With G = U S V' the weighted matrix and f its nuclear norm, the parts (V S V')_jj/f of the columns are their weights

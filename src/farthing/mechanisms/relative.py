@@ -96,7 +96,7 @@ class Log(Transformed):
     """Noise on a logarithm: f(x) = log(x + offset).
 
     The value is exp(level) e^(-sigma^2/2) - offset, exactly unbiased. Its loss at large sizes is the least that any
-    unbiased mechanism can have, up to sigma^2/(e^(sigma^2) - 1); at small ones it is dear, for f is steep at 0.
+    unbiased mechanism can have, up to sigma^2/(e^(sigma^2) - 1); at small ones it is expensive, for f is steep at 0.
 
     Attributes:
         sigma: standard deviation of the noise on the logarithm.

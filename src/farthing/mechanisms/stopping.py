@@ -158,7 +158,7 @@ class PrivateTest:
         positive(self.sensitivity, "sensitivity")
 
 
-class PrivateStop(Protocol):
+class ScoreStop(Protocol):
     """A mechanism that says when a private score passes, within what it allows for."""
 
     @property
@@ -205,7 +205,7 @@ def look_until(
     refinement: Refinable,
     levels: Sequence[Level],
     test: PrivateTest,
-    mechanism: PrivateStop,
+    mechanism: ScoreStop,
     passes: Callable[[Number, int], bool],
 ) -> tuple[Look[Pure], bool]:
     """Refine along a schedule until a private test passes; return the last look, and whether it did."""

@@ -25,7 +25,7 @@ GRID: Final = 2.0**-11
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class StatisticsNoise:
     """Gaussian noise on the statistics of N rows, as it enters the second derivative of F.
 
     Attributes:
@@ -39,7 +39,7 @@ class Noise:
     rounding: float
 
     @classmethod
-    def of(cls, vector: Statistics, purse: Purse, coins: int, looks: int) -> Noise:
+    def of(cls, vector: Statistics, purse: Purse, coins: int, looks: int) -> StatisticsNoise:
         """Return the noise after a look at a level, the `looks`-th."""
         sigma = purse.spread(coins, vector.sensitivity("l2")) * 2.0**vector.step_log2 / vector.rows
         return cls(sigma, vector.columns, 2.0 ** -(SUM_BITS + 1) + sigma * math.sqrt(looks) * GRID)
@@ -63,7 +63,7 @@ class Noise:
         return (random + rounded) ** 2 / (2 * (1 - tilt) ** 2)
 
 
-def shown_bound(vector: Statistics, values: Float64, noise: Noise, failure: float) -> float:
+def shown_bound(vector: Statistics, values: Float64, noise: StatisticsNoise, failure: float) -> float:
     """Return a bound on the excess risk of `vector.hypothesis(values)`, from the noisy values alone; inf if none holds.
 
     Guarantee: it holds with probability 1 - failure.
@@ -98,14 +98,14 @@ def theory_bound(problem: Problem, vector: Vector, purse: Purse, coins: int, fai
     """
     if isinstance(vector, Statistics):
         if purse.gaussian:
-            return _gaussian_statistics(vector, Noise.of(vector, purse, coins, 1), failure)
+            return _gaussian_statistics(vector, StatisticsNoise.of(vector, purse, coins, 1), failure)
         return _chain_statistics(vector, purse.spread(coins, vector.sensitivity("l1")), failure)
     spread = purse.spread(coins, vector.sensitivity(purse.norm)) * 2.0**vector.step_log2
     shape = (problem.regularisation, problem.curvature, len(vector.truth))
     return (_gaussian_output if purse.gaussian else _chain_output)(*shape, spread, failure)
 
 
-def _gaussian_statistics(vector: Statistics, noise: Noise, failure: float) -> float:
+def _gaussian_statistics(vector: Statistics, noise: StatisticsNoise, failure: float) -> float:
     """Return the bound with every eigenvalue at lambda and |theta*|^2 at 1/lambda."""
     strength = vector.regularisation
     tilt = noise.size(failure / 2) / strength

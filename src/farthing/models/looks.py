@@ -23,7 +23,7 @@ Method = Literal["reduction", "doubling", "theory"]
 
 
 @dataclass(slots=True)
-class Looks:
+class VectorLooks:
     """Looks at a vector, each at a level above the last one.
 
     Attributes:

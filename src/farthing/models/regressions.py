@@ -12,11 +12,11 @@ import numpy as np
 from farthing.errors import BudgetExceeded, InvalidBounds, InvalidTarget
 from farthing.models.bounds import theory_coins
 from farthing.models.fitted import Fitted, Promise
-from farthing.models.looks import Looks, Method, rising
+from farthing.models.looks import Method, VectorLooks, rising
 from farthing.models.problems import Logistic, Ridge
 from farthing.models.purses import Purse
-from farthing.models.rows import MOST_ROWS, Frame, positive, signs, together
-from farthing.models.stops import Look, NoStop, PrivateStop, ReducedStop, ShownStop
+from farthing.models.rows import MOST_ROWS, UnitBallFrame, positive, signs, together
+from farthing.models.stops import FitLook, NoStop, PrivateStop, ReducedStop, ShownStop
 from farthing.models.vectors import Output, Statistics
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 
@@ -50,7 +50,7 @@ THEORY_PART: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FitRequest:
     """What is asked of a fit, checked.
 
     Attributes:
@@ -118,7 +118,7 @@ def ridge(
         features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
         responses: float64[rows]; infinite ones are clamped, rows with any other that is no number are left out.
         target: how much larger than the least the risk may be, > 0, in units of y^2. From bound_y^2/2 up the
-            coefficients 0 meet it: they are returned, for nothing.
+            coefficients 0 meet it: they are returned, free of charge.
         cap: the most that the fit may cost, and by its kind the noise: `Gdp`, `Zcdp` or `Approx` (Gaussian), `Pure`.
         rows: a public number of rows, at least as many as there are: with more rows than this the promise is void,
             privacy is not.
@@ -147,8 +147,10 @@ def ridge(
     Rounds: prices up; data to a public grid.
     """
     purse = Purse(cap)
-    frame = Frame(bound_x, bound_y, norm or purse.norm, intercept)
-    wanted = Wanted(target / frame.bound_y**2 if _real(target) else 0, target, confidence, purse, method, levels, bits)
+    frame = UnitBallFrame(bound_x, bound_y, norm or purse.norm, intercept)
+    wanted = FitRequest(
+        target / frame.bound_y**2 if _real(target) else 0, target, confidence, purse, method, levels, bits
+    )
     one_of("where", where, get_args(Where))
     points = frame.points(features)
     points, clamped = together(points, frame.responses(responses, len(points)))
@@ -184,7 +186,7 @@ def logistic(
         features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
         labels: 0 and 1, or -1 and 1, or bool; rows with any other label are left out, each by itself.
         target: how much larger than the least the risk may be, > 0, in nats. From log(2) up the coefficients 0 meet
-            it: they are returned, for nothing.
+            it: they are returned, free of charge.
         cap: as for `ridge`, like the others below.
         rows: a public number of rows, at least as many as there are, as for `ridge`.
         bound_x: the norm that rows of features are clamped to.
@@ -213,8 +215,8 @@ def logistic(
     >>> fitted.met, fitted.test < fitted.loss
     (True, True)
     """
-    wanted = Wanted(target, target, confidence, Purse(cap), method or "reduction", levels, bits)
-    frame = Frame(bound_x, intercept=intercept)
+    wanted = FitRequest(target, target, confidence, Purse(cap), method or "reduction", levels, bits)
+    frame = UnitBallFrame(bound_x, intercept=intercept)
     points = frame.points(features)
     points, signed = together(points, signs(labels, len(points)))
     problem = Logistic(points * signed[:, None], checked_rows(rows), checked_strength(regularisation))
@@ -225,7 +227,9 @@ def logistic(
     return _fitted(wanted, frame, problem, vector, stop)
 
 
-def _fitted(wanted: Wanted, frame: Frame, problem: Problem, vector: Vector, stop: Stopping | None) -> Fitted:
+def _fitted(
+    wanted: FitRequest, frame: UnitBallFrame, problem: Problem, vector: Vector, stop: Stopping | None
+) -> Fitted:
     """Return the model of the first look that is good enough, or of the last one that the cap allows."""
     stopping = _stopping(stop, vector, wanted.purse)
     if wanted.target >= problem.idle:
@@ -235,7 +239,7 @@ def _fitted(wanted: Wanted, frame: Frame, problem: Problem, vector: Vector, stop
     plan = _levels(wanted, theory, vector.sensitivity(wanted.purse.norm))
     rule = _rule(wanted, problem, vector, stopping, looks=len(plan), theory=theory)
     _affordable(wanted, rule, theory)
-    looks = Looks(vector, wanted.purse, wanted.method == "doubling", wanted.bits)
+    looks = VectorLooks(vector, wanted.purse, wanted.method == "doubling", wanted.bits)
     tried: list[int] = []
     by: By = "nothing"
     for number, coins in enumerate(plan, 1):
@@ -248,7 +252,7 @@ def _fitted(wanted: Wanted, frame: Frame, problem: Problem, vector: Vector, stop
         if ends:
             by = "theory"
             break
-        if rule.accepts(Look(number, len(plan) - number + 1, coins, looks.paid, values, theta)):
+        if rule.accepts(FitLook(number, len(plan) - number + 1, coins, looks.paid, values, theta)):
             by = stopping
             break
     if not tried:
@@ -265,7 +269,7 @@ def _fitted(wanted: Wanted, frame: Frame, problem: Problem, vector: Vector, stop
     )
 
 
-def _idle(wanted: Wanted, frame: Frame, vector: Vector, rows: int) -> Fitted:
+def _idle(wanted: FitRequest, frame: UnitBallFrame, vector: Vector, rows: int) -> Fitted:
     """Return the hypothesis 0, which reads no row and is free: it meets every target from `Problem.idle` up.
 
     Guarantee: nothing private is read, so nothing is paid.
@@ -302,7 +306,7 @@ def _stopping(stop: Stopping | None, vector: Vector, purse: Purse) -> Stopping:
 
 
 def _rule(
-    wanted: Wanted, problem: Problem, vector: Vector, stopping: Stopping, *, looks: int, theory: int | None
+    wanted: FitRequest, problem: Problem, vector: Vector, stopping: Stopping, *, looks: int, theory: int | None
 ) -> Stop:
     """Return the stop of a fit; it has what theory leaves of the chance to fail."""
     if wanted.method == "theory":
@@ -315,7 +319,7 @@ def _rule(
     return PrivateStop(problem, wanted.purse, wanted.target, failure, theory, wanted.bits)
 
 
-def _levels(wanted: Wanted, theory: int | None, steps: int) -> tuple[int, ...]:
+def _levels(wanted: FitRequest, theory: int | None, steps: int) -> tuple[int, ...]:
     """Return the levels of a fit, in coins, up to that of theory or to the cap."""
     if wanted.method == "theory":
         return () if theory is None else (theory,)
@@ -329,7 +333,7 @@ def _levels(wanted: Wanted, theory: int | None, steps: int) -> tuple[int, ...]:
     return tuple(coins for coins in sorted(found) if coins and wanted.purse.spread(coins, steps) <= COARSEST)
 
 
-def _affordable(wanted: Wanted, rule: Stop, theory: int | None) -> None:
+def _affordable(wanted: FitRequest, rule: Stop, theory: int | None) -> None:
     """Refuse, before anything is released, what no look under the cap could end; all that is read is public."""
     purse = wanted.purse
     by_theory = purse.total(theory, Fraction(0)) if theory is not None else None

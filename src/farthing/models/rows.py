@@ -46,7 +46,7 @@ def weight(found: int, rows: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class UnitBallFrame:
     """How rows become points of the unit ball: bounds that everybody knows, never taken from the data.
 
     Attributes:
@@ -55,7 +55,7 @@ class Frame:
         norm: which norm of a row: "l2", or "l1", which suits the noise of a pure budget.
         intercept: whether a constant is put beside the features.
 
-    >>> Frame(bound_x=2.0).points([[3.0, 4.0]]).round(3).tolist()
+    >>> UnitBallFrame(bound_x=2.0).points([[3.0, 4.0]]).round(3).tolist()
     [[0.424, 0.566, 0.707]]
     """
 

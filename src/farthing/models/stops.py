@@ -12,7 +12,7 @@ import numpy as np
 from farthing.mechanisms.reduced_threshold import BAR_SHARE as REDUCED_SHARE
 from farthing.mechanisms.reduced_threshold import ReducedAboveThreshold
 from farthing.mechanisms.threshold import BAR_SHARE, AboveThreshold
-from farthing.models.bounds import Noise, shown_bound
+from farthing.models.bounds import StatisticsNoise, shown_bound
 from farthing.rounding import FARTHING, coins_up
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _FLOOR: Final = 2.0**-34
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FitLook:
     """One look, as a stop sees it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Stop(Protocol):
     def worst(self, coins: int) -> Fraction:
         """Return the most that the test can have cost after a look at a level."""
 
-    def accepts(self, look: Look) -> bool:
+    def accepts(self, look: FitLook) -> bool:
         """Tell whether this look is good enough."""
 
 
@@ -164,13 +164,13 @@ class PrivateStop:
         del coins
         return self.epsilon
 
-    def accepts(self, look: Look) -> bool:
+    def accepts(self, look: FitLook) -> bool:
         """Tell whether the noisy score passes; start the test if it is time."""
         if self._watch is None:
             self._watch = self._begin(look)
         return self._watch is not None and self._watch.above(score_of(self.problem, look.theta, self.target))
 
-    def _begin(self, look: Look) -> Watch | None:
+    def _begin(self, look: FitLook) -> Watch | None:
         """Return a run if it is time for one; all that is read is public or was released."""
         length = float(np.linalg.norm(look.theta))
         price = price_of_test(self.problem, self.target, looks=look.left, failure=self.failure, length=length)
@@ -229,7 +229,7 @@ class ReducedStop:
         """Return the level that a look is asked at."""
         return Fraction(math.ceil(self.purse.level(coins) / FARTHING)) * FARTHING
 
-    def accepts(self, look: Look) -> bool:
+    def accepts(self, look: FitLook) -> bool:
         """Tell whether the noisy score passes; a score that could not pass whatever the rows are is not asked."""
         level = self.worst(look.coins)
         needed = reduced_hurdle(self.looks, self.failure) / float(level)
@@ -269,9 +269,9 @@ class ShownStop:
         del coins
         return self.epsilon
 
-    def accepts(self, look: Look) -> bool:
+    def accepts(self, look: FitLook) -> bool:
         """Tell whether the bound is within the target."""
-        noise = Noise.of(self.vector, self.purse, look.coins, look.number)
+        noise = StatisticsNoise.of(self.vector, self.purse, look.coins, look.number)
         return shown_bound(self.vector, look.values, noise, self.failure / self.looks) <= self.target
 
 
@@ -286,7 +286,7 @@ class NoStop:
         del coins
         return self.epsilon
 
-    def accepts(self, look: Look) -> bool:
+    def accepts(self, look: FitLook) -> bool:
         """Return False."""
         del look
         return False

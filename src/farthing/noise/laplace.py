@@ -62,7 +62,7 @@ class Geometric:
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class ExponentialLaw:
     """offset + scale E, with E ~ Exp(1)."""
 
     scale: Parameter
@@ -178,7 +178,7 @@ def rounded_exponential(
     """
     scales, places = parameter("scale", scale, within=SCALES), parameter("offset", offset, within=OFFSETS)
     shape, (value, place) = layout(size, (scales, places))
-    return draw(Exponential(value, place), shape, bits)
+    return draw(ExponentialLaw(value, place), shape, bits)
 
 
 def rounded_gumbel(

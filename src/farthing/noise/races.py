@@ -21,7 +21,7 @@ from farthing.errors import NoiseError
 from farthing.noise.bits import fork_safe_lock, system_bits
 from farthing.noise.certified import GUARD, MOST_BITS, TAIL
 from farthing.noise.gaussian import Gaussian
-from farthing.noise.laplace import Exponential, Gumbel
+from farthing.noise.laplace import ExponentialLaw, Gumbel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +64,7 @@ class Laplace:
 
 
 LAWS: Final[dict[str, Law]] = {
-    "exponential": Exponential(1.0, 0.0),
+    "exponential": ExponentialLaw(1.0, 0.0),
     "gaussian": Gaussian(1.0, 0.0),
     "gumbel": Gumbel(1.0, 0.0),
     "laplace": Laplace(),

@@ -21,7 +21,7 @@ DEFAULT_SHARE: Final = Fraction(1, 10)
 """The part of the budget that one question may use unless it is told otherwise."""
 
 
-class Wanted(Protocol):
+class PlanRequest(Protocol):
     """What an analyst wants of a question."""
 
     @property
@@ -92,7 +92,7 @@ class Frame:
         cls,
         query: Query,
         *,
-        request: Wanted,
+        request: PlanRequest,
         limit: Loss | str | None,
         parts: int,
         budget: Budget,

@@ -110,7 +110,7 @@ class Plan(Tabular):
         """
         return self.pricing.steps
 
-    def told(self, more: str) -> Plan:
+    def with_note(self, more: str) -> Plan:
         """Return the same plan with one more thing to say about its numbers."""
         return replace(self, about=f"{self.about}; {more}")
 

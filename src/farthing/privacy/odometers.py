@@ -39,7 +39,7 @@ class Odometer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FilterLikeOdometer:
-    """u(V) = sqrt(y L/2) + sqrt(L/(2y)) V + V/2, a line: as tight as a filter at one epsilon, dearer elsewhere.
+    """u(V) = sqrt(y L/2) + sqrt(L/(2y)) V + V/2, a line: as tight as a filter at one epsilon, more expensive elsewhere.
 
     Attributes:
         delta: the chance that the loss ever passes the bound, in (0, 1).

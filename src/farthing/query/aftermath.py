@@ -15,7 +15,7 @@ from farthing.query.expressions import (
     Column,
     Compare,
     Expression,
-    Function,
+    FunctionName,
     In,
     IsNull,
     Literal,
@@ -121,12 +121,12 @@ class Aftermath:
 
 
 _FUNCTIONS: Final = {
-    Function.NEGATE: "negate",
-    Function.ABS: "abs",
-    Function.ADD: "add",
-    Function.SUBTRACT: "subtract",
-    Function.MULTIPLY: "multiply",
-    Function.DIVIDE: "divide",
+    FunctionName.NEGATE: "negate",
+    FunctionName.ABS: "abs",
+    FunctionName.ADD: "add",
+    FunctionName.SUBTRACT: "subtract",
+    FunctionName.MULTIPLY: "multiply",
+    FunctionName.DIVIDE: "divide",
 }
 _UNDERSTOOD: Final = (Column, Literal, Compare, And, Or, Not, IsNull, In, Between)
 _COMPARISONS: Final = {
@@ -193,7 +193,7 @@ class _Reader:
                 return pa.array([float(value) if number else value] * self.groups)  # type: ignore[arg-type]
             case Call(function, arguments):
                 values = [self.scalar(argument) for argument in arguments]
-                if function is Function.DIVIDE:
+                if function is FunctionName.DIVIDE:
                     zero = pc.equal(values[1], 0.0)
                     values[1] = pc.if_else(zero, pa.scalar(None, pa.float64()), values[1])
                 return getattr(pc, _FUNCTIONS[function])(*values)

@@ -67,7 +67,7 @@ class Sum:
     Attributes:
         value: a numeric scalar.
         lower, upper: the clamps, lower < upper.
-        words: what is added up, for people, where the value itself is hard to read; it is no part of the question.
+        words: what is added up, for people, where the value itself is hard to read; it is not part of the question.
     """
 
     value: Scalar
@@ -281,16 +281,16 @@ def least(aggregate: Aggregate) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class NamedAggregate:
     """An aggregate with the name of its answer column."""
 
     name: str
     aggregate: Aggregate
 
 
-def counting(name: str) -> tuple[Output, ...]:
+def counting(name: str) -> tuple[NamedAggregate, ...]:
     """Return COUNT(*) under a name, alone."""
-    return (Output(name, Count()),)
+    return (NamedAggregate(name, Count()),)
 
 
 def needed(aggregates: Iterable[Aggregate]) -> tuple[Measure, ...]:

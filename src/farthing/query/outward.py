@@ -9,7 +9,7 @@ from typing import Any, Final
 _ORDERS: Final = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
 )
-"""Characters that a terminal acts upon, that turn the direction of writing, or that cannot be written."""
+"""Characters that a terminal acts on, that turn the direction of writing, or that cannot be written."""
 
 _IN_LINES: Final = re.compile(f"[{_ORDERS}]")
 _IN_A_LINE: Final = re.compile(f"[{_ORDERS}\\t\\n]")
@@ -17,7 +17,7 @@ _FORMULA: Final = re.compile(r"\s*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 def line(text: str) -> str:
-    r"""Return a text for one line or cell of a terminal: what a terminal would act upon is written as an escape.
+    r"""Return a text for one line or cell of a terminal: what a terminal would act on is written as an escape.
 
     >>> print(line("\x1b[31mred"), line("a\nb"), line("zoë"))
     \x1b[31mred a\nb zoë
@@ -54,7 +54,7 @@ def cell(text: str) -> str:
 
 
 def dumped(value: Any, **how: Any) -> str:
-    r"""Return plain values as JSON, exact, in which no character stands as it is that a terminal acts upon.
+    r"""Return plain values as JSON, exact, in which no character stands as it is that a terminal acts on.
 
     >>> print(dumped({"key": "a\x9b", "city": "Köln"}))
     {"key": "a\u009b", "city": "Köln"}

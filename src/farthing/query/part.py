@@ -9,7 +9,7 @@ from farthing.query.expressions import Column, Compare, Literal, Operator
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QueryPart:
     """The rows of one part of a partition.
 
     Guarantee: one unit counts in at most one part of a partition. Adding or removing it leaves all others as they are.
@@ -22,7 +22,7 @@ class Part:
         choices: the values of all parts, each once, in one order.
         place: which of them this part is.
 
-    >>> part = Part("region", (Literal("north"), Literal("south")), 1)
+    >>> part = QueryPart("region", (Literal("north"), Literal("south")), 1)
     >>> str(part)
     "region = 'south'"
     """

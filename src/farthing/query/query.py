@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from farthing.privacy.unit import PrivacyUnit
-    from farthing.query.aggregates import Aggregate, Output
+    from farthing.query.aggregates import Aggregate, NamedAggregate
     from farthing.query.bounding import Bounds
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.keys import Keys
     from farthing.query.measures import Measure
-    from farthing.query.part import Part
+    from farthing.query.part import QueryPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Query:
         by: the names of the grouping columns; empty for one answer over the whole table.
         keys: the public groups, None exactly when `by` is empty.
         where: the rows that count, or None for all.
-        outputs: what is computed for every group; names are no part of the identity. None is a search for keys: the
+        outputs: what is computed for every group; names are not part of the identity. None is a search for keys: the
             groups are not known yet.
         unit: whose presence is hidden.
         bounds: the contribution bounds; both are needed for a unit column (max_groups only with groups).
@@ -56,10 +56,10 @@ class Query:
     by: tuple[str, ...]
     keys: Keys | None
     where: Expression | None
-    outputs: tuple[Output, ...]
+    outputs: tuple[NamedAggregate, ...]
     unit: PrivacyUnit
     bounds: Bounds
-    part: Part | None = None
+    part: QueryPart | None = None
     groupings: tuple[tuple[str, Scalar], ...] = ()
     joins: tuple[Join, ...] = ()
 

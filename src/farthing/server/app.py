@@ -16,14 +16,14 @@ from starlette.routing import Route
 from farthing.errors import FarthingError
 from farthing.server import formats, openapi, shapes, static
 from farthing.server.guard import HEADERS, Counts, Guard, Limits, Repeats, body_of
-from farthing.server.shapes import Refusal
+from farthing.server.shapes import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from starlette.requests import Request
 
-    from farthing.server.people import Person, Tokens
+    from farthing.server.people import Person, Register
     from farthing.server.service import Service
 
 
@@ -32,20 +32,20 @@ class Faces:
     """What the routes share."""
 
     service: Service
-    people: Tokens
+    people: Register
     limits: Limits
     repeats: Repeats
     counts: Counts
 
     async def person(self, request: Request) -> Person:
-        """Return who asks; Refusal with 401 if nobody that is known."""
+        """Return who asks; RefusedRequest with 401 if nobody that is known."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         person = None
         if kind.lower() == "bearer" and 0 < len(token) <= 512:  # longer than any token
             person = await run_in_threadpool(self.people.entering, token)
         if person is None:
             self.limits.take(f"stranger {request.client.host if request.client else ''}")
-            raise Refusal(
+            raise RefusedRequest(
                 "who asks is not known",
                 status=401,
                 rule="each request carries a token that was given here, has not ended and was not revoked",
@@ -144,7 +144,7 @@ class Faces:
             yield _event("error", shapes.of_error(error))
 
 
-def app(service: Service, people: Tokens, *, limits: Limits | None = None) -> Starlette:
+def app(service: Service, people: Register, *, limits: Limits | None = None) -> Starlette:
     """Return the server as an ASGI application."""
     faces = Faces(service, people, limits or Limits(), Repeats(), Counts())
 
@@ -185,7 +185,7 @@ def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 def _limit(given: str) -> int:
     """Return how many entries are wanted."""
     if not (given.isascii() and given.isdigit() and len(given) < 6 and 0 < int(given) <= 10_000):
-        raise Refusal(
+        raise RefusedRequest(
             "limit is out of range", status=400, rule="1 to 10,000 entries", got=given[:20], next_step="limit=100"
         )
     return int(given)
@@ -207,7 +207,7 @@ async def _unknown(_: Request, error: Exception) -> Response:
     """Tell that a path or method is not there."""
     status = getattr(error, "status_code", 404)
     facts = {"rule": "GET /openapi.json tells the paths and their methods", "next_step": "check the address"}
-    return _json(shapes.of_error(Refusal("there is nothing at this address", status=status, **facts)), status)
+    return _json(shapes.of_error(RefusedRequest("there is nothing at this address", status=status, **facts)), status)
 
 
 async def _broken(_: Request, __: Exception) -> Response:

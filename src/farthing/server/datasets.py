@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedTable:
     """A protected table that a server answers questions about.
 
     Attributes:
@@ -61,13 +61,13 @@ class Sessions:
         self._open: dict[tuple[str, str, bool], Session] = {}
         self._lock = threading.Lock()
 
-    def of(self, data_set: Served, name: str) -> Session:
+    def of(self, data_set: ServedTable, name: str) -> Session:
         """Return somebody's session over a data set."""
         with self._lock:
             whole = self._opened(data_set, name, shared=False)
             return self._opened(data_set, name, shared=True) if name in whole.allotments else whole
 
-    def _opened(self, data_set: Served, name: str, *, shared: bool) -> Session:
+    def _opened(self, data_set: ServedTable, name: str, *, shared: bool) -> Session:
         """Return a session that draws on somebody's share, or on the whole."""
         place = (data_set.name, name, shared)
         if place not in self._open:

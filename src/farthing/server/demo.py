@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import DataError
-from farthing.server.datasets import Served
+from farthing.server.datasets import ServedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ _TIMES: Final = ("dep_delay", "arr_delay", "air_time")
 ORIGINS: Final = ("EWR", "JFK", "LGA")
 
 
-def flights(ledger: Path) -> Served:
+def flights(ledger: Path) -> ServedTable:
     """Return the flights as a data set: each flight is hidden, airports and carriers are public.
 
     Raises:
@@ -57,7 +57,7 @@ def flights(ledger: Path) -> Served:
     with opened(analyst="owner") as session:
         columns = session.schema
     defaults = {"relative": 0.1, "absolute": 100}
-    return Served("flights", opened, budget, "row", columns, keys=keys, defaults=defaults)
+    return ServedTable("flights", opened, budget, "row", columns, keys=keys, defaults=defaults)
 
 
 def _folder() -> Path:

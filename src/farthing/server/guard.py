@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import ClientDisconnect
 
-from farthing.server.shapes import Refusal
+from farthing.server.shapes import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -48,12 +48,12 @@ class Limits:
     _left: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def take(self, name: str) -> None:
-        """Count one request of somebody; Refusal with 429 if it is one too many."""
+        """Count one request of somebody; RefusedRequest with 429 if it is one too many."""
         now = time.monotonic()
         left, then = self._left.get(name, (self.burst, now))
         left = min(self.burst, left + (now - then) * self.a_minute / 60)
         if left < 1:
-            raise Refusal(
+            raise RefusedRequest(
                 "too many requests",
                 status=429,
                 rule=f"at most {self.a_minute:g} a minute, {self.burst:g} at once",
@@ -117,7 +117,7 @@ class Repeats:
         if place in self._kept:
             same, status, value = await asyncio.shield(self._kept[place])
             if same != body:
-                raise Refusal(
+                raise RefusedRequest(
                     "this idempotency key was used for another request",
                     status=409,
                     rule="a key stands for one request",
@@ -182,7 +182,7 @@ async def body_of(request: Request) -> Mapping[str, Any]:
             async for part in request.stream():
                 found += part
                 if len(found) > LARGEST:
-                    raise Refusal(
+                    raise RefusedRequest(
                         "the request is too large",
                         status=413,
                         rule=f"at most {LARGEST:,} bytes",
@@ -195,7 +195,7 @@ async def body_of(request: Request) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         whole = None
     if not isinstance(whole, dict):
-        raise Refusal(
+        raise RefusedRequest(
             "the request is no JSON object",
             status=400,
             rule="a body is one JSON object, without NaN or infinity",

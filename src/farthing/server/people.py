@@ -72,7 +72,7 @@ class Person:
         return not self.revoked and (self.until is None or now < self.until)
 
 
-class Tokens:
+class Register:
     """The people of a server, kept in one file that only its owner can read.
 
     Guarantee: a token comes in only if it was made here, has not ended and was not revoked; how long a refusal takes
@@ -81,7 +81,7 @@ class Tokens:
     Assumes: argon2 as the library argon2-cffi has it; 192 random bits of the operating system in each token.
     Rounds: nothing.
 
-    >>> people = Tokens()
+    >>> people = Register()
     >>> token = people.add("alice", "analyst")
     >>> people.entering(token).name
     'alice'

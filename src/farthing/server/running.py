@@ -16,8 +16,8 @@ from farthing.server.tickets import Tickets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from farthing.server.datasets import Served
-    from farthing.server.people import Tokens
+    from farthing.server.datasets import ServedTable
+    from farthing.server.people import Register
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Address:
 
 
 def serve(
-    data_sets: Mapping[str, Served],
-    people: Tokens,
+    data_sets: Mapping[str, ServedTable],
+    people: Register,
     address: Address,
     *,
     key: bytes | None = None,
@@ -60,7 +60,7 @@ def serve(
 
 
 async def _served(
-    service: Service, people: Tokens, address: Address, ready: Callable[[int, int | None], Any] | None
+    service: Service, people: Register, address: Address, ready: Callable[[int, int | None], Any] | None
 ) -> None:
     """Serve both faces in one loop."""
     import uvicorn

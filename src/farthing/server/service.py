@@ -1,4 +1,4 @@
-"""What every face of the server does: plan a question, ask it, tell what was asked. Tokens come in by their roles."""
+"""What every face of the server does: plan a question, ask it, tell what was asked. People come in by their roles."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.words import state
 from farthing.server import shapes
-from farthing.server.datasets import Served, Sessions
-from farthing.server.shapes import Refusal
+from farthing.server.datasets import ServedTable, Sessions
+from farthing.server.shapes import RefusedRequest
 from farthing.server.tickets import Ticket, Tickets
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Service:
 
     Guarantee: an answer leaves only through a session, so it is booked before any noise is drawn; asked by a plan's id
         it is refused, free, if its price has risen above what the plan told.
-    Proof: docs/proofs/session.ask.md for each ask; `_require_price` compares what would be booked with the ticket.
+    Proof: docs/proofs/ for each ask; `_require_price` compares what would be booked with the ticket.
     Assumes: `tickets` has one key for all workers; whoever holds a token is the person.
     Rounds: nothing; prices are whole farthings.
 
@@ -59,7 +59,7 @@ class Service:
         open_history: whether analysts see each other's questions; by default each sees their own.
     """
 
-    data_sets: Mapping[str, Served]
+    data_sets: Mapping[str, ServedTable]
     tickets: Tickets
     open_history: bool = False
     sessions: Sessions = field(default_factory=Sessions)
@@ -150,7 +150,7 @@ class Service:
         """Close all sessions; what was reserved and not settled stays charged."""
         self.sessions.close()
 
-    def _described(self, one: Served, person: Person) -> dict[str, Any]:
+    def _described(self, one: ServedTable, person: Person) -> dict[str, Any]:
         """Return a data set as somebody sees it."""
         session = self.sessions.of(one, person.name)
         return {
@@ -167,17 +167,17 @@ class Service:
             "remaining": state(session.remaining, one.budget.report_delta),
         }
 
-    def _of(self, person: Person, name: str | None) -> Sequence[Served]:
+    def _of(self, person: Person, name: str | None) -> Sequence[ServedTable]:
         """Return one data set, or all that somebody may see."""
         if name is not None:
             return [self._data_set(person, name)]
         return [one for one in self.data_sets.values() if person.role != "analyst" or one.open_to(person.name)]
 
-    def _data_set(self, person: Person, name: object) -> Served:
+    def _data_set(self, person: Person, name: object) -> ServedTable:
         """Return a data set; one that somebody may not see is as unknown as one that is not there."""
         one = self.data_sets.get(name) if isinstance(name, str) else None
         if one is None or (person.role == "analyst" and not one.open_to(person.name)):
-            raise Refusal(
+            raise RefusedRequest(
                 "there is no such data set",
                 status=404,
                 rule="a request names a data set that it may ask",
@@ -204,7 +204,7 @@ class Service:
         ticket = self.tickets.read(written, person.name)
         given = {name: value for name, value in request.items() if name != "plan"}
         if given and _without_plan(_checked(given)) != ticket.question:
-            raise Refusal(
+            raise RefusedRequest(
                 "the question is not the one that was planned",
                 status=409,
                 rule="a plan's id confirms its own question",
@@ -220,7 +220,7 @@ class Service:
     def require(person: Person, *roles: str) -> None:
         """Refuse a role that may not do this."""
         if person.role not in roles:
-            raise Refusal(
+            raise RefusedRequest(
                 f"the role {person.role} may not do this",
                 status=403,
                 rule=f"it takes the role {' or '.join(roles)}",
@@ -228,7 +228,7 @@ class Service:
             )
 
 
-def _held(one: Served, held: Mapping[str, Booked]) -> dict[str, dict[str, float]]:
+def _held(one: ServedTable, held: Mapping[str, Booked]) -> dict[str, dict[str, float]]:
     """Return a share as plain values."""
     return {part: state(loss, one.budget.report_delta) for part, loss in held.items()}
 
@@ -247,7 +247,7 @@ def _require_price(plan: Plan, most: int) -> None:
     """Refuse a question whose price has risen since it was planned."""
     price: Booked = plan.worst_price
     if price.farthings > most:
-        raise Refusal(
+        raise RefusedRequest(
             "the price has risen since the question was planned",
             status=409,
             rule="asked by its id, a question costs at most what its plan told",
@@ -286,7 +286,7 @@ def _check_keys(keys: Any) -> None:
         raise _unreadable("too many keys", f"at most {_MOST_KEYS:,} in a request", f"{count:,}")
 
 
-def _unreadable(what: str, rule: str, got: object) -> Refusal:
+def _unreadable(what: str, rule: str, got: object) -> RefusedRequest:
     """Return the refusal of a request that is no question."""
     next_step = '{"dataset": "flights", "sql": "SELECT COUNT(*) FROM flights", "absolute": 50}'
-    return Refusal(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)
+    return RefusedRequest(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)

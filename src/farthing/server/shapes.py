@@ -50,7 +50,7 @@ _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
 """The HTTP status of each kind of error; the first that fits."""
 
 
-class Refusal(FarthingError):  # noqa: N818  # as its siblings are named
+class RefusedRequest(FarthingError):  # noqa: N818  # as its siblings are named
     """What the server itself refuses: a stranger, a request that cannot be read, too many of them.
 
     Attributes:
@@ -65,10 +65,10 @@ class Refusal(FarthingError):  # noqa: N818  # as its siblings are named
 def status_of(error: FarthingError) -> int:
     """Return the HTTP status of an error.
 
-    >>> status_of(BudgetExceeded("no")), status_of(Refusal("who are you?", status=401))
+    >>> status_of(BudgetExceeded("no")), status_of(RefusedRequest("who are you?", status=401))
     (402, 401)
     """
-    if isinstance(error, Refusal):
+    if isinstance(error, RefusedRequest):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
@@ -85,9 +85,9 @@ def of_error(error: FarthingError) -> dict[str, Any]:
     return {"error": {"kind": type(error).__name__} | facts}
 
 
-def inside() -> Refusal:
+def inside() -> RefusedRequest:
     """Return the one error of whatever goes wrong inside: its cause may hold data."""
-    return Refusal(
+    return RefusedRequest(
         "the server could not answer",
         status=500,
         rule="an error inside is told without its cause",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from farthing.server.shapes import Refusal
+from farthing.server.shapes import RefusedRequest
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,9 +27,9 @@ _POLICY: Final = (
 
 
 def served(name: str) -> Response:
-    """Return a file of the page; Refusal with 404 if there is none of that name."""
+    """Return a file of the page; RefusedRequest with 404 if there is none of that name."""
     if name not in _KINDS:
-        raise Refusal(
+        raise RefusedRequest(
             "there is nothing at this address", status=404, rule="the page has its own files", next_step="open /"
         )
     whole = (files("farthing.server") / "page" / name).read_bytes()

@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.server.shapes import Refusal
+from farthing.server.shapes import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ class Tickets:
         return base64.urlsafe_b64encode(self._signature(body) + body).decode().rstrip("=")
 
     def read(self, written: str, who: str) -> Ticket:
-        """Return the plan that an id stands for; Refusal if it is not one, is somebody else's, or too old."""
+        """Return the plan that an id stands for; RefusedRequest if it is not one, is somebody else's, or too old."""
         facts: dict[str, Any] = {}
         try:
             whole = base64.urlsafe_b64decode(written + "=" * (-len(written) % 4))
@@ -76,7 +76,7 @@ class Tickets:
         except (ValueError, binascii.Error, zlib.error):
             facts = {}
         if not facts or facts["w"] != who or facts["t"] < self._clock():
-            raise Refusal(
+            raise RefusedRequest(
                 "this plan cannot be confirmed",
                 status=409,
                 rule="a plan is confirmed by who made it, within an hour, with the id that it was given",

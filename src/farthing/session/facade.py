@@ -14,13 +14,13 @@ from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds
 from farthing.rounding import DELTA_COIN, coins_down
-from farthing.session.batches import Batches
-from farthing.session.context import Context
-from farthing.session.door import Door
+from farthing.session.batches.methods import Batches
+from farthing.session.core.context import Context
+from farthing.session.core.door import Door
+from farthing.session.core.transaction import resume
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
-from farthing.session.reading import Reader
-from farthing.session.transaction import resume
+from farthing.session.reading.reader import QuestionReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +114,7 @@ class Session(Batches):
             self._ledger.close()
             raise
         self._context = Context(Door(self._engine, books), books, budget, data_set)
-        self._reader = Reader(
+        self._reader = QuestionReader(
             self._context.engine, self._unit, bounds or Bounds(), keys=dict(keys or {}), target=target
         )
 
@@ -153,7 +153,7 @@ class Session(Batches):
         """Return what the books promise to a group of privacy units together.
 
         A promise about rows says what a user with `group` rows is promised, one about days what a month is. That is
-        dearer than it looks: the loss of a group of k is k times epsilon or mu, and k^2 times rho.
+        more expensive than it looks: the loss of a group of k is k times epsilon or mu, and k^2 times rho.
 
         Args:
             group: how many units are to be hidden together, >= 1.

@@ -12,17 +12,17 @@ from farthing.privacy.group import approx_group_delta
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.privacy.policy import LARGEST_SIZE
 from farthing.rounding import up
-from farthing.session.relative import PREFIX, releases
-from farthing.session.transaction import stands
+from farthing.session.answering.relative_count import PREFIX, releases
+from farthing.session.core.transaction import stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
-    from farthing.planning.relative import Noise
+    from farthing.planning.relative_count import RelativeNoise
     from farthing.privacy.budget import Budget
     from farthing.privacy.loss import Booked
     from farthing.privacy.unit import PrivacyUnit
-    from farthing.session.context import Context
-    from farthing.session.relative import Released
+    from farthing.session.answering.relative_count import RelativeRelease
+    from farthing.session.core.context import Context
 
 Of = Literal["budget", "spent"]
 _MOST: Final = 2**31 - 1
@@ -36,7 +36,7 @@ class Guarantee:
     Guarantee: data sets that differ in `group` units are as hard to tell apart as `loss` says, and so with
         (epsilon, delta).
     Proof: group privacy: [Vadhan17, Lemma 2.2] pure, [BunS16, Prop. 1.9] zCDP, [DongRS22, Thm 2.14] GDP; for a `size`
-        docs/proofs/session.relative.md, "Members of groups of a size".
+        docs/proofs/session.answering.relative_count.md, "Members of groups of a size".
     Assumes: the ledger's charges bound its releases for one unit; with a `size`, that in every release by a
         relative-noise mechanism each group that these units are counted in has at least that size.
     Rounds: epsilon up.
@@ -111,12 +111,12 @@ def spent_at(context: Context, size: int, group: int) -> Booked:
     size. Of each partition the part that spent most counts. Everything that is read is public.
 
     Guarantee: as `Guarantee`.
-    Proof: docs/proofs/session.relative.md, "Members of groups of a size".
+    Proof: docs/proofs/session.answering.relative_count.md, "Members of groups of a size".
     Assumes: stored releases are those that the entries with their numbers were charged for.
     Rounds: up.
     """
     currency = context.budget.currency
-    stored: dict[str, dict[int, Released]] = {}
+    stored: dict[str, dict[int, RelativeRelease]] = {}
     whole, parts = Fraction(0), defaultdict[tuple[str, str], Fraction](Fraction)
     for entry in context.ledger.entries():
         amount = context.loss(entry.charged).for_group(group).amount
@@ -133,7 +133,7 @@ def spent_at(context: Context, size: int, group: int) -> Booked:
     return currency.of_amount(whole + sum(most.values(), Fraction(0)))
 
 
-def together(noise: Noise, size: int, group: int, currency: type[Gdp | Zcdp]) -> Fraction:
+def together(noise: RelativeNoise, size: int, group: int, currency: type[Gdp | Zcdp]) -> Fraction:
     """Return what one release costs `group` units whose groups all have at least this size, as the currency adds up.
 
     If m of them are in one group, it moves by their distance d_m. All m together are at most group * max_groups, so the
@@ -141,8 +141,8 @@ def together(noise: Noise, size: int, group: int, currency: type[Gdp | Zcdp]) ->
     never falls.
 
     >>> from farthing.mechanisms import LinearLog
-    >>> from farthing.planning.relative import Noise
-    >>> noise = Noise("linear-log", LinearLog(0.05, 50.0), 0.1, 5.0, 0.05, sensitivity=1, max_groups=2)
+    >>> from farthing.planning.relative_count import RelativeNoise
+    >>> noise = RelativeNoise("linear-log", LinearLog(0.05, 50.0), 0.1, 5.0, 0.05, sensitivity=1, max_groups=2)
     >>> alone, three = (together(noise, 10_000, k, Zcdp) for k in (1, 3))
     >>> round(float(three / alone), 2)
     9.0
@@ -155,12 +155,12 @@ def together(noise: Noise, size: int, group: int, currency: type[Gdp | Zcdp]) ->
     return best * group * noise.max_groups
 
 
-def _noise(context: Context, entry: Entry, stored: dict[str, dict[int, Released]]) -> Noise | None:
+def _noise(context: Context, entry: Entry, stored: dict[str, dict[int, RelativeRelease]]) -> RelativeNoise | None:
     """Return the noise that an entry's release was drawn with; None for other entries, and where it is not known."""
     if not entry.question.rpartition("/")[2].startswith(PREFIX):
         return None
     if entry.question not in stored:
-        found = stands(context, entry.question)
+        found = stored_measurement(context, entry.question)
         stored[entry.question] = {} if found is None else releases(found.blob)
     released = stored[entry.question].get(entry.id)
     return None if released is None else released.noise

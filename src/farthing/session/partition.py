@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from farthing.errors import InvalidKeys, UnsupportedQuery
 from farthing.query.expressions import Literal
 from farthing.query.keys import Keys
-from farthing.query.part import Part as Restriction
-from farthing.session.batches import Batches
+from farthing.query.part import QueryPart as Restriction
+from farthing.session.batches.methods import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from farthing.privacy.loss import Booked
     from farthing.query.schema import Schema
-    from farthing.session.context import Context
-    from farthing.session.reading import Reader
+    from farthing.session.core.context import Context
+    from farthing.session.reading.reader import QuestionReader
 
 MOST_PARTS: Final = 1_000
 """The most parts of one partition: with a unit column, every question reads the rows of all of them."""
@@ -37,7 +37,7 @@ class Part(Batches):
     Rounds: nothing.
     """
 
-    def __init__(self, context: Context, reader: Reader) -> None:
+    def __init__(self, context: Context, reader: QuestionReader) -> None:
         self._context = context
         self._reader = reader
 
@@ -86,7 +86,7 @@ class Partition(dict[Any, Part]):
         )
 
 
-def partition(context: Context, by: Any, keys: Any, reader: Reader) -> Partition:
+def partition(context: Context, by: Any, keys: Any, reader: QuestionReader) -> Partition:
     """Return the parts of a data set by the listed values of a column; see `Session.partition`."""
     values = list(_values(by, keys, context.engine.schema))
     choices = tuple(sorted((Literal(value) for value in values), key=Literal.canonical))

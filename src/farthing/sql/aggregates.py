@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidBounds
 from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Variance, ratio_of
-from farthing.query.expressions import Call, Case, Column, Expression, Function, Literal, Scalar
+from farthing.query.expressions import Call, Case, Column, Expression, FunctionName, Literal, Scalar
 from farthing.query.measures import Total
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Type
@@ -295,12 +295,12 @@ def _named(function: str, value: Scalar) -> str:
 def _clamped(value: Scalar) -> tuple[float, float] | None:
     """Return the bounds of LEAST(GREATEST(x, lower), upper), in any order; None for another value."""
     match value:
-        case Call(Function.LEAST | Function.GREATEST, (first, second)):
+        case Call(FunctionName.LEAST | FunctionName.GREATEST, (first, second)):
             outer, within = (second, first) if isinstance(second, Literal) else (first, second)
         case _:
             return None
     match within:
-        case Call(Function.LEAST | Function.GREATEST, (one, two)) if within.function is not value.function:
+        case Call(FunctionName.LEAST | FunctionName.GREATEST, (one, two)) if within.function is not value.function:
             other = two if isinstance(two, Literal) else one
         case _:
             return None
@@ -309,7 +309,7 @@ def _clamped(value: Scalar) -> tuple[float, float] | None:
         if not isinstance(end, Literal) or isinstance(end.value, bool) or not isinstance(end.value, int | float):
             return None
         ends.append(float(end.value))
-    upper, lower = ends if value.function is Function.LEAST else reversed(ends)
+    upper, lower = ends if value.function is FunctionName.LEAST else reversed(ends)
     return lower, upper
 
 

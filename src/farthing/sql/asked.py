@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from farthing.query.aftermath import Aftermath
 
 if TYPE_CHECKING:
-    from farthing.query.aggregates import Output
+    from farthing.query.aggregates import NamedAggregate
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
 
@@ -56,7 +56,7 @@ class Asked:
 
     by: tuple[str, ...]
     where: Expression | None
-    outputs: tuple[Output, ...]
+    outputs: tuple[NamedAggregate, ...]
     groupings: tuple[tuple[str, Scalar], ...] = ()
     joins: tuple[Join, ...] = ()
     aftermath: Aftermath = field(default_factory=Aftermath)

@@ -13,7 +13,7 @@ from farthing.query.expressions import Compare, Expression, Operator, Scalar, ch
 from farthing.query.schema import Type
 from farthing.sql.ibis_rules import RULE, predicates, refused, scalars
 from farthing.sql.nodes import TRUE, truth
-from farthing.sql.text import Source
+from farthing.sql.text import SqlText
 
 if TYPE_CHECKING:
     from farthing.query.schema import Schema
@@ -45,7 +45,7 @@ def from_ibis(expression: Any, schema: Schema) -> Scalar | Expression:
     >>> str(from_ibis((ibis._.fare / 10).floor() * 10, Schema.of({"fare": Type.FLOAT})))
     '(floor((fare / 10)) * 10)'
     """
-    reader, root = Reader(schema), _operation(expression, schema)
+    reader, root = IbisReader(schema), _operation(expression, schema)
     if type(root).__name__ in predicates():
         return reader.whole(root)
     scalar = reader.scalar(root, 0)
@@ -59,7 +59,7 @@ def ibis_predicate(expression: Any, schema: Schema) -> Expression:
     Raises:
         UnsupportedQuery: no condition, or anything outside of the expression language.
     """
-    return Reader(schema).whole(_operation(expression, schema))
+    return IbisReader(schema).whole(_operation(expression, schema))
 
 
 def _operation(expression: Any, schema: Schema) -> Any:
@@ -103,15 +103,15 @@ _DTYPES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class IbisReader:
     """Reads the operations of one expression."""
 
     schema: Schema
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SqlText:
         """No text: refusals of ibis expressions have no place."""
-        return Source("")
+        return SqlText("")
 
     def type(self, scalar: Scalar) -> Type:
         """Return the type of a scalar."""

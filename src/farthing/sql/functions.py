@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.query.expressions import Call, Case, Cast, Function, IsNull, Literal, Not, Scalar
+from farthing.query.expressions import Call, Case, Cast, FunctionName, IsNull, Literal, Not, Scalar
 from farthing.query.schema import Type
 from farthing.sql.aggregates import NAMES as AGGREGATES
 from farthing.sql.meeting import alike, moment
@@ -59,45 +59,45 @@ def _count(reader: NodeReader, node: Node, name: str, takes: tuple[int, int]) ->
 
 _MANY: Final = 100
 
-_PLAIN: Final[dict[str, tuple[Function, int, int]]] = {
-    "ABS": (Function.ABS, 1, 1),
-    "SIGN": (Function.SIGN, 1, 1),
-    "FLOOR": (Function.FLOOR, 1, 1),
-    **dict.fromkeys(("CEIL", "CEILING"), (Function.CEIL, 1, 1)),
-    "ROUND": (Function.ROUND, 1, 2),
-    **dict.fromkeys(("TRUNC", "TRUNCATE"), (Function.TRUNC, 1, 1)),
-    "SQRT": (Function.SQRT, 1, 1),
-    "EXP": (Function.EXP, 1, 1),
-    "LN": (Function.LN, 1, 1),
-    "LOG10": (Function.LOG10, 1, 1),
-    **dict.fromkeys(("POWER", "POW"), (Function.POWER, 2, 2)),
-    "MOD": (Function.MODULO, 2, 2),
-    "DIV": (Function.INTEGER_DIVIDE, 2, 2),
-    **dict.fromkeys(("DIVIDE", "SAFE_DIVIDE"), (Function.DIVIDE, 2, 2)),
-    **dict.fromkeys(("ADD", "SAFE_ADD"), (Function.ADD, 2, 2)),
-    **dict.fromkeys(("SUBTRACT", "SAFE_SUBTRACT"), (Function.SUBTRACT, 2, 2)),
-    **dict.fromkeys(("MULTIPLY", "SAFE_MULTIPLY"), (Function.MULTIPLY, 2, 2)),
-    "SAFE_NEGATE": (Function.NEGATE, 1, 1),
-    "LEAST": (Function.LEAST, 1, _MANY),
-    "GREATEST": (Function.GREATEST, 1, _MANY),
-    "COALESCE": (Function.COALESCE, 1, _MANY),
-    **dict.fromkeys(("IFNULL", "NVL"), (Function.COALESCE, 2, 2)),
-    "NULLIF": (Function.NULLIF, 2, 2),
-    **dict.fromkeys(("LOWER", "LCASE"), (Function.LOWER, 1, 1)),
-    **dict.fromkeys(("UPPER", "UCASE"), (Function.UPPER, 1, 1)),
-    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), (Function.LENGTH, 1, 1)),
-    "SUBSTR": (Function.SUBSTRING, 2, 3),
-    "CONCAT": (Function.CONCAT, 2, _MANY),
-    **dict.fromkeys(("STARTS_WITH", "PREFIX"), (Function.STARTS_WITH, 2, 2)),
-    **dict.fromkeys(("ENDS_WITH", "SUFFIX"), (Function.ENDS_WITH, 2, 2)),
-    "CONTAINS": (Function.CONTAINS, 2, 2),
-    "LIKE": (Function.LIKE, 2, 2),
-    "DAYS_BETWEEN": (Function.DAYS_BETWEEN, 2, 2),
+_PLAIN: Final[dict[str, tuple[FunctionName, int, int]]] = {
+    "ABS": (FunctionName.ABS, 1, 1),
+    "SIGN": (FunctionName.SIGN, 1, 1),
+    "FLOOR": (FunctionName.FLOOR, 1, 1),
+    **dict.fromkeys(("CEIL", "CEILING"), (FunctionName.CEIL, 1, 1)),
+    "ROUND": (FunctionName.ROUND, 1, 2),
+    **dict.fromkeys(("TRUNC", "TRUNCATE"), (FunctionName.TRUNC, 1, 1)),
+    "SQRT": (FunctionName.SQRT, 1, 1),
+    "EXP": (FunctionName.EXP, 1, 1),
+    "LN": (FunctionName.LN, 1, 1),
+    "LOG10": (FunctionName.LOG10, 1, 1),
+    **dict.fromkeys(("POWER", "POW"), (FunctionName.POWER, 2, 2)),
+    "MOD": (FunctionName.MODULO, 2, 2),
+    "DIV": (FunctionName.INTEGER_DIVIDE, 2, 2),
+    **dict.fromkeys(("DIVIDE", "SAFE_DIVIDE"), (FunctionName.DIVIDE, 2, 2)),
+    **dict.fromkeys(("ADD", "SAFE_ADD"), (FunctionName.ADD, 2, 2)),
+    **dict.fromkeys(("SUBTRACT", "SAFE_SUBTRACT"), (FunctionName.SUBTRACT, 2, 2)),
+    **dict.fromkeys(("MULTIPLY", "SAFE_MULTIPLY"), (FunctionName.MULTIPLY, 2, 2)),
+    "SAFE_NEGATE": (FunctionName.NEGATE, 1, 1),
+    "LEAST": (FunctionName.LEAST, 1, _MANY),
+    "GREATEST": (FunctionName.GREATEST, 1, _MANY),
+    "COALESCE": (FunctionName.COALESCE, 1, _MANY),
+    **dict.fromkeys(("IFNULL", "NVL"), (FunctionName.COALESCE, 2, 2)),
+    "NULLIF": (FunctionName.NULLIF, 2, 2),
+    **dict.fromkeys(("LOWER", "LCASE"), (FunctionName.LOWER, 1, 1)),
+    **dict.fromkeys(("UPPER", "UCASE"), (FunctionName.UPPER, 1, 1)),
+    **dict.fromkeys(("LENGTH", "LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), (FunctionName.LENGTH, 1, 1)),
+    "SUBSTR": (FunctionName.SUBSTRING, 2, 3),
+    "CONCAT": (FunctionName.CONCAT, 2, _MANY),
+    **dict.fromkeys(("STARTS_WITH", "PREFIX"), (FunctionName.STARTS_WITH, 2, 2)),
+    **dict.fromkeys(("ENDS_WITH", "SUFFIX"), (FunctionName.ENDS_WITH, 2, 2)),
+    "CONTAINS": (FunctionName.CONTAINS, 2, 2),
+    "LIKE": (FunctionName.LIKE, 2, 2),
+    "DAYS_BETWEEN": (FunctionName.DAYS_BETWEEN, 2, 2),
 }
 """Name: the function of the language that it is, and how many arguments it takes at least and at most."""
 
 
-def trimmed(reader: NodeReader, node: Node, function: Function, arguments: list[Node]) -> Scalar:
+def trimmed(reader: NodeReader, node: Node, function: FunctionName, arguments: list[Node]) -> Scalar:
     """Return a trimmed text; only spaces are trimmed."""
     text, letters = reader.scalar(arguments[0]), [reader.scalar(argument) for argument in arguments[1:]]
     if letters not in ([], [Literal(" ")]):
@@ -108,7 +108,7 @@ def trimmed(reader: NodeReader, node: Node, function: Function, arguments: list[
 def _trim(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return LTRIM, RTRIM or BTRIM."""
     _count(reader, node, name, (1, 2))
-    function = {"LTRIM": Function.LTRIM, "RTRIM": Function.RTRIM, "BTRIM": Function.TRIM}[name]
+    function = {"LTRIM": FunctionName.LTRIM, "RTRIM": FunctionName.RTRIM, "BTRIM": FunctionName.TRIM}[name]
     return trimmed(reader, node, function, node.expressions)
 
 
@@ -116,14 +116,14 @@ def _left(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return the first letters of a text."""
     _count(reader, node, name, (2, 2))
     text, length = node.expressions
-    return Call(Function.SUBSTRING, (reader.scalar(text), Literal(1), reader.scalar(length)))
+    return Call(FunctionName.SUBSTRING, (reader.scalar(text), Literal(1), reader.scalar(length)))
 
 
 def _clamp(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return CLAMP(x, lower, upper): NULL stays NULL."""
     _count(reader, node, name, (3, 3))
     value, lower, upper = scalars(reader, node.expressions)
-    clamped = Call(Function.LEAST, (Call(Function.GREATEST, (value, lower)), upper))
+    clamped = Call(FunctionName.LEAST, (Call(FunctionName.GREATEST, (value, lower)), upper))
     return Case(((Not(IsNull(value)), clamped),))
 
 
@@ -150,7 +150,7 @@ def _truncated(reader: NodeReader, node: Node, name: str) -> Scalar:
         raise reader.source.refuse(
             f"{name} to {unit[:40]}", "the units are " + ", ".join(sorted(set(_UNITS.values()))), node
         )
-    return Call(Function.DATE_TRUNC, (Literal(unit), reader.scalar(value)))
+    return Call(FunctionName.DATE_TRUNC, (Literal(unit), reader.scalar(value)))
 
 
 def _bare_unit(reader: NodeReader, node: Node, name: str) -> str:
@@ -195,8 +195,8 @@ def extract(reader: NodeReader, node: Node, part: Node, value: Node) -> Scalar:
         raise reader.source.refuse(f"EXTRACT of {name[:40]}", advice, node)
     scalar = reader.scalar(value)
     if _PARTS[name]:
-        return Call(Function.EXTRACT, (Literal(_PARTS[name]), scalar))
-    return Call(Function.MODULO, (Call(Function.EXTRACT, (Literal("dow"), scalar)), Literal(7)))
+        return Call(FunctionName.EXTRACT, (Literal(_PARTS[name]), scalar))
+    return Call(FunctionName.MODULO, (Call(FunctionName.EXTRACT, (Literal("dow"), scalar)), Literal(7)))
 
 
 def _date_part(reader: NodeReader, node: Node, name: str) -> Scalar:
@@ -224,7 +224,7 @@ def _days(reader: NodeReader, node: Node, name: str) -> Scalar:
         unit, before, after = str(third.name).lower(), second, first
     if unit not in ("day", "days"):
         raise reader.source.refuse(f"{name} in {unit[:40]}s", f"write {name}('day', a, b)", node)
-    return Call(Function.DAYS_BETWEEN, scalars(reader, [before, after]))
+    return Call(FunctionName.DAYS_BETWEEN, scalars(reader, [before, after]))
 
 
 _SPECIAL: Final[dict[str, Callable[[NodeReader, Any, str], Scalar]]] = {

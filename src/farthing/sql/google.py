@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.sql.asked import Options
-from farthing.sql.text import Source, sized
+from farthing.sql.text import SqlText, sized
 
 if TYPE_CHECKING:
     from farthing.privacy.unit import PrivacyUnit
@@ -32,7 +32,7 @@ class Opened:
     options: Options
 
 
-def opened(source: Source, unit: PrivacyUnit) -> Opened:
+def opened(source: SqlText, unit: PrivacyUnit) -> Opened:
     """Return a text without EXPLAIN and OPTIONS, and what they said.
 
     Raises:
@@ -40,7 +40,7 @@ def opened(source: Source, unit: PrivacyUnit) -> Opened:
 
     >>> from farthing.privacy.unit import PrivacyUnit
     >>> text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, max_groups_contributed = 2) COUNT(*) FROM t"
-    >>> opened(Source(text), PrivacyUnit("uid")).options.max_groups
+    >>> opened(SqlText(text), PrivacyUnit("uid")).options.max_groups
     2
     """
     tokens = sized(source)
@@ -65,7 +65,7 @@ def _without(text: str, tokens: list[Any], cuts: list[tuple[int, int]]) -> str:
     return text
 
 
-def _refuse_commands(source: Source, tokens: list[Any], words: list[str]) -> None:
+def _refuse_commands(source: SqlText, tokens: list[Any], words: list[str]) -> None:
     """Refuse a statement that is no SELECT by its first word."""
     if tokens and words[0] not in _STARTS and (tokens[0].token_type.name in _COMMANDS or words[0] in _COMMANDS):
         raise source.refuse(f"{words[0]} statement", "ask with SELECT", word=words[0])
@@ -73,7 +73,7 @@ def _refuse_commands(source: Source, tokens: list[Any], words: list[str]) -> Non
         raise source.refuse("EXPLAIN ANALYZE", "write EXPLAIN SELECT ...: it gives the price and spends nothing", at=0)
 
 
-def _refuse_old_names(source: Source, tokens: list[Any], words: list[str]) -> None:
+def _refuse_old_names(source: SqlText, tokens: list[Any], words: list[str]) -> None:
     """Refuse the older spelling of GoogleSQL, saying the newer one."""
     for token, word, following in zip(tokens, words, [*words, ""][1:], strict=True):
         if word == "ANONYMIZATION":
@@ -87,7 +87,7 @@ def _refuse_old_names(source: Source, tokens: list[Any], words: list[str]) -> No
 class _Clause:
     """Reads WITH DIFFERENTIAL_PRIVACY OPTIONS (name = value, ...)."""
 
-    source: Source
+    source: SqlText
     tokens: list[Any]
     words: list[str]
     unit: PrivacyUnit

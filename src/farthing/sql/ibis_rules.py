@@ -18,7 +18,7 @@ from farthing.query.expressions import (
     Column,
     Compare,
     Expression,
-    Function,
+    FunctionName,
     In,
     IsNull,
     Literal,
@@ -89,7 +89,7 @@ def _literal(reader: OperationReader, operation: Any, depth: int) -> Scalar:  # 
     return Literal(value)
 
 
-def _call(function: Function) -> Rule:
+def _call(function: FunctionName) -> Rule:
     """Return the rule of an operation that is a function of all its arguments."""
     return lambda reader, operation, depth: Call(function, reader.arguments(operation, depth))
 
@@ -97,24 +97,26 @@ def _call(function: Function) -> Rule:
 def _rounded(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a rounded number; no digits are none."""
     value, *digits = reader.arguments(operation, depth)
-    return Call(Function.ROUND, (value, *(place for place in digits if place != Literal(0))))
+    return Call(FunctionName.ROUND, (value, *(place for place in digits if place != Literal(0))))
 
 
 def _extract(part: str) -> Rule:
     """Return the rule of a part of a date."""
-    return lambda reader, operation, depth: Call(Function.EXTRACT, (Literal(part), reader.scalar(operation.arg, depth)))
+    return lambda reader, operation, depth: Call(
+        FunctionName.EXTRACT, (Literal(part), reader.scalar(operation.arg, depth))
+    )
 
 
 def _truncate(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a truncated date or time."""
     unit = operation.unit.name.lower()
-    return Call(Function.DATE_TRUNC, (Literal(unit), reader.scalar(operation.arg, depth)))
+    return Call(FunctionName.DATE_TRUNC, (Literal(unit), reader.scalar(operation.arg, depth)))
 
 
 def _weekday(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return the day of the week, Monday 0."""
-    day = Call(Function.EXTRACT, (Literal("dow"), reader.scalar(operation.arg, depth)))
-    return Call(Function.SUBTRACT, (day, Literal(1)))
+    day = Call(FunctionName.EXTRACT, (Literal("dow"), reader.scalar(operation.arg, depth)))
+    return Call(FunctionName.SUBTRACT, (day, Literal(1)))
 
 
 def _substring(reader: OperationReader, operation: Any, depth: int) -> Scalar:
@@ -124,9 +126,9 @@ def _substring(reader: OperationReader, operation: Any, depth: int) -> Scalar:
         case Literal(int() as first):
             start = Literal(first + 1)
         case _:
-            start = Call(Function.ADD, (start, Literal(1)))
+            start = Call(FunctionName.ADD, (start, Literal(1)))
     rest = () if operation.length is None else (reader.scalar(operation.length, depth),)
-    return Call(Function.SUBSTRING, (text, start, *rest))
+    return Call(FunctionName.SUBSTRING, (text, start, *rest))
 
 
 def _cast(reader: OperationReader, operation: Any, depth: int) -> Scalar:
@@ -156,13 +158,13 @@ def _days(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     if getattr(part, "value", "day") != "day":
         raise refused("a difference in other units", 'write a.delta(b, unit="day")')
     before, after = reader.scalar(operation.right, depth), reader.scalar(operation.left, depth)
-    return Call(Function.DAYS_BETWEEN, (before, after))
+    return Call(FunctionName.DAYS_BETWEEN, (before, after))
 
 
 def _clip(reader: OperationReader, operation: Any, depth: int) -> Scalar:
     """Return a clamped value: NULL stays NULL."""
     value = clamped = reader.scalar(operation.arg, depth)
-    for end, function in ((operation.lower, Function.GREATEST), (operation.upper, Function.LEAST)):
+    for end, function in ((operation.lower, FunctionName.GREATEST), (operation.upper, FunctionName.LEAST)):
         if end is not None:
             clamped = Call(function, (clamped, reader.scalar(end, depth)))
     return Case(((Not(IsNull(value)), clamped),))
@@ -279,15 +281,16 @@ def predicates() -> dict[str, Rule]:
 def scalars() -> dict[str, Rule]:
     """Return the whole whitelist of values, by the names of ibis' operations."""
     plain = {
-        "Add": Function.ADD, "Subtract": Function.SUBTRACT, "Multiply": Function.MULTIPLY, "Divide": Function.DIVIDE,
-        "Modulus": Function.MODULO, "Negate": Function.NEGATE, "Power": Function.POWER, "Abs": Function.ABS,
-        "Sign": Function.SIGN, "Floor": Function.FLOOR, "Ceil": Function.CEIL,
-        "Sqrt": Function.SQRT, "Exp": Function.EXP, "Ln": Function.LN, "Log10": Function.LOG10,
-        "Least": Function.LEAST, "Greatest": Function.GREATEST, "Coalesce": Function.COALESCE,
-        "NullIf": Function.NULLIF, "Lowercase": Function.LOWER, "Uppercase": Function.UPPER,
-        "StringLength": Function.LENGTH, "StringConcat": Function.CONCAT, "StartsWith": Function.STARTS_WITH,
-        "EndsWith": Function.ENDS_WITH, "StringContains": Function.CONTAINS, "StringSQLLike": Function.LIKE,
-        "Strip": Function.TRIM, "LStrip": Function.LTRIM, "RStrip": Function.RTRIM,
+        "Add": FunctionName.ADD, "Subtract": FunctionName.SUBTRACT, "Multiply": FunctionName.MULTIPLY, "Divide":
+        FunctionName.DIVIDE, "Modulus": FunctionName.MODULO, "Negate": FunctionName.NEGATE, "Power":
+        FunctionName.POWER, "Abs": FunctionName.ABS, "Sign": FunctionName.SIGN, "Floor": FunctionName.FLOOR, "Ceil":
+        FunctionName.CEIL, "Sqrt": FunctionName.SQRT, "Exp": FunctionName.EXP, "Ln": FunctionName.LN, "Log10":
+        FunctionName.LOG10, "Least": FunctionName.LEAST, "Greatest": FunctionName.GREATEST, "Coalesce":
+        FunctionName.COALESCE, "NullIf": FunctionName.NULLIF, "Lowercase": FunctionName.LOWER, "Uppercase":
+        FunctionName.UPPER, "StringLength": FunctionName.LENGTH, "StringConcat": FunctionName.CONCAT, "StartsWith":
+        FunctionName.STARTS_WITH, "EndsWith": FunctionName.ENDS_WITH, "StringContains": FunctionName.CONTAINS,
+        "StringSQLLike": FunctionName.LIKE, "Strip": FunctionName.TRIM, "LStrip": FunctionName.LTRIM, "RStrip":
+        FunctionName.RTRIM,
     }  # fmt: skip
     parts = {
         "ExtractYear": "year", "ExtractQuarter": "quarter", "ExtractMonth": "month", "ExtractDay": "day",

@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from farthing.query.aggregates import Output
+from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
 from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
 
 if TYPE_CHECKING:
-    from farthing.sql.text import Node, Source
+    from farthing.sql.text import Node, SqlText
     from farthing.sql.translator import Translator
 
 MOST_COLUMNS: Final = 100
@@ -42,7 +42,7 @@ class Item:
 class Listed:
     """The SELECT list."""
 
-    source: Source
+    source: SqlText
     items: tuple[Item, ...]
 
     @classmethod
@@ -87,11 +87,11 @@ class Listed:
         text = scalar.canonical()
         return next((item for item in self.items if item.scalar is not None and item.scalar.canonical() == text), None)
 
-    def named(self, groups: list[Group]) -> tuple[tuple[Output, ...], tuple[str, ...]]:
+    def named(self, groups: list[Group]) -> tuple[tuple[NamedAggregate, ...], tuple[str, ...]]:
         """Return the aggregates with their names, and the names of all items; columns that are no group are refused."""
         taken = {group.name.casefold() for group in groups}
         taken |= {item.alias.casefold() for item in self.items if item.read and item.alias}
-        outputs, columns = list[Output](), list[str]()
+        outputs, columns = list[NamedAggregate](), list[str]()
         for item in self.items:
             if item.read is None:
                 columns.append(self._group(item, groups))
@@ -102,7 +102,7 @@ class Listed:
                     f"alias {name!r}", "the answer needs a name of its own: COUNT(*) AS n", item.node, name.upper()
                 )
             taken.add(name.casefold())
-            outputs.append(Output(name, item.read.aggregate))
+            outputs.append(NamedAggregate(name, item.read.aggregate))
             columns.append(name)
         return tuple(outputs), tuple(columns)
 

@@ -9,7 +9,7 @@ from farthing.query.expressions import Literal, Scalar
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
-    from farthing.sql.text import Node, Source
+    from farthing.sql.text import Node, SqlText
 
 MOMENTS: Final = (Type.DATE, Type.TIMESTAMP)
 
@@ -18,7 +18,7 @@ class Meeting(Protocol):
     """What knows types, and how to refuse."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SqlText:
         """The text, for places in messages."""
 
     def type(self, scalar: Scalar) -> Type:

@@ -12,7 +12,7 @@ from farthing.query.schema import Schema
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from farthing.sql.text import Node, Source
+    from farthing.sql.text import Node, SqlText
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Names:
                 found[name.casefold()].append((place, name))
         object.__setattr__(self, "_found", found)
 
-    def column(self, source: Source, node: Node) -> str:
+    def column(self, source: SqlText, node: Node) -> str:
         """Return the name, in expressions, of a column of the text; unquoted names may differ in case.
 
         Raises:
@@ -92,7 +92,7 @@ class Names:
         place, name = chosen[0]
         return place.full(name)
 
-    def _unknown(self, source: Source, node: Node, wanted: str) -> Exception:
+    def _unknown(self, source: SqlText, node: Node, wanted: str) -> Exception:
         """Return the refusal of an unknown column, with the nearest match."""
         names = [name for place in self.places for name in place.schema.names]
         near = get_close_matches(wanted[:100], names, n=1, cutoff=0.5) or [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from farthing.query.schema import Schema, Type
     from farthing.sql.names import Names
-    from farthing.sql.text import Node, Source
+    from farthing.sql.text import Node, SqlText
 
 TRUE = Literal(value=True)
 FALSE = Literal(value=False)
@@ -22,7 +22,7 @@ class NodeReader(Protocol):
     """Reads the nodes of one question; `sql.translator` is what does."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SqlText:
         """The text, for places in messages."""
 
     @property

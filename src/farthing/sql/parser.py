@@ -13,9 +13,9 @@ from farthing.sql.asked import Asked, Options
 from farthing.sql.google import opened
 from farthing.sql.listing import MOST_COLUMNS, Listed, read_groups
 from farthing.sql.names import Names, Place
-from farthing.sql.releases import Released, read_aftermath
+from farthing.sql.releases import ReleasedColumns, read_aftermath
 from farthing.sql.tables import Owned, read_tables
-from farthing.sql.text import Source, sized, syntax_tree
+from farthing.sql.text import SqlText, sized, syntax_tree
 from farthing.sql.translator import Translator
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def parse(
     >>> asked.by, str(asked.where), [(output.name, str(output.aggregate)) for output in asked.outputs]
     (('dest',), 'fare > 2', [('avg_fare', 'AVG(fare in [0, 100])')])
     """
-    source = Source(text)
+    source = SqlText(text)
     privacy_unit = unit if isinstance(unit, PrivacyUnit) else PrivacyUnit(unit)
     start = opened(source, privacy_unit)
     select = _select(source, syntax_tree(source, start.text))
@@ -71,7 +71,7 @@ def parse(
     listed = Listed.of(select, reader.within("SELECT"), aggregates)
     groups = read_groups(select, reader.within("GROUP BY"), listed)
     outputs, columns = listed.named(groups)
-    released = Released(columns, tuple((group.name, group.scalar) for group in groups), outputs, aggregates)
+    released = ReleasedColumns(columns, tuple((group.name, group.scalar) for group in groups), outputs, aggregates)
     return Asked(
         by=tuple(group.name for group in groups),
         where=condition,
@@ -115,7 +115,7 @@ def parse_scalar(text: str, schema: Schema) -> Scalar:
 
 def _alone(text: str, schema: Schema) -> tuple[Translator, Node]:
     """Return the tree of an expression on its own, and what reads it."""
-    source = Source(text)
+    source = SqlText(text)
     sized(source)
     tree = syntax_tree(source)
     return Translator(source, Names((Place("the table", None, schema),))), tree
@@ -135,7 +135,7 @@ _CLAUSES: Final = {
 _READ: Final = ("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset")
 
 
-def _select(source: Source, tree: Node) -> Node:
+def _select(source: SqlText, tree: Node) -> Node:
     """Return the tree as a plain SELECT with understood clauses only."""
     from sqlglot import exp
 
@@ -156,7 +156,7 @@ def _select(source: Source, tree: Node) -> Node:
     return tree
 
 
-def _with_rows(source: Source, options: Options, listed: Listed) -> Options:
+def _with_rows(source: SqlText, options: Options, listed: Listed) -> Options:
     """Return the options with the most rows that a count's own bounds name."""
     for item in listed.items:
         most = None if item.read is None else item.read.max_rows

@@ -14,7 +14,7 @@ _PARSED = ("CAST", "TRY_CAST", "SAFE_CAST", "EXTRACT", "SUBSTRING", "TRIM")
 _BARE = ("CASE", "IF")
 
 
-class Reader(DuckDB):
+class SqlDialect(DuckDB):
     """DuckDB's dialect with `backticks` for names, and with functions as plain names."""
 
     class Tokenizer(DuckDB.Tokenizer):
@@ -37,4 +37,4 @@ class Reader(DuckDB):
         }
 
 
-READER = Reader()
+READER = SqlDialect()

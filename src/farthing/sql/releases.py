@@ -13,16 +13,16 @@ from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.names import Names, Place
 
 if TYPE_CHECKING:
-    from farthing.query.aggregates import Output
+    from farthing.query.aggregates import NamedAggregate
     from farthing.sql.nodes import NodeReader
-    from farthing.sql.text import Node, Source
+    from farthing.sql.text import Node, SqlText
 
 ENDS = ("_lower", "_upper")
 """The ends of an interval are answer columns, too: n_lower and n_upper."""
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleasedColumns:
     """The columns of an answer.
 
     Attributes:
@@ -34,7 +34,7 @@ class Released:
 
     columns: tuple[str, ...]
     groups: tuple[tuple[str, Scalar], ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[NamedAggregate, ...]
     aggregates: Aggregates
 
     @property
@@ -85,7 +85,7 @@ class Released:
         )
 
 
-def read_aftermath(select: Node, released: Released) -> Aftermath:
+def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
     """Return what a question does to its answer.
 
     Raises:
@@ -104,7 +104,7 @@ def read_aftermath(select: Node, released: Released) -> Aftermath:
     return Aftermath(condition, keys, limit, offset)
 
 
-def _order(node: Node, reader: NodeReader, released: Released) -> Order:
+def _order(node: Node, reader: NodeReader, released: ReleasedColumns) -> Order:
     """Return one key of ORDER BY; a number stands for a place in the SELECT list."""
     reader.only(node, "this", "desc", "nulls_first")
     key = node.this
@@ -121,7 +121,7 @@ def _order(node: Node, reader: NodeReader, released: Released) -> Order:
     return order
 
 
-def _limit(source: Source, select: Node) -> tuple[int | None, int]:
+def _limit(source: SqlText, select: Node) -> tuple[int | None, int]:
     """Return LIMIT (or FETCH FIRST) and OFFSET."""
     limit, offset = select.args.get("limit"), select.args.get("offset")
     most = None
@@ -139,7 +139,7 @@ def _limit(source: Source, select: Node) -> tuple[int | None, int]:
     return most, 0 if inside is None else _whole(source, inside, "OFFSET")
 
 
-def _whole(source: Source, node: Any, word: str) -> int:
+def _whole(source: SqlText, node: Any, word: str) -> int:
     """Return a whole number that is written out."""
     digits = "" if node is None else str(node.name)
     if type(node).__name__ != "Literal" or not digits.isdigit() or len(digits) > 15:

@@ -6,17 +6,7 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from farthing.query.expressions import (
-    Call,
-    Case,
-    Cast,
-    Compare,
-    Expression,
-    Function,
-    Literal,
-    Operator,
-    Scalar,
-)
+from farthing.query.expressions import Call, Case, Cast, Compare, Expression, FunctionName, Literal, Operator, Scalar
 from farthing.query.schema import Type
 from farthing.sql.functions import call, extract, trimmed
 from farthing.sql.meeting import MOMENTS, alike, moment
@@ -64,7 +54,7 @@ def _negative(reader: NodeReader, node: Node) -> Scalar:
     reader.only(node, "this")
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return number(reader, node, "-" + str(node.this.this))
-    return Call(Function.NEGATE, (reader.scalar(node.this),))
+    return Call(FunctionName.NEGATE, (reader.scalar(node.this),))
 
 
 def _arithmetic(reader: NodeReader, node: Node) -> Scalar:
@@ -72,22 +62,22 @@ def _arithmetic(reader: NodeReader, node: Node) -> Scalar:
     reader.only(node, "this", "expression", "typed", "safe")
     left, right = reader.scalar(node.this), reader.scalar(node.expression)
     function = _ARITHMETIC[type(node).__name__]
-    if function is Function.SUBTRACT:
+    if function is FunctionName.SUBTRACT:
         left, right = alike(reader, left, right)
         if reader.type(left) is reader.type(right) is Type.DATE:
-            return Call(Function.DAYS_BETWEEN, (right, left))
+            return Call(FunctionName.DAYS_BETWEEN, (right, left))
     return Call(function, (left, right))
 
 
 _ARITHMETIC: Final = {
-    "Add": Function.ADD,
-    "Sub": Function.SUBTRACT,
-    "Mul": Function.MULTIPLY,
-    "Div": Function.DIVIDE,
-    "IntDiv": Function.INTEGER_DIVIDE,
-    "Mod": Function.MODULO,
-    "Pow": Function.POWER,
-    "DPipe": Function.CONCAT,
+    "Add": FunctionName.ADD,
+    "Sub": FunctionName.SUBTRACT,
+    "Mul": FunctionName.MULTIPLY,
+    "Div": FunctionName.DIVIDE,
+    "IntDiv": FunctionName.INTEGER_DIVIDE,
+    "Mod": FunctionName.MODULO,
+    "Pow": FunctionName.POWER,
+    "DPipe": FunctionName.CONCAT,
 }
 
 
@@ -185,7 +175,7 @@ def _value(reader: NodeReader, node: Node) -> Scalar | None:
 def _like(reader: NodeReader, node: Node) -> Scalar:
     """Return a test of a text against a constant pattern."""
     reader.only(node, "this", "expression")
-    return Call(Function.LIKE, (reader.scalar(node.this), reader.scalar(node.expression)))
+    return Call(FunctionName.LIKE, (reader.scalar(node.this), reader.scalar(node.expression)))
 
 
 def _extract(reader: NodeReader, node: Node) -> Scalar:
@@ -198,13 +188,15 @@ def _substring(reader: NodeReader, node: Node) -> Scalar:
     """Return SUBSTRING(text, start, length) or SUBSTRING(text FROM start FOR length)."""
     reader.only(node, "this", "start", "length")
     parts = [node.args.get(part) for part in ("this", "start", "length")]
-    return Call(Function.SUBSTRING, tuple(reader.scalar(part) for part in parts if part is not None))
+    return Call(FunctionName.SUBSTRING, tuple(reader.scalar(part) for part in parts if part is not None))
 
 
 def _trim(reader: NodeReader, node: Node) -> Scalar:
     """Return TRIM([LEADING | TRAILING | BOTH] [' '] FROM text)."""
     reader.only(node, "this", "position", "expression")
-    function = {"LEADING": Function.LTRIM, "TRAILING": Function.RTRIM}.get(node.args.get("position"), Function.TRIM)
+    function = {"LEADING": FunctionName.LTRIM, "TRAILING": FunctionName.RTRIM}.get(
+        node.args.get("position"), FunctionName.TRIM
+    )
     letters = node.args.get("expression")
     return trimmed(reader, node, function, [node.this, *([] if letters is None else [letters])])
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.schema import Schema
-    from farthing.sql.text import Node, Source
+    from farthing.sql.text import Node, SqlText
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Owned:
     unit: PrivacyUnit
 
 
-def read_tables(source: Source, select: Node, owned: Owned) -> tuple[Names, tuple[Join, ...]]:
+def read_tables(source: SqlText, select: Node, owned: Owned) -> tuple[Names, tuple[Join, ...]]:
     """Return what names mean in a question, and its joins.
 
     Raises:
@@ -57,7 +57,7 @@ def read_tables(source: Source, select: Node, owned: Owned) -> tuple[Names, tupl
     return names, tuple(joins)
 
 
-def _table(source: Source, named: Node, own: str, word: str) -> tuple[str, str | None]:
+def _table(source: SqlText, named: Node, own: str, word: str) -> tuple[str, str | None]:
     """Return the name and alias of a table; refuse whatever else may stand there."""
     from sqlglot import exp
 
@@ -83,7 +83,7 @@ _TABLE_PARTS = {
 }
 
 
-def _join(source: Source, node: Node, owned: Owned, names: Names) -> tuple[Names, Join]:
+def _join(source: SqlText, node: Node, owned: Owned, names: Names) -> tuple[Names, Join]:
     """Return the names after a join, and the join."""
     left = _side(source, node)
     name, alias = _table(source, node.this, owned.table, "JOIN")
@@ -111,7 +111,7 @@ def _join(source: Source, node: Node, owned: Owned, names: Names) -> tuple[Names
     return names, Join(table, on, left=left, public=public)
 
 
-def _side(source: Source, node: Node) -> bool:
+def _side(source: SqlText, node: Node) -> bool:
     """Return whether rows without a match are kept; refuse all joins but JOIN and LEFT JOIN."""
     side, kind, method = (str(node.args.get(part) or "").upper() for part in ("side", "kind", "method"))
     plain = side in ("", "LEFT") and kind in ("", "INNER", "OUTER") and not method
@@ -127,19 +127,19 @@ def _side(source: Source, node: Node) -> bool:
     return side == "LEFT"
 
 
-def _check_names(source: Source, node: Node, names: Names) -> None:
+def _check_names(source: SqlText, node: Node, names: Names) -> None:
     """Refuse a join after which a quoted column and a joined one would have one name."""
     every = names.schema.names
     if len(set(every)) < len(every):
         raise source.refuse("a column that is named like a joined one", "rename one of the two tables", node.this)
 
 
-def _condition(source: Source, node: Node, names: Names) -> Expression:
+def _condition(source: SqlText, node: Node, names: Names) -> Expression:
     """Return the condition of ON."""
     return Translator(source, names, "ON").whole(node.args["on"])
 
 
-def _using(source: Source, using: list[Any], before: Names, joined: Place, names: Names) -> Expression:
+def _using(source: SqlText, using: list[Any], before: Names, joined: Place, names: Names) -> Expression:
     """Return the equality of the columns of USING."""
     from sqlglot import exp
 
@@ -155,7 +155,7 @@ def _using(source: Source, using: list[Any], before: Names, joined: Place, names
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _check_unit(source: Source, node: Node, owned: Owned, on: Expression, table: str) -> None:
+def _check_unit(source: SqlText, node: Node, owned: Owned, on: Expression, table: str) -> None:
     """Refuse a join of two protected tables that does not keep each unit's rows to itself.
 
     Guarantee: every joined row is of one unit: the rows of both tables that meet carry the same unit.

@@ -29,7 +29,7 @@ RULE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SqlText:
     """The text of a question, able to say where things are in it."""
 
     text: str
@@ -107,7 +107,7 @@ def place(position: tuple[int, int] | None) -> str:
     return "" if position is None else f" (line {position[0]}, column {position[1]})"
 
 
-def tokens(source: Source) -> list[Any]:
+def tokens(source: SqlText) -> list[Any]:
     """Return the tokens of a text; refuse one that has none."""
     from sqlglot.errors import SqlglotError
 
@@ -119,7 +119,7 @@ def tokens(source: Source) -> list[Any]:
         raise source.unreadable("a text or comment that does not end", None) from None
 
 
-def sized(source: Source) -> list[Any]:
+def sized(source: SqlText) -> list[Any]:
     """Return the tokens of a text that no parser would work or recurse on without end.
 
     Raises:
@@ -134,7 +134,7 @@ def sized(source: Source) -> list[Any]:
     return found
 
 
-def syntax_tree(source: Source, text: str | None = None) -> Node:
+def syntax_tree(source: SqlText, text: str | None = None) -> Node:
     """Return the tree of the only statement of a text.
 
     Args:
@@ -172,7 +172,7 @@ def _start(error: dict[str, Any]) -> tuple[int, int] | None:
     return error["line"], max(1, error["col"] - max(0, len(error.get("highlight") or "") - 1))
 
 
-def _check_depth(source: Source, found: list[Any]) -> None:
+def _check_depth(source: SqlText, found: list[Any]) -> None:
     """Refuse brackets, signs and casts within each other beyond what is safe to recurse into."""
     depth = run = casts = 0
     before = ""
@@ -186,7 +186,7 @@ def _check_depth(source: Source, found: list[Any]) -> None:
             raise _too_deep(source, token.start)
 
 
-def _check_tree(source: Source, tree: Node) -> None:
+def _check_tree(source: SqlText, tree: Node) -> None:
     """Refuse a tree of more levels than is safe to recurse into; chains of one connective are one level."""
     waiting = [(tree, 1)]
     while waiting:
@@ -197,7 +197,7 @@ def _check_tree(source: Source, tree: Node) -> None:
         waiting += [(child, depth + (not chain or type(child) is not type(node))) for child in node.iter_expressions()]
 
 
-def _too_deep(source: Source, offset: int | None = None) -> UnsupportedQuery:
+def _too_deep(source: SqlText, offset: int | None = None) -> UnsupportedQuery:
     """Return the refusal of nesting that nobody wrote by hand."""
     return source.refuse("deep nesting", "write it with fewer brackets, or in shorter parts", at=offset)
 

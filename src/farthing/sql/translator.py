@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from farthing.query.schema import Schema, Type
     from farthing.sql.names import Names
-    from farthing.sql.text import Node, Source
+    from farthing.sql.text import Node, SqlText
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Translator:
         known: what a whole node stands for in this part, if it does: an answer column in HAVING and ORDER BY.
     """
 
-    source: Source
+    source: SqlText
     names: Names
     where: str = "WHERE"
     known: Callable[[Node], Scalar | None] | None = None

@@ -21,7 +21,7 @@ SHADOW_USERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DiffixFacts:
     """A table of one row or more per user.
 
     Attributes:
@@ -38,7 +38,7 @@ class Facts:
     _isolating: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, table: Any, *, name: str, unit: str) -> Facts:
+    def of(cls, table: Any, *, name: str, unit: str) -> DiffixFacts:
         """Return the facts of a table: of Arrow, or a mapping of columns.
 
         Raises:

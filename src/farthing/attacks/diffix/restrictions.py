@@ -13,17 +13,17 @@ from farthing.attacks.diffix.reading import BUCKETS, columns_of, refused
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from farthing.attacks.diffix.facts import Facts
+    from farthing.attacks.diffix.facts import DiffixFacts
     from farthing.attacks.diffix.reading import Reading
 
 Version = Literal["birch", "cedar", "dogwood"]
-Rule = Callable[["Reading", "Facts"], None]
+Rule = Callable[["Reading", "DiffixFacts"], None]
 
 MOST_FUNCTIONS: Final = 5
 _MATHS: Final = tuple(kind for kind in FUNCTIONS if kind is not exp.Neg)
 
 
-def own_table(reading: Reading, facts: Facts) -> None:
+def own_table(reading: Reading, facts: DiffixFacts) -> None:
     """The table and its columns exist, and only users are counted as distinct."""
     if reading.table != facts.name:
         raise refused("an unknown table", "the table of this system", reading.table, f"ask {facts.name}")
@@ -35,7 +35,7 @@ def own_table(reading: Reading, facts: Facts) -> None:
         raise refused("COUNT(DISTINCT x)", "of the users", ", ".join(counted), f"COUNT(DISTINCT {facts.unit})")
 
 
-def few_functions(reading: Reading, facts: Facts) -> None:  # noqa: ARG001 (all rules have one form)
+def few_functions(reading: Reading, facts: DiffixFacts) -> None:  # noqa: ARG001 (all rules have one form)
     """At most five functions and operators of mathematics in one expression."""
     for tree in _expressions(reading):
         found = len(list(tree.find_all(*_MATHS)))
@@ -44,7 +44,7 @@ def few_functions(reading: Reading, facts: Facts) -> None:  # noqa: ARG001 (all 
             raise refused("too much mathematics", rule, str(found), "shorten it")
 
 
-def clear_where_isolating(reading: Reading, facts: Facts) -> None:
+def clear_where_isolating(reading: Reading, facts: DiffixFacts) -> None:
     """A column whose values point at single users stands alone, against constants: no mathematics (since Cedar)."""
     for condition in reading.conditions:
         isolating = [name for name in condition.columns if facts.isolating(name)]
@@ -56,7 +56,7 @@ def clear_where_isolating(reading: Reading, facts: Facts) -> None:
             raise refused("an isolating column in an unclear condition", rule, isolating[0], "use another column")
 
 
-def clear_where_bucketed(reading: Reading, facts: Facts) -> None:  # noqa: ARG001 (all rules have one form)
+def clear_where_bucketed(reading: Reading, facts: DiffixFacts) -> None:  # noqa: ARG001 (all rules have one form)
     """FLOOR, CEIL, ROUND, TRUNC and CAST hide a range: of a bare column, against a constant (since Dogwood)."""
     for condition in reading.conditions:
         hidden = [tree.find(*BUCKETS) for tree in condition.trees]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from farthing.attacks.diffix.evaluation import holds, value
-from farthing.attacks.diffix.facts import Facts
+from farthing.attacks.diffix.facts import DiffixFacts
 from farthing.attacks.diffix.noise import StickyNoise, fingerprint
 from farthing.attacks.diffix.outliers import Flattened, by_groups, by_moments
 from farthing.attacks.diffix.reading import columns_of, read, refused
@@ -70,7 +70,7 @@ class Diffix:
         self.name = f"Diffix {version.capitalize()}"
         self.version, self.layer_sd = version, layer_sd
         self.floated: Floated = floated or ("ends" if version == "dogwood" else "set")
-        self.facts = Facts.of(table.columns, name=table.name, unit=table.unit)
+        self.facts = DiffixFacts.of(table.columns, name=table.name, unit=table.unit)
         self.noise = StickyNoise(fingerprint(f"diffix {seed}".encode()))
         self._candidates: dict[tuple[object, ...], Array] = {}
 
@@ -178,10 +178,10 @@ class Selected:
     rows: Array
     users: Array
     places: Array
-    facts: Facts
+    facts: DiffixFacts
 
     @classmethod
-    def of(cls, rows: Array, facts: Facts) -> Selected:
+    def of(cls, rows: Array, facts: DiffixFacts) -> Selected:
         """Return these rows with their users."""
         users, places = np.unique(facts.users[rows], return_inverse=True)
         return cls(rows, users, places.reshape(-1), facts)

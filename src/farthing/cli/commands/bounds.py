@@ -25,7 +25,7 @@ def bounds(
 
     Intervals of answers are about the bounded data; what the bounds cut is in
     none of them. The estimate is paid for once and kept: other bounds of the
-    same question are looked at for nothing, and its answers warn by it.
+    same question are looked at free of charge, and its answers warn by it.
 
     Examples:
       farthing bounds --max-rows 20

@@ -57,7 +57,7 @@ class TypedTarget:
 
     @property
     def hint(self) -> str:
-        """What to try where nothing was answered, "" for nothing."""
+        """What to try where nothing was answered, "" if there is nothing."""
         if self.given.speaks is None and _FUNCTION.match(self.target):
             return "it was called with a 0/1 vector; if it takes SQL text, add --speaks sql"
         return ""

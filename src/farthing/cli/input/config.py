@@ -108,7 +108,7 @@ class Config:
         return self.path_of(self.table)
 
     def path_of(self, table: str) -> str:
-        """Return a table's path, with the folder before it; letters of the folder are no part of a pattern."""
+        """Return a table's path, with the folder before it; letters of the folder are not part of a pattern."""
         folder = str(self.folder)
         return str(Path(glob.escape(folder) if glob.has_magic(table) else folder) / table)
 

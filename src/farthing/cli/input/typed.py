@@ -50,7 +50,7 @@ def widths(option: str, texts: Sequence[str] | None, names: Sequence[str]) -> fl
 
     Args:
         option: --relative, --absolute or --rank.
-        texts: what was typed, None for nothing.
+        texts: what was typed, None if there is nothing.
         names: the columns that may be named, and that a plain number is for.
 
     >>> widths("--absolute", ["50", "avg_fare=2"], ["n", "avg_fare"])

@@ -100,7 +100,7 @@ def secrets(path: str, n: int, attributes: int, seed: int | None) -> None:
     if Path(path).exists():
         raise InvalidOption(
             "this file exists",
-            rule="secrets that were loaded into a system are not drawn anew",
+            rule="secrets that were loaded into a system are not drawn again",
             got=path,
             next_step="name another file, or remove it",
         )

@@ -14,12 +14,12 @@ from farthing.errors import InvalidBounds, InvalidOption
 from farthing.privacy.words import state
 
 if TYPE_CHECKING:
-    from farthing.accuracy.contributions import Share
+    from farthing.accuracy.contribution_report import Share
     from farthing.cli.input.config import Config
     from farthing.cli.input.options.bounds import BoundsOptions
     from farthing.query.bounding import Bounds
     from farthing.session import Session
-    from farthing.session.spreading import Cut
+    from farthing.session.answering.contribution_report import Cut
 
 
 def bounds(value: str | None, looked: BoundsOptions, config: str | None, *, as_json: bool) -> None:

@@ -139,7 +139,7 @@ def _flights(stage: DemoStage) -> tuple[Answer, dict[str, Any]]:
         answer = _first(stage, session)
         stage.head("3. The same again")
         again = session.sql(FLIGHTS, keys=stage.keys, relative=RELATIVE, absolute=ABSOLUTE)
-        stage.say(f"paid {_money(again)}: what was released may be shown again for nothing, also next week.")
+        stage.say(f"paid {_money(again)}: what was released may be shown again free of charge, also next week.")
         refined = _refined(stage, session, answer)
     result = {
         "answers": answer.rows(),
@@ -209,7 +209,7 @@ def _tell_price(stage: DemoStage, answer: Answer) -> None:
     stage.say(
         f"Each flight to ORD paid epsilon {Gdp(large).epsilon(DELTA):.2g}, a flight to a small airport "
         f"{Gdp(small).epsilon(DELTA):.2g}: large counts need less, since 10 % of them is more (mu {large:.2g} against "
-        f"{small:.2g}, {small / large:.0f} times). A flight has one destination, so the dearest airport is the price."
+        f"{small:.2g}, {small / large:.0f} times). A flight has one destination: the most expensive one is the price."
     )
     facts = [("paid", _money(answer)), ("left", show.short(answer.remaining, DELTA))]
     if answer.doubling is not None:

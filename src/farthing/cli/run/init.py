@@ -97,7 +97,7 @@ def _budget(wish: InitOptions) -> dict[str, float]:
 
 def _read(made: Config) -> Config:
     """Return settings with a proposal of how each CSV table is read."""
-    from farthing.session.declared import proposed
+    from farthing.session.table_files import proposed
 
     tables = {made.name: made.table, **made.public, **made.protected}
     found = {name: proposed(made.path_of(path)) for name, path in tables.items()}
@@ -107,7 +107,7 @@ def _read(made: Config) -> Config:
 def _converted(made: Config, *, force: bool) -> Config:
     """Write the protected CSV table as Parquet in this folder, and return settings that name that file."""
     from farthing.query.reading import Csv
-    from farthing.session.declared import convert
+    from farthing.session.table_files import convert
 
     reading, place = made.source(made.name, made.table), Path(f"{made.name}.parquet")
     if not isinstance(reading, Csv):

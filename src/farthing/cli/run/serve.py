@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farthing.cli.input.config import Config
-    from farthing.server.datasets import Served
+    from farthing.server.datasets import ServedTable
     from farthing.server.running import Address
 
 
@@ -46,7 +46,7 @@ def serve(
 
 def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, token_file: str | None) -> None:
     """Serve the data sets of some settings."""
-    from farthing.server.people import Tokens
+    from farthing.server.people import Register
     from farthing.server.running import serve as served
 
     if token_file is not None:
@@ -77,7 +77,7 @@ def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, 
     history = any(config.serve.get("open_history", False) for config in read)
     served(
         {one.name: one for one in declared},
-        Tokens(place),
+        Register(place),
         where,
         open_history=history,
         ready=partial(_ready, where.host),
@@ -94,12 +94,12 @@ def _serve_demo(configs: Sequence[str], where: Address, token_file: str | None) 
             next_step="drop one of them",
         )
     from farthing.server.demo import PEOPLE, flights
-    from farthing.server.people import Tokens
+    from farthing.server.people import Register
     from farthing.server.running import serve as served
 
     with tempfile.TemporaryDirectory(prefix="farthing-serve-", ignore_cleanup_errors=True) as folder:
         one = flights(Path(folder) / "flights.ledger")
-        people = Tokens()
+        people = Register()
         tokens = {name: people.add(name, role) for name, role in PEOPLE.items()}
         if token_file is None:
             for name, token in tokens.items():
@@ -109,15 +109,15 @@ def _serve_demo(configs: Sequence[str], where: Address, token_file: str | None) 
         served({one.name: one}, people, where, ready=partial(_ready, where.host))
 
 
-def data_set(config: Config) -> Served:
+def data_set(config: Config) -> ServedTable:
     """Return the data set that some settings declare; it is opened once, to see that its table and ledger are there."""
     from farthing.privacy.budget import Budget
-    from farthing.server.datasets import Served
+    from farthing.server.datasets import ServedTable
 
     with open_session(config) as session:
         keys, columns = default_keys(config, session), session.schema
     askers = config.serve.get("askers")
-    return Served(
+    return ServedTable(
         name=config.name,
         opened=partial(open_session, config, keys=keys),
         budget=Budget(**config.budget),

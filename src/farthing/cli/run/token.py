@@ -25,10 +25,10 @@ def add(
 ) -> None:
     """Make a token, give its share of the budget, and show it."""
     require_server()
-    from farthing.server.people import Tokens
+    from farthing.server.people import Register
 
     lasts = None if days is None else timedelta(days=days)
-    people = Tokens(Path(tokens))
+    people = Register(Path(tokens))
     people.check(name, role, lasts)
     if share is not None:
         from farthing.cli.run.allot import give
@@ -45,9 +45,9 @@ def add(
 def list(tokens: str, *, as_json: bool) -> None:  # noqa: A001  # as the command is typed
     """Show who has a token."""
     require_server()
-    from farthing.server.people import Tokens
+    from farthing.server.people import Register
 
-    people = [_facts(person) for person in Tokens(Path(tokens)).everybody()]
+    people = [_facts(person) for person in Register(Path(tokens)).everybody()]
     if as_json:
         show.echo_json({"tokens": people})
         return
@@ -59,9 +59,9 @@ def list(tokens: str, *, as_json: bool) -> None:  # noqa: A001  # as the command
 def revoke(name: str, tokens: str, *, as_json: bool) -> None:
     """End somebody's token."""
     require_server()
-    from farthing.server.people import Tokens
+    from farthing.server.people import Register
 
-    Tokens(Path(tokens)).revoke(name)
+    Register(Path(tokens)).revoke(name)
     if as_json:
         show.echo_json({"name": name, "revoked": True})
     else:

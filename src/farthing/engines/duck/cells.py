@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from farthing.engines.bounded import Home, Where
+from farthing.engines.bounded import KeepHome, KeepWhere
 from farthing.engines.duck.functions import Text
 from farthing.engines.duck.rows import home_of
 from farthing.engines.duck.terms import KEYS, double
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from farthing.engines.bounded import BoundedQuery
-    from farthing.engines.duck.rows import Rows
+    from farthing.engines.duck.rows import DuckRows
     from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
     from farthing.query.measures import Total
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 INFINITY: Final = "'infinity'::DOUBLE"
 
 
-class Cells:
+class DuckCells:
     """One row a cell: the unit, the group, and what is asked of the rows that count there.
 
     Where homes are chosen and nothing is joined, one pass does both: all rows of the listed parts go into cells of
@@ -31,15 +31,15 @@ class Cells:
     own cells. That gives what the steps give one after another, and sorts cells where the steps sort rows.
     """
 
-    def __init__(self, query: BoundedQuery, rows: Rows) -> None:
+    def __init__(self, query: BoundedQuery, rows: DuckRows) -> None:
         self._query = query
         self._rows = rows
         self._columns: dict[str, str] = {}
         self._unit = f"t.{rows.number()} AS u" if query.unit.is_row else "t.u"
         self._counts: Text | None = None
-        self._home: Home | None = None
+        self._home: KeepHome | None = None
         match query.steps:
-            case (Home() as home, Where(condition)):
+            case (KeepHome() as home, KeepWhere(condition)):
                 self._home = home
                 self._counts = None if condition is None else rows.scalars.bind(rows.scalars.predicate(condition))
         self.found = self.column(
@@ -77,7 +77,7 @@ class Cells:
             return f"SELECT {', '.join([self._unit, *shown, *aggregates])} FROM ({rows}) AS t{joins} GROUP BY ALL"
         return self._of_part(self._home, shown, joins, aggregates, hash_key)
 
-    def _of_part(self, home: Home, shown: list[str], joins: str, aggregates: list[str], hash_key: int) -> str:
+    def _of_part(self, home: KeepHome, shown: list[str], joins: str, aggregates: list[str], hash_key: int) -> str:
         """Return the cells of the units that are kept in the part that is asked."""
         name = self._rows.show(self._rows.place_of(home), "p")
         rows = self._rows.unfiltered()
@@ -103,7 +103,7 @@ def same_key(query: BoundedQuery, values: Sequence[str]) -> str:
     return " AND ".join(parts)
 
 
-def present(rows: Rows, value: Scalar) -> Text:
+def present(rows: DuckRows, value: Scalar) -> Text:
     """Return a text that is NULL exactly where a value is not there: NULL or NaN."""
     text = rows.measured(value)
     if not text.real:
@@ -112,7 +112,7 @@ def present(rows: Rows, value: Scalar) -> Text:
     return Text(f"CASE WHEN {x.sql} <= {INFINITY} THEN {x.sql} END", Type.FLOAT, x.level)
 
 
-def on_grid(rows: Rows, total: Total) -> Text:
+def on_grid(rows: DuckRows, total: Total) -> Text:
     """Return the whole number of fine steps that a row gives to a total, NULL without a value.
 
     Guarantee: at most `total.finest(1)` in magnitude, and so at most 2^36.
@@ -137,7 +137,7 @@ def on_grid(rows: Rows, total: Total) -> Text:
     return _each(rows, rows.bind(_each(rows, x, inside)), placed, Type.INTEGER)
 
 
-def _number(rows: Rows, value: Scalar) -> Text:
+def _number(rows: DuckRows, value: Scalar) -> Text:
     """Return a numeric scalar that may be repeated: a double, or a column that is stored as a dictionary."""
     text = rows.measured(value)
     if text.sql in rows.packed:
@@ -146,7 +146,7 @@ def _number(rows: Rows, value: Scalar) -> Text:
 
 
 def _each(
-    rows: Rows,
+    rows: DuckRows,
     x: Text,
     of: Callable[[Text], str],
     kind: Type = Type.FLOAT,
@@ -189,7 +189,7 @@ def scaled(sql: str, exponent: int) -> str:
     return f"{sql} * {double(math.ldexp(1.0, exponent))}"
 
 
-def leaf(rows: Rows, quantile: Quantile) -> Text:
+def leaf(rows: DuckRows, quantile: Quantile) -> Text:
     """Return which of the equal steps from lower to upper a row's clamped value is in; NULL without a value."""
     last = 2**quantile.leaves_log2 - 1
 

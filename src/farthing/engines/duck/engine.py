@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
-from farthing.engines.duck.measures import MOST_ROWS, Question, crossed, found, histogram, measuring, spreading
-from farthing.engines.duck.rows import Catalog, Relation, check
+from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found, histogram, measuring, spreading
+from farthing.engines.duck.rows import DuckCatalog, DuckRelation, check
 from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
-from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed, filled
+from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
 from farthing.engines.sources import Files
 from farthing.errors import DataError, InvalidKeys
 from farthing.query.schema import REAL_TYPES, Schema
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.engines.bounded import BoundedQuery
-    from farthing.engines.sources import Source
+    from farthing.engines.sources import RowSource
     from farthing.query.aggregates import Quantile
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
@@ -57,10 +57,10 @@ class DuckDBEngine:
 
     def __init__(
         self,
-        source: Source,
+        source: RowSource,
         name: str,
-        public: Mapping[str, Source] | None = None,
-        protected: Mapping[str, Source] | None = None,
+        public: Mapping[str, RowSource] | None = None,
+        protected: Mapping[str, RowSource] | None = None,
     ) -> None:
         self._name = name
         beside = {**(protected or {}), **(public or {})}
@@ -69,7 +69,7 @@ class DuckDBEngine:
         self._sources = {TABLE: source} | {self._views[other]: beside[other] for other in beside}
         self._connection = _locked(self._sources)
         joined = {other: self._describe(view, public=other in self._public) for other, view in self._views.items()}
-        self._catalog = Catalog(self._describe(TABLE), joined)
+        self._catalog = DuckCatalog(self._describe(TABLE), joined)
         self._probe = self._hash_function()
 
     @property
@@ -137,14 +137,14 @@ class DuckDBEngine:
         groups, leaves, counts = (columns[name][order].astype(np.int64) for name in ("i", "leaf", "n"))
         return Histogram(groups, leaves, counts)
 
-    def found(self, query: Query, hash_key: int) -> Found:
+    def found(self, query: Query, hash_key: int) -> FoundGroups:
         """Return the groups that exist and their units; see `Engine.found`."""
         import numpy as np
 
         asked = bounded(query)
         table = self._run(asked, found(asked, self._catalog, hash_key), lambda cursor: cursor.to_arrow_table())
         units = np.asarray(table.column("n").to_numpy(), np.int64)
-        return Found(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
+        return FoundGroups(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
         """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
@@ -166,7 +166,7 @@ class DuckDBEngine:
         number = f" AND x <= {INFINITY}" if relation.schema.require(column) in REAL_TYPES else ""
         rows = f"SELECT DISTINCT {reader(column, relation.native[column])} AS x FROM {relation.view} AS r"
         sql = f"SELECT x FROM ({rows}) WHERE x IS NOT NULL{number} ORDER BY x"
-        found = self._run(None, Question(sql, {relation.view: {column}}), lambda cursor: cursor.to_arrow_table())
+        found = self._run(None, SelectText(sql, {relation.view: {column}}), lambda cursor: cursor.to_arrow_table())
         return pa.concat_arrays(found.column("x").chunks) if len(found) else pa.array([], found.schema[0].type)
 
     def spread(self, query: Query, value: Scalar | None, hash_key: int) -> Spread:
@@ -181,7 +181,7 @@ class DuckDBEngine:
             np.add.at(units, np.minimum(columns["place"][here], len(units) - 1), columns["n"][here])
         return Spread(*histograms)
 
-    def _run(self, query: BoundedQuery | None, question: Question, fetch: Callable[[Any], Any]) -> Any:
+    def _run(self, query: BoundedQuery | None, question: SelectText, fetch: Callable[[Any], Any]) -> Any:
         """Run a question on a cursor of its own; whatever goes wrong is one constant error."""
         import duckdb
         import pyarrow as pa
@@ -203,7 +203,9 @@ class DuckDBEngine:
         native = self._relation(view).native
         return self._sources[view].scan() is not None and any(_holds_text(native[column]) for column in read)
 
-    def _hand_over(self, cursor: Any, query: BoundedQuery | None, question: Question, loaded: Collection[str]) -> None:
+    def _hand_over(
+        self, cursor: Any, query: BoundedQuery | None, question: SelectText, loaded: Collection[str]
+    ) -> None:
         """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys."""
         import numpy as np
         import pyarrow as pa
@@ -220,11 +222,11 @@ class DuckDBEngine:
             named = {f"key{place}": query.keys.column(column) for place, column in enumerate(query.by)}
             cursor.register(KEYS, pa.table({**places, **named}))
 
-    def _relation(self, view: str) -> Relation:
+    def _relation(self, view: str) -> DuckRelation:
         """Return the table of a view."""
         return next(each for each in (self._catalog.own, *self._catalog.joined.values()) if each.view == view)
 
-    def _describe(self, view: str, *, public: bool = False) -> Relation:
+    def _describe(self, view: str, *, public: bool = False) -> DuckRelation:
         """Return a table with the native type of every column, from metadata."""
         import duckdb
         import pyarrow as pa
@@ -242,7 +244,7 @@ class DuckDBEngine:
         if packed is None:
             raise _unreadable(source)
         schema = Schema.of({column: canonical_type(kind) for column, kind in native.items() if column not in apart})
-        return Relation(view, native, schema, public, packed)
+        return DuckRelation(view, native, schema, public, packed)
 
     def _hash_function(self) -> str:
         """Return a short name of DuckDB's hash function, from what it makes of constants."""
@@ -266,7 +268,7 @@ def _holds_text(kind: str) -> bool:
     return "VARCHAR" in kind or "JSON" in kind
 
 
-def _apart(cursor: Any, source: Source, native: Mapping[str, str]) -> frozenset[str]:
+def _apart(cursor: Any, source: RowSource, native: Mapping[str, str]) -> frozenset[str]:
     """Return the columns that no question may read, since pyarrow and DuckDB read them in Parquet as different types.
 
     pyarrow reads where text is not UTF-8: so these columns, where there is text beside them, would let one row decide
@@ -287,7 +289,7 @@ def _apart(cursor: Any, source: Source, native: Mapping[str, str]) -> frozenset[
     return frozenset(column for column, kind in native.items() if (column, kind) not in alike)
 
 
-def _packed(cursor: Any, source: Source) -> frozenset[str]:
+def _packed(cursor: Any, source: RowSource) -> frozenset[str]:
     """Return the columns that Parquet stores as dictionaries much shorter than themselves, going by the first file.
 
     An index takes 2 bytes or so and a plain number 8: up to 3 bytes a row, few rows have an entry of their own.
@@ -302,7 +304,7 @@ def _packed(cursor: Any, source: Source) -> frozenset[str]:
     return frozenset(row[0] for row in cursor.execute(sql).fetchall())
 
 
-def _locked(sources: Mapping[str, Source]) -> Any:
+def _locked(sources: Mapping[str, RowSource]) -> Any:
     """Return a DuckDB that can read the sources' files and do nothing else."""
     import duckdb
 
@@ -337,7 +339,7 @@ def _no_categories(column: str) -> InvalidKeys:
     )
 
 
-def _unreadable(source: Source) -> DataError:
+def _unreadable(source: RowSource) -> DataError:
     """Return the error of a table that cannot be opened."""
     return DataError(
         "the table cannot be read",

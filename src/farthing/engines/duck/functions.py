@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from farthing.engines.duck.terms import double
-from farthing.query.expressions import Function
+from farthing.query.expressions import FunctionName
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Text:
         return self.sql if self.real else f"CAST({self.sql} AS DOUBLE)"
 
 
-class Functions:
+class DuckFunctions:
     """Calls and casts as text.
 
     Args:
@@ -77,7 +77,7 @@ class Functions:
         within = f"CASE WHEN abs({x.sql}) >= 1e-150 THEN {x.sql} ELSE 0::DOUBLE END"
         return Text(f"CASE WHEN abs({x.sql}) <= 1e150 THEN {within} END", Type.FLOAT, x.level, tame=True)
 
-    def call(self, function: Function, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
+    def call(self, function: FunctionName, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
         """Return the SQL of a call.
 
         Args:
@@ -92,26 +92,26 @@ class Functions:
         if function in _REAL:
             operands = [self._bind(self.tamed(argument)) for argument in arguments]
             sql = _REAL[function].format(*(operand.sql for operand in operands))
-            return Text(sql, Type.FLOAT, _level(operands), tame=function is not Function.POWER)
+            return Text(sql, Type.FLOAT, _level(operands), tame=function is not FunctionName.POWER)
         if function in _CHOOSING:
             return self._choosing(function, arguments)
-        if function in (Function.DATE_TRUNC, Function.EXTRACT, Function.DAYS_BETWEEN):
+        if function in (FunctionName.DATE_TRUNC, FunctionName.EXTRACT, FunctionName.DAYS_BETWEEN):
             return _dated(function, arguments, constants)
         return self._textual(function, arguments, constants)
 
-    def _arithmetic(self, function: Function, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
+    def _arithmetic(self, function: FunctionName, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
         """Return + - * / // % - abs sign."""
-        if function is not Function.DIVIDE and not any(argument.real for argument in arguments):
+        if function is not FunctionName.DIVIDE and not any(argument.real for argument in arguments):
             return _whole(function, arguments, constants)
         operands = [self.tamed(argument) for argument in arguments]
-        if function is Function.DIVIDE:
+        if function is FunctionName.DIVIDE:
             above, below = operands[0], self._bind(operands[1])
             quotient = f"CASE WHEN {below.sql} <> 0 THEN {above.sql} / {below.sql} END"
             return Text(quotient, Type.FLOAT, _level((above, below)))
         sql = _ARITHMETIC[function].format(*(operand.sql for operand in operands))
         return Text(sql, Type.FLOAT, _level(operands), tame=len(operands) == 1)
 
-    def _rounding(self, function: Function, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
+    def _rounding(self, function: FunctionName, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
         """Return floor, ceil, trunc and round; whole numbers stay as they are."""
         number = arguments[0]
         digits = int(str(constants[1])) if len(arguments) > 1 else 0
@@ -129,9 +129,9 @@ class Functions:
         rounded = f"(round({tamed.sql} {there} {double(float(unit))}) {back} {double(float(unit))})"
         return Text(rounded, Type.FLOAT, tamed.level)
 
-    def _choosing(self, function: Function, arguments: Sequence[Text]) -> Text:
+    def _choosing(self, function: FunctionName, arguments: Sequence[Text]) -> Text:
         """Return least, greatest, coalesce and nullif: numbers of both kinds are doubles."""
-        if function is Function.NULLIF:
+        if function is FunctionName.NULLIF:
             first, second = self._bind(arguments[0]), arguments[1]
             left, right = alike((first, second))
             sql = f"CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {first.sql} END"
@@ -139,12 +139,12 @@ class Functions:
         same = alike(arguments)
         return chosen(f"{function.value}({', '.join(value.sql for value in same)})", same, same)
 
-    def _textual(self, function: Function, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
+    def _textual(self, function: FunctionName, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
         """Return the functions of texts."""
         level = _level(arguments)
-        if function is Function.SUBSTRING:
+        if function is FunctionName.SUBSTRING:
             return self._substring(arguments, constants)
-        if function is Function.CONCAT:
+        if function is FunctionName.CONCAT:
             parts = [self._bind(argument) for argument in arguments]
             letters = " + ".join(f"length({part.sql})" for part in parts)
             whole = " || ".join(part.sql for part in parts)
@@ -201,12 +201,12 @@ def _level(texts: Sequence[Text]) -> int:
     return max((each.level for each in texts), default=0)
 
 
-def _whole(function: Function, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
+def _whole(function: FunctionName, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
     """Return arithmetic on whole numbers: exact in 128 bits, NULL outside int64."""
     level, divisor = _level(arguments), constants[-1]
-    if function is Function.SIGN:
+    if function is FunctionName.SIGN:
         return Text(f"CAST(sign({arguments[0].sql}) AS BIGINT)", Type.INTEGER, level)
-    divides = function in (Function.INTEGER_DIVIDE, Function.MODULO)
+    divides = function in (FunctionName.INTEGER_DIVIDE, FunctionName.MODULO)
     if divides and isinstance(divisor, int) and divisor > 0:  # nothing can overflow: no need of 128 bits
         above, below = (f"CAST({argument.sql} AS BIGINT)" for argument in arguments)
         return Text(_ARITHMETIC[function].format(above, below), Type.INTEGER, level)
@@ -214,14 +214,14 @@ def _whole(function: Function, arguments: Sequence[Text], constants: Sequence[ob
     return Text(f"TRY_CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)
 
 
-def _dated(function: Function, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
+def _dated(function: FunctionName, arguments: Sequence[Text], constants: Sequence[object]) -> Text:
     """Return the functions of days and times, all within the years 1 to 9999."""
     level = _level(arguments)
-    if function is Function.DAYS_BETWEEN:
+    if function is FunctionName.DAYS_BETWEEN:
         first, last = (f"CAST({argument.sql} AS DATE)" for argument in arguments)
         return Text(f"date_diff('day', {first}, {last})", Type.INTEGER, level)
     word, moment = str(constants[0]).lower(), arguments[1]
-    if function is Function.DATE_TRUNC:
+    if function is FunctionName.DATE_TRUNC:
         # Bare, its comparison with a constant off the grid is folded to TRUE or FALSE, of NULL too (DuckDB 1.5).
         kept = f"greatest(date_trunc('{word}', {moment.sql}))"
         return Text(f"CAST({kept} AS {_NATIVE[moment.type]})", moment.type, level)
@@ -240,42 +240,42 @@ _NATIVE: Final = {
 }
 _DAY: Final = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
 _ARITHMETIC: Final = {
-    Function.NEGATE: "(-{})",
-    Function.ADD: "({} + {})",
-    Function.SUBTRACT: "({} - {})",
-    Function.MULTIPLY: "({} * {})",
-    Function.DIVIDE: "({} / {})",
-    Function.INTEGER_DIVIDE: "({} // {})",
-    Function.MODULO: "({} % {})",
-    Function.ABS: "abs({})",
-    Function.SIGN: "CAST(sign({}) AS DOUBLE)",
+    FunctionName.NEGATE: "(-{})",
+    FunctionName.ADD: "({} + {})",
+    FunctionName.SUBTRACT: "({} - {})",
+    FunctionName.MULTIPLY: "({} * {})",
+    FunctionName.DIVIDE: "({} / {})",
+    FunctionName.INTEGER_DIVIDE: "({} // {})",
+    FunctionName.MODULO: "({} % {})",
+    FunctionName.ABS: "abs({})",
+    FunctionName.SIGN: "CAST(sign({}) AS DOUBLE)",
 }
 _ROUNDING: Final = {
-    Function.FLOOR: "floor",
-    Function.CEIL: "ceil",
-    Function.TRUNC: "trunc",
-    Function.ROUND: "round",
+    FunctionName.FLOOR: "floor",
+    FunctionName.CEIL: "ceil",
+    FunctionName.TRUNC: "trunc",
+    FunctionName.ROUND: "round",
 }
 _REAL: Final = {
-    Function.SQRT: "CASE WHEN {0} >= 0 THEN sqrt({0}) END",
-    Function.LN: "CASE WHEN {0} > 0 THEN ln({0}) END",
-    Function.LOG10: "CASE WHEN {0} > 0 THEN log10({0}) END",
-    Function.EXP: "CASE WHEN {0} < -345 THEN 0::DOUBLE WHEN {0} <= 345 THEN exp({0}) END",
-    Function.POWER: "CASE WHEN {0} = 0 THEN CASE WHEN {1} > 0 THEN 0::DOUBLE WHEN {1} = 0 THEN 1::DOUBLE END "
+    FunctionName.SQRT: "CASE WHEN {0} >= 0 THEN sqrt({0}) END",
+    FunctionName.LN: "CASE WHEN {0} > 0 THEN ln({0}) END",
+    FunctionName.LOG10: "CASE WHEN {0} > 0 THEN log10({0}) END",
+    FunctionName.EXP: "CASE WHEN {0} < -345 THEN 0::DOUBLE WHEN {0} <= 345 THEN exp({0}) END",
+    FunctionName.POWER: "CASE WHEN {0} = 0 THEN CASE WHEN {1} > 0 THEN 0::DOUBLE WHEN {1} = 0 THEN 1::DOUBLE END "
     "WHEN {0} < 0 AND {1} <> trunc({1}) THEN NULL WHEN abs({1} * ln(abs({0}))) <= 345 THEN pow({0}, {1}) END",
 }
-_CHOOSING: Final = (Function.LEAST, Function.GREATEST, Function.COALESCE, Function.NULLIF)
+_CHOOSING: Final = (FunctionName.LEAST, FunctionName.GREATEST, FunctionName.COALESCE, FunctionName.NULLIF)
 _TEXTUAL: Final = {
-    Function.LOWER: (f"translate({{}}, '{_LETTERS}', '{_LETTERS.lower()}')", Type.STRING),
-    Function.UPPER: (f"translate({{}}, '{_LETTERS.lower()}', '{_LETTERS}')", Type.STRING),
-    Function.LENGTH: ("length({})", Type.INTEGER),
-    Function.TRIM: ("trim({}, ' ')", Type.STRING),
-    Function.LTRIM: ("ltrim({}, ' ')", Type.STRING),
-    Function.RTRIM: ("rtrim({}, ' ')", Type.STRING),
-    Function.STARTS_WITH: ("starts_with({}, {})", Type.BOOLEAN),
-    Function.ENDS_WITH: ("ends_with({}, {})", Type.BOOLEAN),
-    Function.CONTAINS: ("contains({}, {})", Type.BOOLEAN),
-    Function.LIKE: ("({} LIKE {})", Type.BOOLEAN),
+    FunctionName.LOWER: (f"translate({{}}, '{_LETTERS}', '{_LETTERS.lower()}')", Type.STRING),
+    FunctionName.UPPER: (f"translate({{}}, '{_LETTERS.lower()}', '{_LETTERS}')", Type.STRING),
+    FunctionName.LENGTH: ("length({})", Type.INTEGER),
+    FunctionName.TRIM: ("trim({}, ' ')", Type.STRING),
+    FunctionName.LTRIM: ("ltrim({}, ' ')", Type.STRING),
+    FunctionName.RTRIM: ("rtrim({}, ' ')", Type.STRING),
+    FunctionName.STARTS_WITH: ("starts_with({}, {})", Type.BOOLEAN),
+    FunctionName.ENDS_WITH: ("ends_with({}, {})", Type.BOOLEAN),
+    FunctionName.CONTAINS: ("contains({}, {})", Type.BOOLEAN),
+    FunctionName.LIKE: ("({} LIKE {})", Type.BOOLEAN),
 }
 _CLOCK: Final = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
 _DIGITS: Final = "|".join(["[0-9]{1,15}", *(f"[0-9]{{{whole}}}[.][0-9]{{1,{15 - whole}}}" for whole in range(1, 15))])

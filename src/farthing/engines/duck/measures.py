@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, assert_never
 
-from farthing.engines.duck.cells import INFINITY, Cells, bucket, leaf, log2, on_grid, present, same_key
+from farthing.engines.duck.cells import INFINITY, DuckCells, bucket, leaf, log2, on_grid, present, same_key
 from farthing.engines.duck.functions import Text
-from farthing.engines.duck.rows import Catalog, Rows
+from farthing.engines.duck.rows import DuckCatalog, DuckRows
 from farthing.engines.duck.terms import KEYS, keyed_hash
 from farthing.query.measures import Rows as Counted
 from farthing.query.measures import Total, Units
@@ -43,7 +43,7 @@ MOST_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SelectText:
     """SQL, the columns that it reads of each view, and the tables that travel with it."""
 
     sql: str
@@ -51,7 +51,7 @@ class Question:
     beside: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
-def measuring(query: BoundedQuery, catalog: Catalog, hash_key: int, *, whole: bool = False) -> Question:
+def measuring(query: BoundedQuery, catalog: DuckCatalog, hash_key: int, *, whole: bool = False) -> SelectText:
     """Return the SELECT of (i, m0, m1, ...): the group's place in the key list and its bounded measures.
 
     Totals are sums of whole numbers in 128 bits, rounded to steps once a group. Those of the many cells are sums in
@@ -63,12 +63,12 @@ def measuring(query: BoundedQuery, catalog: Catalog, hash_key: int, *, whole: bo
         hash_key: chooses the groups that a unit keeps.
         whole: add cells in integers, too, for larger ones.
     """
-    rows = Rows(query, catalog, hash_key, whole=whole)
+    rows = DuckRows(query, catalog, hash_key, whole=whole)
     keys = rows.groups()
     if query.unit.is_row:
         sums = [_of_rows(query, rows, measure) for measure in query.measures]
-        return Question(_listed(query, rows, keys, sums), rows.columns)
-    cells = Cells(query, rows)
+        return SelectText(_listed(query, rows, keys, sums), rows.columns)
+    cells = DuckCells(query, rows)
     cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
     valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     counts = [_count(query, rows, cells, value) for value in valued]
@@ -80,18 +80,18 @@ def measuring(query: BoundedQuery, catalog: Catalog, hash_key: int, *, whole: bo
         for place, (measure, cut) in enumerate(zip(query.measures, cuts, strict=True))
     ]
     sums += [f"max(greatest({', '.join(counts)})) AS most"] if counts else []
-    return Question(f"SELECT {', '.join(['i', *sums])} FROM ({kept}) GROUP BY i", rows.columns)
+    return SelectText(f"SELECT {', '.join(['i', *sums])} FROM ({kept}) GROUP BY i", rows.columns)
 
 
-def histogram(query: BoundedQuery, quantile: Quantile, catalog: Catalog, hash_key: int) -> Question:
+def histogram(query: BoundedQuery, quantile: Quantile, catalog: DuckCatalog, hash_key: int) -> SelectText:
     """Return the SELECT of (i, leaf, n): the bounded rows of each group and leaf."""
-    rows = Rows(query, catalog, hash_key)
+    rows = DuckRows(query, catalog, hash_key)
     keys = rows.groups()
     if query.unit.is_row:
         place = rows.show(leaf(rows, quantile), "v")
         found = _listed(query, rows, keys, ["count(*) AS n"], also=place)
-        return Question(f"SELECT i, {place} AS leaf, n FROM ({found}) WHERE {place} IS NOT NULL", rows.columns)
-    cells = Cells(query, rows)
+        return SelectText(f"SELECT i, {place} AS leaf, n FROM ({found}) WHERE {place} IS NOT NULL", rows.columns)
+    cells = DuckCells(query, rows)
     place = cells.value(leaf(rows, quantile))
     kept = f"SELECT u, i, {place} AS leaf, {cells.found} AS c FROM ({cells.sql([*keys, place], hash_key, listed=True)})"
     if query.max_groups is not None:
@@ -100,29 +100,29 @@ def histogram(query: BoundedQuery, quantile: Quantile, catalog: Catalog, hash_ke
     rank = keyed_hash("u", "i, leaf", hash_key)
     before = f"sum(c) OVER (PARTITION BY u, i ORDER BY {rank}, leaf ROWS UNBOUNDED PRECEDING) - c"
     cut = f"SELECT i, leaf, least(c, {query.max_rows} - ({before})) AS c FROM ({kept}) WHERE leaf IS NOT NULL"
-    return Question(f"SELECT i, leaf, sum(c)::BIGINT AS n FROM ({cut}) WHERE c > 0 GROUP BY i, leaf", rows.columns)
+    return SelectText(f"SELECT i, leaf, sum(c)::BIGINT AS n FROM ({cut}) WHERE c > 0 GROUP BY i, leaf", rows.columns)
 
 
-def found(query: BoundedQuery, catalog: Catalog, hash_key: int) -> Question:
+def found(query: BoundedQuery, catalog: DuckCatalog, hash_key: int) -> SelectText:
     """Return the SELECT of (key columns, n): the groups that exist and the units that count in each; NaN is no key."""
-    rows = Rows(query, catalog, hash_key)
+    rows = DuckRows(query, catalog, hash_key)
     keys = rows.groups()
     shown = ", ".join(keys)
     number = " AND ".join(f"({key} IS NULL OR {key} <= {INFINITY})" for key in keys if rows.is_real(key)) or "TRUE"
     if query.unit.is_row:
         units = f"count(DISTINCT {rows.number()})" if query.joins else "count(*)"
         sql = f"SELECT {shown}, {units} AS n FROM ({rows.sql()}) WHERE {number} GROUP BY ALL"
-        return Question(sql, rows.columns)
-    cells = Cells(query, rows).sql(keys, hash_key, listed=False)
+        return SelectText(sql, rows.columns)
+    cells = DuckCells(query, rows).sql(keys, hash_key, listed=False)
     rank = f"ORDER BY {keyed_hash('u', shown, hash_key)}, {shown}"
     best = f"row_number() OVER (PARTITION BY u {rank}) <= {query.max_groups}"
     kept = f"SELECT {shown} FROM ({cells}) WHERE {number} QUALIFY {best}"
-    return Question(f"SELECT {shown}, count(*) AS n FROM ({kept}) GROUP BY ALL", rows.columns)
+    return SelectText(f"SELECT {shown}, count(*) AS n FROM ({kept}) GROUP BY ALL", rows.columns)
 
 
-def crossed(query: BoundedQuery, crossing: Crossing, catalog: Catalog, hash_key: int) -> Question:
+def crossed(query: BoundedQuery, crossing: Crossing, catalog: DuckCatalog, hash_key: int) -> SelectText:
     """Return the SELECT of (s, i, n): the bounded rows of each cell, by its set and its place in the set's counts."""
-    rows = Rows(query, catalog, hash_key)
+    rows = DuckRows(query, catalog, hash_key)
     keys = rows.groups()
     beside = {f"{KEYS}_{place}": _numbered(values) for place, values in enumerate(crossing.lists)}
     joins = "".join(
@@ -134,7 +134,7 @@ def crossed(query: BoundedQuery, crossing: Crossing, catalog: Catalog, hash_key:
     if query.unit.is_row:
         placed, count = f"SELECT {shown} FROM ({rows.sql()}) AS t{joins}", "count(*)"
     else:
-        cells = Cells(query, rows)
+        cells = DuckCells(query, rows)
         found = f"least(t.{cells.found}, {query.max_rows})"
         placed = f"SELECT t.u, {shown}, {found} AS c FROM ({cells.sql(keys, hash_key, listed=False)}) AS t{joins}"
         if query.max_groups is not None:
@@ -147,7 +147,7 @@ def crossed(query: BoundedQuery, crossing: Crossing, catalog: Catalog, hash_key:
     told = f"{', '.join(used)}, grouping({', '.join(used)}) AS g" if used else "0 AS g"
     grouped = f"SELECT {told}, {count} AS n FROM ({placed}) GROUP BY GROUPING SETS ({sets})"
     which, cell = _places_of_sets(crossing)
-    return Question(f"SELECT {which} AS s, {cell} AS i, n FROM ({grouped}) WHERE n IS NOT NULL", rows.columns, beside)
+    return SelectText(f"SELECT {which} AS s, {cell} AS i, n FROM ({grouped}) WHERE n IS NOT NULL", rows.columns, beside)
 
 
 def _places_of_sets(crossing: Crossing) -> tuple[str, str]:
@@ -175,9 +175,9 @@ def _equal(values: Keys) -> str:
     return "IS NOT DISTINCT FROM" if values.column(values.names[0]).null_count else "="
 
 
-def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, hash_key: int) -> Question:
+def spreading(query: BoundedQuery, value: Scalar | None, catalog: DuckCatalog, hash_key: int) -> SelectText:
     """Return the SELECT of (which, place, n): units by place in each of the four histograms of `Spread`."""
-    rows = Rows(query, catalog, hash_key)
+    rows = DuckRows(query, catalog, hash_key)
     keys = rows.groups()
     number = Text("NULL::DOUBLE", Type.FLOAT, plain=True) if value is None else rows.scalars.number(value)
     listed = query.keys is not None or not query.by
@@ -188,7 +188,7 @@ def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, hash_
         )
         units = f"SELECT 0 AS p0, 0 AS p1, {bucket(name)} AS p2, p2 AS p3 FROM ({rows.sql()}) AS t{inside}"
     else:
-        cells = Cells(query, rows)
+        cells = DuckCells(query, rows)
         name = cells.value(number)
         least, greatest = cells.column(f"min({name})"), cells.column(f"max({name})")
         each = (
@@ -202,7 +202,7 @@ def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, hash_
         "SELECT 3 - CAST(log2(15 - grouping(p0, p1, p2, p3)) AS INTEGER) AS which, coalesce(p0, p1, p2, p3) AS place, "
         f"count(*) AS n FROM ({units}) GROUP BY GROUPING SETS ((p0), (p1), (p2), (p3))"
     )
-    return Question(f"SELECT * FROM ({sql}) WHERE place IS NOT NULL", rows.columns)
+    return SelectText(f"SELECT * FROM ({sql}) WHERE place IS NOT NULL", rows.columns)
 
 
 def _chosen(query: BoundedQuery, hash_key: int, rank: str) -> str:
@@ -211,7 +211,7 @@ def _chosen(query: BoundedQuery, hash_key: int, rank: str) -> str:
     return f"{rank}() OVER (PARTITION BY u ORDER BY {keyed_hash('u', 'i', hash_key)}, i) <= {query.max_groups}"
 
 
-def _listed(query: BoundedQuery, rows: Rows, keys: Sequence[str], sums: Sequence[str], also: str = "") -> str:
+def _listed(query: BoundedQuery, rows: DuckRows, keys: Sequence[str], sums: Sequence[str], also: str = "") -> str:
     """Return SQL that groups first and then finds each group's place: the join sees one row a group."""
     shown = [*keys, *([also] if also else [])]
     found = f"SELECT {', '.join([*shown, *sums])} FROM ({rows.sql()}) AS t"
@@ -221,7 +221,7 @@ def _listed(query: BoundedQuery, rows: Rows, keys: Sequence[str], sums: Sequence
     return f"SELECT k.i, g.* EXCLUDE ({', '.join(keys)}) FROM ({found} GROUP BY ALL) AS g JOIN {KEYS} AS k ON {same}"
 
 
-def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> str:
+def _of_rows(query: BoundedQuery, rows: DuckRows, measure: Measure) -> str:
     """Return a measure where each row is a unit: nothing is cut."""
     name = f"m{query.measures.index(measure)}"
     match measure:
@@ -237,7 +237,7 @@ def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> str:
             assert_never(measure)
 
 
-def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> str:
+def _cut(query: BoundedQuery, rows: DuckRows, cells: DuckCells, measure: Measure) -> str:
     """Return what one cell adds to a measure, within its sensitivity.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.
@@ -276,12 +276,12 @@ def _rounded(total: str) -> str:
     return f"((coalesce({total}, 0)::HUGEINT + {_ABOVE + half}::HUGEINT) // {step} - {_ABOVE // step}::HUGEINT)::BIGINT"
 
 
-def _count(query: BoundedQuery, rows: Rows, cells: Cells, value: Scalar | None) -> str:
+def _count(query: BoundedQuery, rows: DuckRows, cells: DuckCells, value: Scalar | None) -> str:
     """Return the number of rows of a cell, or of those with a value."""
     return cells.found if value is None else cells.column(f"count({cells.value(_there(query, rows, value))})")
 
 
-def _there(query: BoundedQuery, rows: Rows, value: Scalar) -> Text:
+def _there(query: BoundedQuery, rows: DuckRows, value: Scalar) -> Text:
     """Return a text that is NULL where a value is not there: the same as a total's, to share one count."""
     totals = (measure for measure in query.measures if isinstance(measure, Total) and measure.value == value)
     total = next(totals, None)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final, assert_never
 
-from farthing.engines.bounded import Home, Where
+from farthing.engines import joining
+from farthing.engines.bounded import KeepHome, KeepWhere
 from farthing.engines.duck.functions import Text
-from farthing.engines.duck.scalars import UNFOLDED, Scalars
+from farthing.engines.duck.scalars import UNFOLDED, DuckScalars
 from farthing.engines.duck.terms import TABLE, keyed_hash, reader, row, stored
-from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.measures import Total
@@ -28,7 +28,7 @@ MOST_CONDITION: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class DuckRelation:
     """A table that DuckDB can scan.
 
     Attributes:
@@ -48,14 +48,14 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class DuckCatalog:
     """The protected table and the tables that may be joined, by name."""
 
-    own: Relation
-    joined: Mapping[str, Relation]
+    own: DuckRelation
+    joined: Mapping[str, DuckRelation]
 
 
-class Rows:
+class DuckRows:
     """The rows of one question.
 
     Columns are read once each, in their total form, under short names of ours; conditions and values are built on
@@ -63,14 +63,14 @@ class Rows:
     dictionaries. With `whole` totals of cells are added in integers.
     """
 
-    def __init__(self, query: BoundedQuery, catalog: Catalog, hash_key: int = 0, *, whole: bool = False) -> None:
+    def __init__(self, query: BoundedQuery, catalog: DuckCatalog, hash_key: int = 0, *, whole: bool = False) -> None:
         self._query = query
         self._hash_key = hash_key
         self.whole = whole
         self._catalog = catalog
         self._names: dict[tuple[str, str], str] = {}
         self._stored: dict[tuple[str, str], str] = {}
-        self.scalars = Scalars(self.read)
+        self.scalars = DuckScalars(self.read)
         self.packed: set[str] = set()
         self._shown: dict[str, Text] = {}
         self._numbered = False
@@ -132,7 +132,7 @@ class Rows:
 
     def unfiltered(self) -> str:
         """Return all rows of the protected table whose unit is not NULL, in the same form."""
-        return self._after((Where(None),))
+        return self._after((KeepWhere(None),))
 
     def _after(self, steps: tuple[Step, ...]) -> str:
         """Return the relation after some steps, of which only the last is a condition."""
@@ -148,16 +148,16 @@ class Rows:
     def _ready(self, step: Step, place: int) -> Callable[[str], str]:
         """Return what a step makes of the relation before it."""
         match step:
-            case Home():
+            case KeepHome():
                 return self._at_home(step)
             case Join():
                 return self._met(step, place)
-            case Where():
+            case KeepWhere():
                 return self._kept(step)
             case _:
                 assert_never(step)
 
-    def _kept(self, where: Where) -> Callable[[str], str]:
+    def _kept(self, where: KeepWhere) -> Callable[[str], str]:
         """Return the step that drops rows without a unit or where a condition is not TRUE, and shows what is left."""
         truths = [self.scalars.predicate(part) for part in conjuncts(where.condition)]
         early = " AND ".join(truth.sql for truth in truths if truth.level == 0) or "TRUE"
@@ -170,7 +170,7 @@ class Rows:
         select = f"SELECT {', '.join(shown) or '0 AS z'} FROM"
         return lambda relation: f"{select} {self.scalars.over(relation, early)} WHERE {condition}"
 
-    def find(self, name: str) -> tuple[Relation, str]:
+    def find(self, name: str) -> tuple[DuckRelation, str]:
         """Return the table of a column, and its name there."""
         own = self._catalog.own
         for join in self._query.joins:
@@ -202,11 +202,11 @@ class Rows:
                 return Text(short, Type.FLOAT, plain=True)
         return self.scalars.scalar(scalar)
 
-    def _is_packed(self, relation: Relation, column: str) -> bool:
+    def _is_packed(self, relation: DuckRelation, column: str) -> bool:
         """Return whether DuckDB holds a column as a dictionary where values are computed: joins may unpack it."""
         return column in relation.packed and not self._query.joins
 
-    def _at_home(self, home: Home) -> Callable[[str], str]:
+    def _at_home(self, home: KeepHome) -> Callable[[str], str]:
         """Return the step that keeps the rows of the units whose home is the part that is asked."""
         placed = self.place_of(home).sql
         kept = home_of(home, self._hash_key)
@@ -218,9 +218,9 @@ class Rows:
 
         return step
 
-    def place_of(self, home: Home) -> Text:
+    def place_of(self, home: KeepHome) -> Text:
         """Return the place of the part that a row is in, NULL for none."""
-        scalars = Scalars(self.read, staged=False)
+        scalars = DuckScalars(self.read, staged=False)
         truths = [scalars.predicate(condition) for condition in home.parts]
         placed = " ".join(f"WHEN {truth.sql} THEN {place}" for place, truth in enumerate(truths))
         return Text(f"(CASE {placed} END)::INTEGER", Type.INTEGER)
@@ -250,7 +250,7 @@ class Rows:
         kept = f"row_number() OVER ({parted}ORDER BY {order}) <= {join.fan_out}"
         return self._scan(relation, [], f" QUALIFY {kept}"), ""
 
-    def _scan(self, relation: Relation, also: list[str], rest: str) -> str:
+    def _scan(self, relation: DuckRelation, also: list[str], rest: str) -> str:
         """Return a table with the columns that are read of it."""
         read = [
             f"{reader(column, relation.native[column])} AS {short}"
@@ -271,7 +271,7 @@ class Rows:
         return " AND ".join(parts) or "TRUE"
 
 
-def home_of(home: Home, hash_key: int) -> str:
+def home_of(home: KeepHome, hash_key: int) -> str:
     """Return the part p in which a unit u is kept, of those in which it has rows."""
     rank = keyed_hash("u", "p", home.key(hash_key))
     return f"first_value(p) OVER (PARTITION BY u ORDER BY {rank}, p)"
@@ -279,18 +279,20 @@ def home_of(home: Home, hash_key: int) -> str:
 
 def condition(join: Join, read: Callable[[str], Text]) -> str:
     """Return the condition of a join, in parentheses."""
-    sql = Scalars(read, staged=False).predicate(join.on).sql
+    sql = DuckScalars(read, staged=False).predicate(join.on).sql
     if len(sql) > MOST_CONDITION:
-        raise refused("the condition of a join is too long", str(len(sql)), f"at most {MOST_CONDITION} letters of SQL")
+        raise joining.refused(
+            "the condition of a join is too long", str(len(sql)), f"at most {MOST_CONDITION} letters of SQL"
+        )
     return sql
 
 
-def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery) -> tuple[str, ...]:
+def equal_columns(join: Join, catalog: DuckCatalog, query: BoundedQuery) -> tuple[str, ...]:
     """Return the columns of a joined table, as compared, that its condition holds to columns of the tables so far.
 
     A row of these tables then meets the rows of one combination of them only.
     """
-    rows, beside = Rows(query, catalog), catalog.joined[join.table]
+    rows, beside = DuckRows(query, catalog), catalog.joined[join.table]
     found = []
     for part in conjuncts(normal(join.on)):
         match part:
@@ -304,49 +306,14 @@ def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery) -> tuple[st
     return tuple(found)
 
 
-def check(query: BoundedQuery, catalog: Catalog) -> None:
-    """Refuse joins that the engine cannot run, or could not keep within the bounds.
+def check(query: BoundedQuery, catalog: DuckCatalog) -> None:
+    """Refuse joins that the engine cannot run, or could not keep within the bounds; see `engines.joining`."""
+    rows, unit = DuckRows(query, catalog), query.unit.column or ""
 
-    Raises:
-        UnsupportedQuery: which, and what to do.
-    """
-    named = [join.table for join in query.joins]
-    rows = Rows(query, catalog)
+    def unit_type(table: str | None) -> str | None:
+        return (catalog.own if table is None else catalog.joined[table]).native.get(unit)
+
+    public = {name: relation.public for name, relation in catalog.joined.items()}
+    joining.check(query, public, lambda join: equal_columns(join, catalog, query), unit_type)
     for join in query.joins:
-        if named.count(join.table) > 1 or join.table not in catalog.joined:
-            raise refused("a table is joined twice, or was never declared", join.table, "declared tables, each once")
         condition(join, rows.read)
-        if query.unit.is_row:
-            _check_row_unit(join, query, catalog)
-        elif not join.public:
-            _check_same_unit(join, query, catalog)
-
-
-def _check_row_unit(join: Join, query: BoundedQuery, catalog: Catalog) -> None:
-    """Refuse a join in which one row could become any number of rows."""
-    if not (join.public and catalog.joined[join.table].public):
-        raise refused("a protected table joined where each row is a unit", str(join), "both tables carry a unit column")
-    if join.fan_out is None or not equal_columns(join, catalog, query):
-        raise refused(
-            "a join without a limit on the rows that one row becomes",
-            str(join),
-            "with rows as units, ON has an equality of a column of each table, and the fan-out is declared",
-        )
-
-
-def _check_same_unit(join: Join, query: BoundedQuery, catalog: Catalog) -> None:
-    """Refuse a protected table that does not carry the unit column as the first one does."""
-    unit = query.unit.column or ""
-    if catalog.joined[join.table].native.get(unit) != catalog.own.native.get(unit):
-        raise refused("the joined table does not carry the unit", str(join), f"both have {unit!r}, of one type")
-
-
-def refused(what: str, got: str, rule: str) -> UnsupportedQuery:
-    """Return the refusal of a join."""
-    return UnsupportedQuery(
-        what,
-        construct="JOIN",
-        got=got[:200],
-        rule=rule,
-        next_step="declare a public table at opening and join it as in JOIN zones ON trips.zone = zones.id",
-    )

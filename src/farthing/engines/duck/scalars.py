@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from farthing.engines.duck.functions import Functions, Text, alike, chosen
+from farthing.engines.duck.functions import DuckFunctions, Text, alike, chosen
 from farthing.engines.duck.terms import constant
 from farthing.query.expressions import (
     And,
@@ -39,7 +39,7 @@ UNFOLDED: Final = "random() >= 0"
 """TRUE on every row. A filter with it stays where it is written: DuckDB would else write the stages out in place."""
 
 
-class Scalars:
+class DuckScalars:
     """The scalars and predicates of one question, as text.
 
     Args:
@@ -51,7 +51,7 @@ class Scalars:
         self._read = read
         self._staged = staged
         self._stages: list[dict[str, str]] = []
-        self._functions = Functions(self.bind)
+        self._functions = DuckFunctions(self.bind)
 
     def bind(self, text: Text) -> Text:
         """Return a name for a text that is repeated."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from farthing.engines.foreign.terms import Term
+    from farthing.engines.foreign.terms import IbisTerm
     from farthing.query.schema import Type
 
 
@@ -75,10 +75,10 @@ class Backend(Protocol):
     def logarithm(self, value: Any) -> Any:
         """Return the logarithm to base ten of a positive double."""
 
-    def truncated(self, unit: str, moment: Term) -> Any:
+    def truncated(self, unit: str, moment: IbisTerm) -> Any:
         """Return the first moment of a unit."""
 
-    def part(self, part: str, moment: Term) -> Any:
+    def part(self, part: str, moment: IbisTerm) -> Any:
         """Return a part of a date or time as an integer."""
 
     def days(self, first: Any, last: Any) -> Any:
@@ -93,5 +93,5 @@ class Backend(Protocol):
     def parsed(self, text: Any, pattern: str, kind: Type) -> Any:
         """Return a text that matches a pattern as a value of a type, else NULL."""
 
-    def spelled(self, value: Term) -> Any:
+    def spelled(self, value: IbisTerm) -> Any:
         """Return an integer, truth value, date or time as text."""

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from farthing.engines.foreign.keys import with_places
-from farthing.engines.foreign.terms import Term, real, whole
+from farthing.engines.foreign.terms import IbisTerm, real, whole
 from farthing.query.ranges import FINE_BITS
 from farthing.query.schema import Type
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farthing.engines.bounded import BoundedQuery
-    from farthing.engines.foreign.rows import Rows
+    from farthing.engines.foreign.rows import IbisRows
     from farthing.query.aggregates import Quantile
     from farthing.query.expressions import Scalar
     from farthing.query.measures import Total
 
 
-class Cells:
+class IbisCells:
     """One row a cell: the unit, the group, and what is asked of the rows that count there."""
 
-    def __init__(self, query: BoundedQuery, rows: Rows) -> None:
+    def __init__(self, query: BoundedQuery, rows: IbisRows) -> None:
         self._query = query
         self._rows = rows
         self._columns: dict[tuple[str, str], str] = {}
@@ -60,13 +60,13 @@ def _aggregate(rows: Any, aggregate: str, name: str) -> Any:
     return getattr(rows[name], aggregate)() if name else rows.count()
 
 
-def present(rows: Rows, value: Scalar) -> Any:
+def present(rows: IbisRows, value: Scalar) -> Any:
     """Return an expression that is NULL exactly where a value is not there: NULL or NaN."""
     term = rows.scalars.scalar(value)
     return rows.scalars.number(value).expr if term.real else term.expr
 
 
-def on_grid(rows: Rows, total: Total) -> tuple[Any, Any]:
+def on_grid(rows: IbisRows, total: Total) -> tuple[Any, Any]:
     """Return the whole number of fine steps that a row gives to a total, NULL without a value: in two parts.
 
     It is the first part times 2^FINE_BITS, plus the second one, of at most 2^(FINE_BITS-1) in magnitude. Both fit
@@ -82,18 +82,20 @@ def on_grid(rows: Rows, total: Total) -> tuple[Any, Any]:
 
     x = rows.scalars.bind(rows.scalars.number(total.value)).expr
     inside = ibis.least(ibis.greatest(x, real(total.lower)), real(total.upper)) - real(total.centre)
-    moved = rows.scalars.bind(Term(inside, Type.FLOAT)).expr
+    moved = rows.scalars.bind(IbisTerm(inside, Type.FLOAT)).expr
     least = math.ldexp(1.0, (total.fine_log2 - 1) // total.power - 10)
     seen = ibis.ifelse(moved.abs() >= real(least), moved, real(0)) if least > 0 else moved
     if total.power == 2:
-        seen = rows.scalars.bind(Term(seen, Type.FLOAT)).expr
+        seen = rows.scalars.bind(IbisTerm(seen, Type.FLOAT)).expr
         seen = seen * seen
-    y = rows.scalars.bind(Term(scaled(seen, -total.fine_log2), Type.FLOAT)).expr
-    near = rows.scalars.bind(Term(rows.backend.rounded("floor", y + real(0.5)), Type.FLOAT)).expr
+    y = rows.scalars.bind(IbisTerm(scaled(seen, -total.fine_log2), Type.FLOAT)).expr
+    near = rows.scalars.bind(IbisTerm(rows.backend.rounded("floor", y + real(0.5)), Type.FLOAT)).expr
     odd = near != rows.backend.rounded("floor", near * real(0.5)) * real(2)
-    steps = rows.scalars.bind(Term(ibis.ifelse((near - y == real(0.5)) & odd, near - real(1), near), Type.FLOAT)).expr
+    steps = rows.scalars.bind(
+        IbisTerm(ibis.ifelse((near - y == real(0.5)) & odd, near - real(1), near), Type.FLOAT)
+    ).expr
     whole_steps = rows.backend.rounded("floor", steps * real(2.0**-FINE_BITS) + real(0.5))
-    high = rows.scalars.bind(Term(whole_steps, Type.FLOAT)).expr
+    high = rows.scalars.bind(IbisTerm(whole_steps, Type.FLOAT)).expr
     rest = steps - high * real(2.0**FINE_BITS)
     return ibis.cases((x.notnull(), high.cast("int32"))), ibis.cases((x.notnull(), rest.cast("int32")))
 
@@ -106,7 +108,7 @@ def scaled(value: Any, exponent: int) -> Any:
     return value * real(math.ldexp(1.0, exponent))
 
 
-def leaf(rows: Rows, quantile: Quantile) -> Any:
+def leaf(rows: IbisRows, quantile: Quantile) -> Any:
     """Return which of the equal steps from lower to upper a row's clamped value is in; NULL without a value."""
     import ibis
 

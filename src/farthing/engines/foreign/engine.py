@@ -11,10 +11,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from farthing.engines.bounded import bounded
-from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, engine_failed, filled
+from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
 from farthing.engines.foreign.keys import KEYS, listed, numbered, portable
 from farthing.engines.foreign.measures import crossed, found, histogram, measuring, spreading
-from farthing.engines.foreign.rows import Catalog, Relation, check
+from farthing.engines.foreign.rows import IbisCatalog, IbisRelation, check
 from farthing.engines.foreign.scalars import sendable
 from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery
 from farthing.query.expressions import Literal
@@ -61,7 +61,7 @@ class IbisEngine:
         self._shipped: dict[str, pa.Table] = {}
         joined = {other: self._relation(one, other, public=False) for other, one in (protected or {}).items()}
         joined |= {other: self._relation(one, other, public=True) for other, one in (public or {}).items()}
-        self._catalog = Catalog(self._relation(table, name, public=False), joined)
+        self._catalog = IbisCatalog(self._relation(table, name, public=False), joined)
         self._turn = threading.Lock()
         self._probe = ""
 
@@ -136,14 +136,14 @@ class IbisEngine:
         order = np.lexsort((leaves, groups))
         return Histogram(groups[order], leaves[order], counts[order])
 
-    def found(self, query: Query, hash_key: int) -> Found:
+    def found(self, query: Query, hash_key: int) -> FoundGroups:
         """Return the groups that exist and their units; see `Engine.found`."""
         import pyarrow as pa
 
         asked = bounded(query)
         table = self._run(found(asked, self._catalog, self._backend, hash_key), asked)
         keys = {name: _canonical(table.column(f"k{place}")) for place, name in enumerate(asked.by)}
-        return Found(pa.table(keys), _integers(table, "n"))
+        return FoundGroups(pa.table(keys), _integers(table, "n"))
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
         """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
@@ -207,7 +207,7 @@ class IbisEngine:
             pass
         raise engine_failed()  # outside of any handler: what the backend said is not even its context
 
-    def _relation(self, table: Any, name: str, *, public: bool) -> Relation:
+    def _relation(self, table: Any, name: str, *, public: bool) -> IbisRelation:
         """Return a table of the backend, or rows that travel with every question."""
         import pyarrow as pa
 
@@ -215,7 +215,7 @@ class IbisEngine:
             shipped = f"farthing_joined_{len(self._shipped)}"
             self._shipped[shipped] = portable(table)
             beside = self._backend.beside(self._shipped[shipped], shipped)
-            return Relation(beside, _schema(beside.schema()), public)
+            return IbisRelation(beside, _schema(beside.schema()), public)
         table = _table(table)
         if table.get_backend() is not self._connection:
             raise DataError(
@@ -225,7 +225,7 @@ class IbisEngine:
                 next_step="open both tables with the same connection",
             )
         opened, kinds = self._backend.opened(table)
-        return Relation(opened, _schema(kinds), public)
+        return IbisRelation(opened, _schema(kinds), public)
 
     def _check_keys(self, query: BoundedQuery) -> None:
         """Refuse keys that cannot travel."""
@@ -259,12 +259,12 @@ def _table(table: Any) -> Any:
 
 def _backend_of(connection: Any) -> Backend:
     """Return the class of a backend."""
-    from farthing.engines.foreign.plain import Plain
-    from farthing.engines.foreign.postgres import Postgres
-    from farthing.engines.foreign.spark import Spark
+    from farthing.engines.foreign.plain import PlainBackend
+    from farthing.engines.foreign.postgres import PostgresBackend
+    from farthing.engines.foreign.spark import SparkBackend
 
-    kinds: dict[str, Callable[[Any], Backend]] = {"postgres": Postgres, "pyspark": Spark}
-    return kinds.get(connection.name, Plain)(connection)
+    kinds: dict[str, Callable[[Any], Backend]] = {"postgres": PostgresBackend, "pyspark": SparkBackend}
+    return kinds.get(connection.name, PlainBackend)(connection)
 
 
 def _integers(table: pa.Table, name: str) -> NDArray[np.int64]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any, assert_never
 
-from farthing.engines.foreign.cells import Cells, bucket, leaf, log2, on_grid, present
+from farthing.engines.foreign.cells import IbisCells, bucket, leaf, log2, on_grid, present
 from farthing.engines.foreign.keys import KEYS, met, numbered, with_places
-from farthing.engines.foreign.rows import Catalog, Rows
+from farthing.engines.foreign.rows import IbisCatalog, IbisRows
 from farthing.engines.foreign.terms import null, real, whole
 from farthing.query.measures import Rows as Counted
 from farthing.query.measures import Total, Units
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from farthing.query.measures import Measure
 
 
-def measuring(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def measuring(query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (i, m0, m1, ...): the group's place in the key list and its bounded measures."""
-    rows = Rows(query, catalog, backend, hash_key)
+    rows = IbisRows(query, catalog, backend, hash_key)
     keys = rows.groups()
     names = {f"m{place}": measure for place, measure in enumerate(query.measures)}
     if query.unit.is_row:
         sums = {name: _of_rows(query, rows, measure) for name, measure in names.items()}
         return _listed(query, rows, keys, sums)
-    cells = Cells(query, rows)
+    cells = IbisCells(query, rows)
     cuts = {name: _cut(query, rows, cells, measure) for name, measure in names.items()}
     kept = _chosen(query, backend, cells.table(keys, listed=True), hash_key)
     parts = {f"{name}_{part}": one for name, build in cuts.items() for part, one in enumerate(build(kept))}
@@ -45,17 +45,17 @@ def measuring(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key:
     return cut.group_by("i").agg(**{name: _rounded(backend, _parts(cut, name)) for name in cuts})
 
 
-def histogram(query: BoundedQuery, quantile: Quantile, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def histogram(query: BoundedQuery, quantile: Quantile, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (i, leaf, n): the bounded rows of each group and leaf."""
     import ibis
 
-    rows = Rows(query, catalog, backend, hash_key)
+    rows = IbisRows(query, catalog, backend, hash_key)
     keys = rows.groups()
     if query.unit.is_row:
         place = rows.show(leaf(rows, quantile), "v")
         found = _listed(query, rows, keys, {"n": lambda table: table.count()}, also=place)
         return found.filter(found[place].notnull()).select("i", leaf=found[place], n=found.n)
-    cells = Cells(query, rows)
+    cells = IbisCells(query, rows)
     place = cells.value(leaf(rows, quantile))
     table = cells.table([*keys, place], listed=True)
     kept = _chosen(query, backend, table, hash_key, dense=True)
@@ -69,11 +69,11 @@ def histogram(query: BoundedQuery, quantile: Quantile, catalog: Catalog, backend
     return cut.group_by("i", "leaf").agg(n=_sum(cut.c))
 
 
-def found(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def found(query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (k0, k1, ..., n): the groups that exist and the units that count in each. NaN is no key."""
     import ibis
 
-    rows = Rows(query, catalog, backend, hash_key)
+    rows = IbisRows(query, catalog, backend, hash_key)
     keys = rows.groups()
     named = {f"k{place}": key for place, key in enumerate(keys)}
     if query.unit.is_row:
@@ -81,7 +81,7 @@ def found(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int
         table = _numbers(rows.table(), keys, backend)
         units = table[number].nunique() if number else table.count()
         return table.group_by(keys).agg(n=units).select("n", **{name: ibis._[key] for name, key in named.items()})
-    cells = _numbers(Cells(query, rows).table(keys, listed=False), keys, backend)
+    cells = _numbers(IbisCells(query, rows).table(keys, listed=False), keys, backend)
     cells = cells.select("u", **{name: cells[key] for name, key in named.items()})
     # NULL leaves some hashes as they were, so that a flag tells it apart
     flags = [ibis.ifelse(backend.is_null(cells[name]), whole(1), whole(0)) for name in named]
@@ -92,17 +92,17 @@ def found(query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int
     return kept.group_by(list(named)).agg(n=kept.count())
 
 
-def crossed(query: BoundedQuery, crossing: Crossing, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def crossed(query: BoundedQuery, crossing: Crossing, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (s, i, n): the bounded rows of each cell, by its set and its place in the set's counts."""
     import ibis
 
-    rows = Rows(query, catalog, backend, hash_key)
+    rows = IbisRows(query, catalog, backend, hash_key)
     keys = rows.groups()
     names = [f"i{place}" for place in range(len(keys))]
     if query.unit.is_row:
         table, found = rows.table(), None
     else:
-        cells = Cells(query, rows)
+        cells = IbisCells(query, rows)
         table, found = cells.table(keys, listed=False), cells.found
     table = table.select(*keys, **({} if found is None else {"u": table.u, "c": table[found]}))
     for place, (key, values) in enumerate(zip(keys, crossing.lists, strict=True)):
@@ -128,9 +128,9 @@ def _by_set(joint: Any, crossing: Crossing, number: int) -> Any:
     return told.group_by("i").agg(n=_sum(told.n)).select("i", "n", s=whole(number)).select("s", "i", "n")
 
 
-def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, backend: Backend, hash_key: int) -> Any:
+def spreading(query: BoundedQuery, value: Scalar | None, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
     """Return the table of (which, place, n): units by place in each of the four histograms of `Spread`."""
-    rows = Rows(query, catalog, backend, hash_key)
+    rows = IbisRows(query, catalog, backend, hash_key)
     keys = rows.groups()
     number = null("float64") if value is None else rows.scalars.number(value).expr
     listed = query.keys is not None or not query.by
@@ -140,7 +140,7 @@ def spreading(query: BoundedQuery, value: Scalar | None, catalog: Catalog, backe
         table = with_places(query, backend, table, keys) if listed else _numbers(table, keys, backend)
         each = table.select(g=whole(1), r=whole(1), low=table[name], high=table[name])
     else:
-        cells = Cells(query, rows)
+        cells = IbisCells(query, rows)
         name = cells.value(number)
         least, greatest = cells.column("min", name), cells.column("max", name)
         table = cells.table(keys, listed=listed)
@@ -175,7 +175,7 @@ def _numbers(table: Any, keys: Sequence[str], backend: Backend) -> Any:
 
 
 def _listed(
-    query: BoundedQuery, rows: Rows, keys: Sequence[str], sums: dict[str, Callable[[Any], Any]], also: str = ""
+    query: BoundedQuery, rows: IbisRows, keys: Sequence[str], sums: dict[str, Callable[[Any], Any]], also: str = ""
 ) -> Any:
     """Return a table that groups first and then finds each group's place: the join sees one row a group."""
     table = rows.table()
@@ -192,7 +192,7 @@ def _sum(column: Any) -> Any:
     return ibis.coalesce(column.sum().cast("int64"), whole(0))
 
 
-def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> Callable[[Any], Any]:
+def _of_rows(query: BoundedQuery, rows: IbisRows, measure: Measure) -> Callable[[Any], Any]:
     """Return a measure where each row is a unit: nothing is cut."""
     match measure:
         case Total():
@@ -211,7 +211,7 @@ def _of_rows(query: BoundedQuery, rows: Rows, measure: Measure) -> Callable[[Any
             assert_never(measure)
 
 
-def _cut(query: BoundedQuery, rows: Rows, cells: Cells, measure: Measure) -> Callable[[Any], Sequence[Any]]:
+def _cut(query: BoundedQuery, rows: IbisRows, cells: IbisCells, measure: Measure) -> Callable[[Any], Sequence[Any]]:
     """Return what one cell adds to a measure, within its sensitivity; for a total in two parts, as `on_grid`.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.
@@ -284,7 +284,7 @@ def _rounded(backend: Backend, parts: Sequence[Any]) -> Any:
     return high + down - ibis.ifelse(rest < whole(0), whole(1), whole(0))
 
 
-def _there(query: BoundedQuery, rows: Rows, value: Scalar) -> Any:
+def _there(query: BoundedQuery, rows: IbisRows, value: Scalar) -> Any:
     """Return an expression that is NULL where a value is not there: the same as a total's, to share one count."""
     totals = (measure for measure in query.measures if isinstance(measure, Total) and measure.value == value)
     total = next(totals, None)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from farthing.engines.foreign.terms import Term
+    from farthing.engines.foreign.terms import IbisTerm
 
 _ORDER: Final = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-class Plain:
+class PlainBackend:
     """Columns, constants, comparisons and logic; functions that backends compute in their own ways are refused.
 
     The backend's own rules for NaN and for the order of texts apply.
@@ -117,11 +117,11 @@ class Plain:
         """Refuse."""
         self._refuse("log10")
 
-    def truncated(self, unit: str, moment: Term) -> NoReturn:  # noqa: ARG002
+    def truncated(self, unit: str, moment: IbisTerm) -> NoReturn:  # noqa: ARG002
         """Refuse."""
         self._refuse("date_trunc")
 
-    def part(self, part: str, moment: Term) -> NoReturn:  # noqa: ARG002
+    def part(self, part: str, moment: IbisTerm) -> NoReturn:  # noqa: ARG002
         """Refuse."""
         self._refuse("extract")
 
@@ -143,7 +143,7 @@ class Plain:
         """Refuse."""
         self._refuse("CAST")
 
-    def spelled(self, value: Term) -> NoReturn:  # noqa: ARG002
+    def spelled(self, value: IbisTerm) -> NoReturn:  # noqa: ARG002
         """Refuse."""
         self._refuse("CAST")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from farthing.engines.foreign.terms import Term
+    from farthing.engines.foreign.terms import IbisTerm
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _EDGES: Final = {
@@ -33,7 +33,7 @@ def _pg(name: str, output: Any, *arguments: Any) -> Any:
     return call(name, output, *arguments, database="pg_catalog")
 
 
-class Postgres:
+class PostgresBackend:
     """The guarded primitives of PostgreSQL, and its hash.
 
     PostgreSQL raises on overflow and underflow, has no TRY_CAST, and may compute constant parts of any branch early:
@@ -188,12 +188,12 @@ class Postgres:
         """Return the logarithm to base ten."""
         return _pg("log10", "float64", value)
 
-    def truncated(self, unit: str, moment: Term) -> Any:
+    def truncated(self, unit: str, moment: IbisTerm) -> Any:
         """Return the first moment of a unit."""
         cut = _pg("date_trunc", "timestamp", unit, moment.expr.cast("timestamp"))
         return cut.cast("date") if moment.type is Type.DATE else cut
 
-    def part(self, part: str, moment: Term) -> Any:
+    def part(self, part: str, moment: IbisTerm) -> Any:
         """Return a part of a date or time as an integer."""
         found = _pg("date_part", "float64", {"dow": "isodow"}.get(part, part), moment.expr.cast("timestamp"))
         return self.rounded("floor", found).cast("int64")
@@ -217,7 +217,7 @@ class Postgres:
         native = {Type.INTEGER: "int64", Type.FLOAT: "float64", Type.DATE: "date", Type.TIMESTAMP: "timestamp"}[kind]
         return _pg("substring", "string", text, f"^({pattern})$").cast(native)
 
-    def spelled(self, value: Term) -> Any:
+    def spelled(self, value: IbisTerm) -> Any:
         """Return an integer, truth value, date or time as text, whatever the session's own style of dates."""
         import ibis
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from operator import and_
 from typing import TYPE_CHECKING, Any, assert_never
 
-from farthing.engines.bounded import Home, Where
-from farthing.engines.foreign.scalars import COMPARE, FENCE, Scalars, balanced
-from farthing.engines.foreign.terms import Term, placed, symbol, whole
-from farthing.errors import UnsupportedQuery
+from farthing.engines import joining
+from farthing.engines.bounded import KeepHome, KeepWhere
+from farthing.engines.foreign.scalars import COMPARE, FENCE, IbisScalars, balanced
+from farthing.engines.foreign.terms import IbisTerm, placed, symbol, whole
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.normal import conjuncts, normal
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class IbisRelation:
     """A table of the backend.
 
     Attributes:
@@ -38,27 +38,27 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class IbisCatalog:
     """The protected table and the tables that may be joined, by name."""
 
-    own: Relation
-    joined: Mapping[str, Relation]
+    own: IbisRelation
+    joined: Mapping[str, IbisRelation]
 
 
-class Rows:
+class IbisRows:
     """The rows of one question.
 
     Columns are read once each, in their total form, under short names of ours; conditions and values are built on
     these names.
     """
 
-    def __init__(self, query: BoundedQuery, catalog: Catalog, backend: Backend, hash_key: int = 0) -> None:
+    def __init__(self, query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int = 0) -> None:
         self.backend = backend
         self._query = query
         self._hash_key = hash_key
         self._catalog = catalog
         self._names: dict[tuple[str | None, str], str] = {}
-        self.scalars = Scalars(backend, self._read)
+        self.scalars = IbisScalars(backend, self._read)
         self._shown: dict[str, Any] = {}
         self._numbered = False
 
@@ -97,23 +97,23 @@ class Rows:
     def _ready(self, step: Step, place: int) -> Callable[[Any], Any]:
         """Return what a step makes of the rows before it."""
         match step:
-            case Home():
+            case KeepHome():
                 return self._at_home(step)
             case Join():
                 return self._met(step, place)
-            case Where():
+            case KeepWhere():
                 return self._kept(step)
             case _:
                 assert_never(step)
 
-    def _at_home(self, home: Home) -> Callable[[Any], Any]:
+    def _at_home(self, home: KeepHome) -> Callable[[Any], Any]:
         """Return the step that keeps the rows of the units whose home is the part that is asked.
 
         Homes are chosen by a window and not by a join, so that one unit is what GROUP BY takes for one.
         """
         import ibis
 
-        scalars = Scalars(self.backend, self._read, staged=False)
+        scalars = IbisScalars(self.backend, self._read, staged=False)
         tests = [scalars.predicate(condition) for condition in home.parts]
 
         def step(table: Any) -> Any:
@@ -129,7 +129,7 @@ class Rows:
 
     def _met(self, join: Join, place: int) -> Callable[[Any], Any]:
         """Return the step that puts beside each row those of a table that it meets."""
-        on = Scalars(self.backend, self._read, staged=False).predicate(join.on)
+        on = IbisScalars(self.backend, self._read, staged=False).predicate(join.on)
 
         def step(table: Any) -> Any:
             beside = self._beside(join, place)
@@ -141,7 +141,7 @@ class Rows:
 
         return step
 
-    def _kept(self, where: Where) -> Callable[[Any], Any]:
+    def _kept(self, where: KeepWhere) -> Callable[[Any], Any]:
         """Return the step that drops rows without a unit or where a condition is not TRUE."""
         import ibis
 
@@ -170,20 +170,20 @@ class Rows:
                 return join.table, name.removeprefix(prefix)
         return None, name
 
-    def _relation(self, table: str | None) -> Relation:
+    def _relation(self, table: str | None) -> IbisRelation:
         """Return the protected table, or a joined one."""
         return self._catalog.own if table is None else self._catalog.joined[table]
 
-    def _read(self, name: str) -> Term:
+    def _read(self, name: str) -> IbisTerm:
         """Return the short name of a column."""
         table, column = self._find(name)
         relation = self._relation(table)
         kind = relation.schema.require(column)
         read = self.backend.read(relation.table[column], kind)
         short = self._names.setdefault((table, column), f"c{len(self._names)}")
-        return Term(symbol(short, read.type()), Type.FLOAT if kind in REAL_TYPES else kind)
+        return IbisTerm(symbol(short, read.type()), Type.FLOAT if kind in REAL_TYPES else kind)
 
-    def unit(self, relation: Relation, column: str) -> Any:
+    def unit(self, relation: IbisRelation, column: str) -> Any:
         """Return the unit column as it is grouped and hashed."""
         value = relation.table[column]
         return value + 0.0 if value.type().is_floating() else value
@@ -230,12 +230,12 @@ class Rows:
         return found
 
 
-def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery, backend: Backend) -> list[Any]:
+def equal_columns(join: Join, catalog: IbisCatalog, query: BoundedQuery, backend: Backend) -> list[Any]:
     """Return the columns of a joined table, as compared, that its condition holds to columns of the tables so far.
 
     A row of these tables then meets the rows of one combination of them only.
     """
-    rows, beside, found = Rows(query, catalog, backend), catalog.joined[join.table], []
+    rows, beside, found = IbisRows(query, catalog, backend), catalog.joined[join.table], []
     for part in conjuncts(normal(join.on)):
         match part:
             case Compare(Column(left), Operator.EQ, Column(right)):
@@ -248,40 +248,12 @@ def equal_columns(join: Join, catalog: Catalog, query: BoundedQuery, backend: Ba
     return found
 
 
-def check(query: BoundedQuery, catalog: Catalog, backend: Backend) -> None:
-    """Refuse joins that the engine cannot run, or could not keep within the bounds.
+def check(query: BoundedQuery, catalog: IbisCatalog, backend: Backend) -> None:
+    """Refuse joins that the engine cannot run, or could not keep within the bounds; see `engines.joining`."""
+    unit = query.unit.column or ""
 
-    Raises:
-        UnsupportedQuery: which, and what to do.
-    """
-    named = [join.table for join in query.joins]
-    for join in query.joins:
-        if named.count(join.table) > 1 or join.table not in catalog.joined:
-            raise refused("a table is joined twice, or was never declared", join.table, "declared tables, each once")
-        relation = catalog.joined[join.table]
-        if query.unit.is_row:
-            if not (join.public and relation.public):
-                what = "a protected table joined where each row is a unit"
-                raise refused(what, str(join), "both tables carry a unit column")
-            if join.fan_out is None or not equal_columns(join, catalog, query, backend):
-                raise refused(
-                    "a join without a limit on the rows that one row becomes",
-                    str(join),
-                    "with rows as units, ON has an equality of a column of each table, and the fan-out is declared",
-                )
-        elif not join.public:
-            unit = query.unit.column or ""
-            kinds = [each.table.schema().get(unit) for each in (catalog.own, relation)]
-            if kinds[0] is None or kinds[0] != kinds[1]:
-                raise refused("the joined table does not carry the unit", str(join), f"both have {unit!r}, of one type")
+    def unit_type(table: str | None) -> Any:
+        return (catalog.own if table is None else catalog.joined[table]).table.schema().get(unit)
 
-
-def refused(what: str, got: str, rule: str) -> UnsupportedQuery:
-    """Return the refusal of a join."""
-    return UnsupportedQuery(
-        what,
-        construct="JOIN",
-        got=got[:200],
-        rule=rule,
-        next_step="declare a public table at opening and join it as in JOIN zones ON trips.zone = zones.id",
-    )
+    public = {name: relation.public for name, relation in catalog.joined.items()}
+    joining.check(query, public, lambda join: equal_columns(join, catalog, query, backend), unit_type)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from farthing.engines.foreign.functions import Functions, alike
-from farthing.engines.foreign.terms import Term, constant, null, placed, real, symbol, weight
+from farthing.engines.foreign.functions import IbisFunctions, alike
+from farthing.engines.foreign.terms import IbisTerm, constant, null, placed, real, symbol, weight
 from farthing.errors import UnsupportedQuery
 from farthing.query.expressions import (
     And,
@@ -53,7 +53,7 @@ COMPARE: Final = {
 }
 
 
-class Scalars:
+class IbisScalars:
     """The scalars and predicates of one question.
 
     Args:
@@ -62,13 +62,13 @@ class Scalars:
         staged: whether repeated expressions may be named; in the condition of a join they are written out.
     """
 
-    def __init__(self, backend: Backend, read: Callable[[str], Term], *, staged: bool = True) -> None:
+    def __init__(self, backend: Backend, read: Callable[[str], IbisTerm], *, staged: bool = True) -> None:
         self._backend = backend
         self._read = read
         self._staged = staged
         self._stages: list[dict[Any, str]] = []
         self._levels: dict[str, int] = {}
-        self._functions = Functions(backend, self.bind)
+        self._functions = IbisFunctions(backend, self.bind)
 
     def level(self, expr: Any) -> int:
         """Return the first stage that has all names of an expression."""
@@ -76,7 +76,7 @@ class Scalars:
 
         return max((self._levels.get(field.name, 0) for field in expr.op().find(ops.Field)), default=0)
 
-    def bind(self, term: Term, most: int = SHORT) -> Term:
+    def bind(self, term: IbisTerm, most: int = SHORT) -> IbisTerm:
         """Return a name for an expression that is repeated, if it is not short."""
         if not self._staged or weight(term.expr) <= most:
             return term
@@ -86,7 +86,7 @@ class Scalars:
         stage = self._stages[level]
         name = stage.setdefault(node, f"e{level}_{len(stage)}")
         self._levels[name] = level + 1
-        return Term(symbol(name, term.expr.type()), term.type, term.tame)
+        return IbisTerm(symbol(name, term.expr.type()), term.type, term.tame)
 
     def over(self, table: Any) -> Any:
         """Return a table with all stages on top, each fenced off from the next."""
@@ -95,14 +95,14 @@ class Scalars:
             table = table.mutate(**named, **{FENCE: self._backend.fence()})
         return table
 
-    def scalar(self, scalar: Scalar) -> Term:
+    def scalar(self, scalar: Scalar) -> IbisTerm:
         """Return the term of a scalar."""
         match scalar:
             case Column(name):
                 return self._read(name)
             case Literal(value):
                 if scalar.type in (Type.DATE, Type.TIMESTAMP):
-                    return Term(self._backend.moment(value), scalar.type)
+                    return IbisTerm(self._backend.moment(value), scalar.type)
                 return constant(sendable(scalar))
             case Call(function, arguments):
                 values = [argument.value if isinstance(argument, Literal) else None for argument in arguments]
@@ -137,24 +137,24 @@ class Scalars:
             case _:
                 assert_never(expression)
 
-    def number(self, scalar: Scalar) -> Term:
+    def number(self, scalar: Scalar) -> IbisTerm:
         """Return a numeric scalar as a double that is NULL where it is NaN; NULL on every row for what is no number."""
         import ibis
 
         value = self.scalar(scalar)
         if value.type not in NUMBER_TYPES:
-            return Term(null("float64"), Type.FLOAT)
+            return IbisTerm(null("float64"), Type.FLOAT)
         if not value.real:
-            return Term(value.double, Type.FLOAT)
+            return IbisTerm(value.double, Type.FLOAT)
         x = self.bind(value).expr
-        return Term(ibis.cases((x <= real(float("inf")), x)), Type.FLOAT)
+        return IbisTerm(ibis.cases((x <= real(float("inf")), x)), Type.FLOAT)
 
-    def group(self, scalar: Scalar) -> Term:
+    def group(self, scalar: Scalar) -> IbisTerm:
         """Return a scalar in the form in which it is grouped: one zero, not two."""
         value = self.scalar(scalar)
-        return Term(value.expr + real(0), Type.FLOAT) if value.real else value
+        return IbisTerm(value.expr + real(0), Type.FLOAT) if value.real else value
 
-    def _case(self, case: Case) -> Term:
+    def _case(self, case: Case) -> IbisTerm:
         """Return CASE: branches of one type."""
         import ibis
 
@@ -164,9 +164,9 @@ class Scalars:
         same = alike(values)
         pairs = [(condition, value.expr) for condition, value in zip(conditions, same, strict=False)]
         otherwise = None if case.otherwise is None else same[-1].expr
-        return Term(ibis.cases(*pairs, else_=otherwise), same[0].type, all(value.tame for value in same))
+        return IbisTerm(ibis.cases(*pairs, else_=otherwise), same[0].type, all(value.tame for value in same))
 
-    def _membership(self, value: Term, choices: tuple[Literal, ...]) -> Any:
+    def _membership(self, value: IbisTerm, choices: tuple[Literal, ...]) -> Any:
         """Return a membership test; as in comparisons, integers meet integers exactly."""
         if value.type is Type.BOOLEAN:  # no IN: ibis leaves out parentheses around what is tested
             return balanced(or_, [value.expr == self.scalar(choice).expr for choice in choices])
@@ -180,7 +180,7 @@ class Scalars:
             tests.append(operand.expr.isin([self.scalar(choice).expr for choice in others]))
         return balanced(or_, tests)
 
-    def _compared(self, left: Term, operator: Operator, right: Term) -> Any:
+    def _compared(self, left: IbisTerm, operator: Operator, right: IbisTerm) -> Any:
         """Return a comparison: doubles unless both sides are integers (or no numbers at all)."""
         first, second = alike((left, right))
         if first.type is Type.STRING and operator not in (Operator.EQ, Operator.NE):

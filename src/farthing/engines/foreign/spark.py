@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from farthing.engines.foreign.terms import Term
+    from farthing.engines.foreign.terms import IbisTerm
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _EDGES: Final = {
@@ -35,7 +35,7 @@ _TEXTUAL: Final = {"starts_with": "startswith", "ends_with": "endswith", "contai
 _INTEGERS: Final = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 
 
-class Spark:
+class SparkBackend:
     """The guarded primitives of Spark, and its hash; the same with ANSI mode on or off.
 
     Args:
@@ -166,7 +166,7 @@ class Spark:
         """Return the logarithm to base ten."""
         return call("log10", "float64", value, database="builtin")
 
-    def truncated(self, unit: str, moment: Term) -> Any:
+    def truncated(self, unit: str, moment: IbisTerm) -> Any:
         """Return the first moment of a unit."""
         x = moment.expr
         if unit in _CLOCK:
@@ -176,7 +176,7 @@ class Spark:
         day = day if unit == "day" else call("trunc", "date", day, unit.upper())
         return day if moment.type is Type.DATE else self.midnight(day)
 
-    def part(self, part: str, moment: Term) -> Any:
+    def part(self, part: str, moment: IbisTerm) -> Any:
         """Return a part of a date or time as an integer."""
         found = _part(_PARTS.get(part, part), moment.expr)
         return found + whole(1) if part == "dow" else found
@@ -206,7 +206,7 @@ class Spark:
             return call("to_timestamp_ntz", "timestamp", matched)
         return matched.try_cast({Type.INTEGER: "int64", Type.FLOAT: "float64", Type.DATE: "date"}[kind])
 
-    def spelled(self, value: Term) -> Any:
+    def spelled(self, value: IbisTerm) -> Any:
         """Return an integer, truth value, date or time as text."""
         return value.expr.cast("string")
 

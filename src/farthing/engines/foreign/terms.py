@@ -28,7 +28,7 @@ _ARITIES: Final[tuple[Callable[..., None], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class IbisTerm:
     """An ibis expression with what has to be known of it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Term:
         return self.expr if self.real else self.expr.cast("float64")
 
     @property
-    def narrow(self) -> Term:
+    def narrow(self) -> IbisTerm:
         """The value inside another one: integers are int64, NULL where they are outside of it."""
         import ibis
 
@@ -119,7 +119,7 @@ def whole(value: int) -> Any:
     return ibis.literal(value).cast("int64") if -(2**31) < value < 2**31 else ibis.literal(value)
 
 
-def constant(literal: Literal) -> Term:
+def constant(literal: Literal) -> IbisTerm:
     """Return a constant of its own type."""
     import ibis
 
@@ -127,13 +127,13 @@ def constant(literal: Literal) -> Term:
     match literal.type:
         case Type.FLOAT:
             number = float(str(value))
-            return Term(real(number), Type.FLOAT, tame=1e-150 <= abs(number) <= 1e150)
+            return IbisTerm(real(number), Type.FLOAT, tame=1e-150 <= abs(number) <= 1e150)
         case Type.INTEGER:
             number = int(str(value))
             beyond = number > GREATEST_INTEGER
-            return Term(ibis.literal(number, type="uint64") if beyond else whole(number), Type.INTEGER)
+            return IbisTerm(ibis.literal(number, type="uint64") if beyond else whole(number), Type.INTEGER)
         case kind:
-            return Term(ibis.literal(value), kind)
+            return IbisTerm(ibis.literal(value), kind)
 
 
 def null(kind: Any) -> Any:

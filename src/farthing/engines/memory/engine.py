@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
-from farthing.engines.bounded import Home, Where, bounded
+from farthing.engines.bounded import KeepHome, KeepWhere, bounded
 from farthing.engines.contributions import bucket, contribution, leaf, number
-from farthing.engines.engine import BUCKETS, Found, Histogram, Spread, scope
+from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
@@ -148,7 +148,7 @@ class MemoryEngine:
         columns = np.array(found_cells, np.int64).reshape(-1, 3).T
         return Histogram(columns[0], columns[1], columns[2])
 
-    def found(self, query: Query, hash_key: int) -> Found:
+    def found(self, query: Query, hash_key: int) -> FoundGroups:
         """Return the groups that exist and their units, for a question without outputs. NaN is no key."""
         import numpy as np
         import pyarrow as pa
@@ -158,7 +158,7 @@ class MemoryEngine:
         keys = sorted(units, key=order_of)
         kinds = [_arrow(type_of(scalar, self._scope(asked))) for _, scalar in asked.groupings]
         columns = {name: pa.array([key[place] for key in keys], kinds[place]) for place, name in enumerate(asked.by)}
-        return Found(pa.table(columns), np.array([units[key] for key in keys], np.int64))
+        return FoundGroups(pa.table(columns), np.array([units[key] for key in keys], np.int64))
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
         """Return the bounded rows by every set of columns; see `Engine.crossed`."""
@@ -248,11 +248,11 @@ class MemoryEngine:
         rows = [(place if unit is None else row[unit], row) for place, row in enumerate(self._rows)]
         for step in query.steps:
             match step:
-                case Home():
+                case KeepHome():
                     rows = self._at_home(rows, step, hash_key)
                 case Join():
                     rows = joined(rows, step, self._beside, query.unit, scope_)
-                case Where(condition):
+                case KeepWhere(condition):
                     where = None if condition is None else explicit(condition, scope_)
                     rows = [(own, row) for own, row in rows if own is not None and (where is None or holds(where, row))]
                 case _:
@@ -260,7 +260,7 @@ class MemoryEngine:
         return rows
 
     def _at_home(
-        self, rows: list[tuple[Any, dict[str, Any]]], home: Home, hash_key: int
+        self, rows: list[tuple[Any, dict[str, Any]]], home: KeepHome, hash_key: int
     ) -> list[tuple[Any, dict[str, Any]]]:
         """Return the rows, in the part that is asked, of the units whose home it is."""
         parts = [explicit(condition, self._schema) for condition in home.parts]

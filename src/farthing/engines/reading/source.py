@@ -40,7 +40,7 @@ class HeldFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CsvFiles:
-    """CSV files, listed when the table was opened, and read anew for every question, by several threads.
+    """CSV files, listed when the table was opened, and read again for every question, by several threads.
 
     Attributes:
         held: the files.
@@ -129,7 +129,7 @@ def from_csv(held: HeldFiles, reading: Csv) -> CsvFiles:
             "two files of one table have different headers",
             rule="all files of a table have the same columns in the same order",
             got=", ".join(list(found.values())[:2]),
-            next_step="open them one by one, or write them anew with one header",
+            next_step="open them one by one, or write them again with one header",
         )
     names = next(iter(found))
     missing = [column for column in reading.columns if column not in names]

@@ -29,7 +29,7 @@ from farthing.query.expressions.tree import (
     Scalar,
 )
 from farthing.query.expressions.typing import MOST_DEPTH, MOST_NODES, check, explicit, operand_type, type_of
-from farthing.query.expressions.values import Column, Function, Literal, Operand, Operator, Value
+from farthing.query.expressions.values import Column, FunctionName, Literal, Operand, Operator, Value
 from farthing.query.expressions.walking import children, columns_of, rewrite, walk
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "Column",
     "Compare",
     "Expression",
-    "Function",
+    "FunctionName",
     "In",
     "IsNull",
     "Literal",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from farthing.query.expressions.values import Function
+from farthing.query.expressions.values import FunctionName
 from farthing.query.schema import Type
 
 Kinds: TypeAlias = frozenset[Type]
@@ -59,27 +59,37 @@ _FIRST_OF = Signature((ORDERED, ORDERED), repeats=True)
 _TEXT = Signature((TEXT,), Type.STRING)
 _TEST = Signature((TEXT, TEXT), Type.BOOLEAN)
 
-SIGNATURES: Final[dict[Function, Signature]] = {
-    **dict.fromkeys((Function.ADD, Function.SUBTRACT, Function.MULTIPLY), _ARITHMETIC),
-    **dict.fromkeys((Function.INTEGER_DIVIDE, Function.MODULO), _DIVISION),
+SIGNATURES: Final[dict[FunctionName, Signature]] = {
+    **dict.fromkeys((FunctionName.ADD, FunctionName.SUBTRACT, FunctionName.MULTIPLY), _ARITHMETIC),
+    **dict.fromkeys((FunctionName.INTEGER_DIVIDE, FunctionName.MODULO), _DIVISION),
     **dict.fromkeys(
-        (Function.NEGATE, Function.ABS, Function.SIGN, Function.FLOOR, Function.CEIL, Function.TRUNC), _ONE_NUMBER
+        (
+            FunctionName.NEGATE,
+            FunctionName.ABS,
+            FunctionName.SIGN,
+            FunctionName.FLOOR,
+            FunctionName.CEIL,
+            FunctionName.TRUNC,
+        ),
+        _ONE_NUMBER,
     ),
-    **dict.fromkeys((Function.SQRT, Function.EXP, Function.LN, Function.LOG10), _REAL),
-    **dict.fromkeys((Function.DIVIDE, Function.POWER), Signature((NUMBER, NUMBER), Type.FLOAT)),
-    Function.ROUND: Signature((NUMBER, WHOLE), 0, optional=1, constant=1),
-    **dict.fromkeys((Function.LEAST, Function.GREATEST), _FIRST_OF),
-    Function.COALESCE: Signature((ANY, ANY), repeats=True),
-    Function.NULLIF: Signature((ANY, ANY), 0),
-    **dict.fromkeys((Function.LOWER, Function.UPPER, Function.TRIM, Function.LTRIM, Function.RTRIM), _TEXT),
-    Function.LENGTH: Signature((TEXT,), Type.INTEGER),
-    Function.SUBSTRING: Signature((TEXT, WHOLE, WHOLE), Type.STRING, optional=1),
-    Function.CONCAT: Signature((TEXT, TEXT), Type.STRING, repeats=True),
-    **dict.fromkeys((Function.STARTS_WITH, Function.ENDS_WITH, Function.CONTAINS), _TEST),
-    Function.LIKE: Signature((TEXT, TEXT), Type.BOOLEAN, constant=1),
-    Function.DATE_TRUNC: Signature((TEXT, MOMENT), 1, constant=0),
-    Function.EXTRACT: Signature((TEXT, MOMENT), Type.INTEGER, constant=0),
-    Function.DAYS_BETWEEN: Signature((MOMENT, MOMENT), Type.INTEGER),
+    **dict.fromkeys((FunctionName.SQRT, FunctionName.EXP, FunctionName.LN, FunctionName.LOG10), _REAL),
+    **dict.fromkeys((FunctionName.DIVIDE, FunctionName.POWER), Signature((NUMBER, NUMBER), Type.FLOAT)),
+    FunctionName.ROUND: Signature((NUMBER, WHOLE), 0, optional=1, constant=1),
+    **dict.fromkeys((FunctionName.LEAST, FunctionName.GREATEST), _FIRST_OF),
+    FunctionName.COALESCE: Signature((ANY, ANY), repeats=True),
+    FunctionName.NULLIF: Signature((ANY, ANY), 0),
+    **dict.fromkeys(
+        (FunctionName.LOWER, FunctionName.UPPER, FunctionName.TRIM, FunctionName.LTRIM, FunctionName.RTRIM), _TEXT
+    ),
+    FunctionName.LENGTH: Signature((TEXT,), Type.INTEGER),
+    FunctionName.SUBSTRING: Signature((TEXT, WHOLE, WHOLE), Type.STRING, optional=1),
+    FunctionName.CONCAT: Signature((TEXT, TEXT), Type.STRING, repeats=True),
+    **dict.fromkeys((FunctionName.STARTS_WITH, FunctionName.ENDS_WITH, FunctionName.CONTAINS), _TEST),
+    FunctionName.LIKE: Signature((TEXT, TEXT), Type.BOOLEAN, constant=1),
+    FunctionName.DATE_TRUNC: Signature((TEXT, MOMENT), 1, constant=0),
+    FunctionName.EXTRACT: Signature((TEXT, MOMENT), Type.INTEGER, constant=0),
+    FunctionName.DAYS_BETWEEN: Signature((MOMENT, MOMENT), Type.INTEGER),
 }
 """Every function, by name: one that is not here is refused."""
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from farthing.query.expressions.values import Function, Literal, Operand, Operator
+from farthing.query.expressions.values import FunctionName, Literal, Operand, Operator
 from farthing.query.schema import Type
 
 
@@ -18,7 +18,7 @@ from farthing.query.schema import Type
 class Call:
     """A function of scalars. Units and parts of dates, digits and patterns are constants in their argument's place."""
 
-    function: Function
+    function: FunctionName
     arguments: tuple[Scalar, ...]
 
     def canonical(self) -> str:
@@ -27,7 +27,7 @@ class Call:
 
     def __str__(self) -> str:
         shown = [str(argument) for argument in self.arguments]
-        if self.function is Function.NEGATE:
+        if self.function is FunctionName.NEGATE:
             return f"(-{shown[0]})"
         if not self.function.value.isidentifier():
             return f"({f' {self.function.value} '.join(shown)})"

@@ -28,7 +28,7 @@ from farthing.query.expressions.tree import (
     Or,
     Scalar,
 )
-from farthing.query.expressions.values import Column, Function, Literal, Operator, refused
+from farthing.query.expressions.values import Column, FunctionName, Literal, Operator, refused
 from farthing.query.expressions.walking import rewrite, walk
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, REAL_TYPES, Schema, Type
@@ -66,7 +66,7 @@ def type_of(scalar: Scalar, schema: Schema) -> Type:
         UnsupportedQuery: an unknown column, or a function of other types.
 
     >>> schema = Schema.of({"delay": Type.INTEGER})
-    >>> type_of(Call(Function.DIVIDE, (Column("delay"), Literal(2))), schema).value
+    >>> type_of(Call(FunctionName.DIVIDE, (Column("delay"), Literal(2))), schema).value
     'float'
     """
     _check_size(scalar)
@@ -83,14 +83,14 @@ def explicit(tree: _Tree, schema: Schema) -> _Tree:
 
     These are the arguments of LEAST, GREATEST and COALESCE and the values of CASE. BETWEEN becomes its comparisons.
 
-    >>> tree = Call(Function.COALESCE, (Column("delay"), Literal(0.5)))
+    >>> tree = Call(FunctionName.COALESCE, (Column("delay"), Literal(0.5)))
     >>> str(explicit(tree, Schema.of({"delay": Type.INTEGER})))
     'coalesce(CAST(delay AS FLOAT), 0.5)'
     """
 
     def change(node: Node) -> Node:
         match node:
-            case Call(Function.LEAST | Function.GREATEST | Function.COALESCE, arguments):
+            case Call(FunctionName.LEAST | FunctionName.GREATEST | FunctionName.COALESCE, arguments):
                 return Call(node.function, tuple(_reals(arguments, schema)))
             case Case(branches, otherwise):
                 values = [value for _, value in branches] + ([] if otherwise is None else [otherwise])
@@ -186,7 +186,7 @@ def _call(call: Call, schema: Schema) -> Type:
             wanted = " or ".join(sorted(signature.kinds(place)))
             raise refused(f"{kind} in {name}", f"argument {place + 1} is {wanted}", _shown(call), _READ_AS)
     _check_constant(call, signature.constant, kinds)
-    if call.function is Function.NULLIF:
+    if call.function is FunctionName.NULLIF:
         _check_comparison(call.arguments, Operator.EQ, (kinds[0], kinds[1]))
     match signature.gives:
         case Type() as kind:
@@ -206,13 +206,15 @@ def _check_constant(call: Call, place: int | None, kinds: list[Type]) -> None:
     if not isinstance(given, Literal):
         raise refused(f"argument of {name}", f"argument {place + 1} of {name} is a constant", _shown(given), _READ_AS)
     known: tuple[object, ...] | None = None
-    if call.function is Function.ROUND:
+    if call.function is FunctionName.ROUND:
         known = tuple(range(-MOST_DIGITS, MOST_DIGITS + 1))
-    elif call.function in (Function.DATE_TRUNC, Function.EXTRACT):
-        days = DAY_UNITS if call.function is Function.DATE_TRUNC else DAY_PARTS
+    elif call.function in (FunctionName.DATE_TRUNC, FunctionName.EXTRACT):
+        days = DAY_UNITS if call.function is FunctionName.DATE_TRUNC else DAY_PARTS
         known = days if kinds[1] is Type.DATE else (*days, *CLOCK_UNITS)
     if known is not None and given.value not in known:
-        words = f"{-MOST_DIGITS} to {MOST_DIGITS}" if call.function is Function.ROUND else ", ".join(map(str, known))
+        words = (
+            f"{-MOST_DIGITS} to {MOST_DIGITS}" if call.function is FunctionName.ROUND else ", ".join(map(str, known))
+        )
         raise refused(f"argument of {name}", f"for these arguments it is one of {words}", _shown(given), _READ_AS)
 
 

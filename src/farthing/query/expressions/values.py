@@ -120,7 +120,7 @@ _LITERAL_TYPES: tuple[tuple[type, Type], ...] = (
 )
 
 
-class Function(StrEnum):
+class FunctionName(StrEnum):
     """Every function of the language. Arguments are checked by `typing`; each is total: NULL where it has no value."""
 
     NEGATE = "-x"

@@ -40,8 +40,8 @@ def children(node: Node) -> tuple[Node, ...]:  # noqa: PLR0911  # one return a c
 def walk(*nodes: Node) -> Iterator[tuple[Node, int]]:
     """Yield every node of some trees with its depth, the roots at 1; without recursion, so at any depth.
 
-    >>> from farthing.query.expressions import Function
-    >>> [(str(node), depth) for node, depth in walk(Call(Function.ADD, (Column("x"), Literal(1))))]
+    >>> from farthing.query.expressions import FunctionName
+    >>> [(str(node), depth) for node, depth in walk(Call(FunctionName.ADD, (Column("x"), Literal(1))))]
     [('(x + 1)', 1), ('x', 2), ('1', 2)]
     """
     left = [(node, 1) for node in reversed(nodes)]

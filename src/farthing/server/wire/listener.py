@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pygwire.messages import PGMessage
 
-    from farthing.server.people import Person, Tokens
+    from farthing.server.people import Person, Register
     from farthing.server.service import Service
     from farthing.server.wire.catalog import EmptyTables
 
@@ -45,7 +45,7 @@ class Prepared:
 class Listener:
     """Serves the wire on one port."""
 
-    def __init__(self, service: Service, people: Tokens, catalog: EmptyTables, take: Callable[[str], None]) -> None:
+    def __init__(self, service: Service, people: Register, catalog: EmptyTables, take: Callable[[str], None]) -> None:
         self._service, self._people, self._catalog, self._take = service, people, catalog, take
         self._server: asyncio.Server | None = None
 
@@ -83,7 +83,7 @@ class Client:
         self,
         writer: asyncio.StreamWriter,
         service: Service,
-        people: Tokens,
+        people: Register,
         catalog: EmptyTables,
         take: Callable[[str], None],
     ) -> None:
@@ -359,7 +359,7 @@ def _description(result: Result, formats: list[int]) -> Any:
 
 def _stranger() -> FarthingError:
     """Return the refusal of somebody who is not known."""
-    return shapes.Refusal(
+    return shapes.RefusedRequest(
         "who connects is not known",
         status=401,
         rule="the user is the name of a token, and the password is the token",

@@ -25,7 +25,7 @@ class WorkloadOptions:
         typer.Option(
             metavar="each",
             help="each: every question to its target. together: share --cap among counts, so that the worst error, "
-            "in targets, is small.",
+            "in targets, is small. largest: spend --cap on the largest counts, each to its target.",
             rich_help_panel=options.PRICE,
         ),
     ] = "each"

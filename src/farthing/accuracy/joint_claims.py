@@ -1,0 +1,292 @@
+"""Buying measurements: a pilot that claims nothing, and a claim in weighted stages.
+
+Stage k of a claim is t_k *ticks* long; one tick is the same grains in each lane for all stages (the shape). Its fresh
+means X_k have errors Z_k / sqrt(t_k) with Z_k ~ N(0, D), whatever was seen before, D being the variances of one tick.
+The weights w_k^2 add up to 1 and were fixed beforehand. So
+
+    sum_k w_k sqrt(t_k) (X_k - x)  =  sum_k w_k Z_k  ~  N(0, D)        exactly, however t_k was chosen,
+
+and the weighted mean `sum w_k sqrt(t_k) X_k / C`, with the *clock* `C = sum w_k sqrt(t_k)`, is as good as one fixed
+measurement of C^2 ticks. With t_k in proportion to w_k^2, C^2 is all that was bought.
+
+A later, sharper claim goes on from there: that sum, times sqrt(1 - part), is its beginning, and its fresh stages share
+`part` of the final variance, which follows from the targets and what the pilot told, from nothing that came after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, in_blocks, in_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+WEIGHTS: Final = (0.1, 0.2, 0.25, 0.2, 0.13, 0.07, 0.035, 0.015)
+"""The parts w^2 of the final variance that a claim's stages take; they add up to 1."""
+
+PARTS: Final = 128
+"""One tick is about this many grains, in whole numbers a lane: stages are exactly in proportion."""
+
+CAUTION: Final = 2.5
+"""By how many of its own standard deviations the last stage may move an answer without a repair."""
+
+HOPELESS: Final = 4
+"""No claim is planned for more than this many times what a group may pay."""
+
+STRAIGHT: Final = 0.7
+"""A claim's shape is that of a target so many times as wide: it serves sharper ones that go on from it, too."""
+
+_FIRST_GRAINS: Final = 16
+_ENOUGH: Final = 0.7
+_EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
+_GROWTH: Final = 1.0  # a pilot that goes on grows by this part at least
+_STEP: Final = 4.0  # of what it holds, the most that a pilot grows by while its price says little
+_FIRST_SHIFT: Final = 44  # the first pilot is no less than the cap shifted by this
+_TURNS: Final = 4  # of the fixed point that tells how far the clock has to run
+_TURN: Final = 3.0  # most change in one of them
+_BEYOND: Final = 2.0  # no stage believes that intervals need more than this many times the clock of the price
+
+
+@dataclass(slots=True)
+class ClaimPurse:
+    """Measurements on their way: what all lanes hold, and how to buy more.
+
+    Attributes:
+        means: float64[lanes, groups], precision-weighted means.
+        information: int64[lanes, groups], grains.
+        measure: the source of fresh values.
+    """
+
+    means: Floats
+    information: Ints
+    measure: Callable[[Ints, Ints], Floats]
+
+    def buy(self, grains: Ints, groups: Ints) -> Floats:
+        """Measure some groups again, add that to their means, and return the fresh values; 0 in lanes left out."""
+        fresh = np.where(grains > 0, self.measure(grains, groups), 0.0)
+        total = self.information[:, groups] + grains
+        held = self.means[:, groups]
+        self.means[:, groups] = held + (fresh - held) * (grains / np.maximum(total, 1))
+        self.information[:, groups] = total
+        return np.asarray(fresh)
+
+
+def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> None:
+    """Measure groups, claiming nothing, until they hold a small part of the price that they seem to have.
+
+    Denominators, without which no price means much, are measured alone if they alone are still unclear.
+    """
+    even = (prices.used / prices.used.sum())[:, None]
+    first = max(_FIRST_GRAINS, prices.cap >> _FIRST_SHIFT) * int(prices.used.sum())
+    while len(groups):
+        means, information = purse.means[:, groups], purse.information[:, groups]
+        held = information.sum(axis=0)
+        wanted = prices.wanted_of(means, information, beta)
+        price = wanted.sum(axis=0)
+        goal = prices.pilot * np.minimum(price, prices.cap)
+        vague, growth = prices.unseen(means, information)
+        early = (held < _ENOUGH * goal) | vague
+        bought = np.where(early, np.maximum(goal - held, _GROWTH * held), growth.sum(axis=0))
+        doubtful = early & ((price > prices.cap) | growth.any(axis=0))  # it may be given up soon
+        bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
+        bought = np.minimum(bought, prices.cap // 2 - held)
+        shape = np.where(early, (1 - _EVEN) * wanted / np.maximum(price, 1.0) + _EVEN * even, 0.0)
+        shape = np.where(early, shape, growth / np.maximum(growth.sum(axis=0), 1.0))
+        going = (early | growth.any(axis=0)) & ~prices.beyond(price, means, information, prices.cap) & (bought > 0)
+        grains = np.where(held > 0, shape * bought, even * first)
+        going |= held == 0
+        groups = groups[going]
+        if len(groups):
+            purse.buy(np.ceil(grains[:, going]).astype(np.int64), groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """What a claim leaves to the next one; arrays with one column a group.
+
+    Attributes:
+        shape: int64[lanes, groups], the grains of one tick; 0 in lanes not in use.
+        shown: float64[lanes, groups], the weighted means.
+        clock: float64[groups], C; 0 where nothing was claimed.
+        guess: float64[lanes, groups], the lanes as the pilot told them, before anything was claimed.
+        planned: float64[groups], the ticks that the claim was to come to, by the guess.
+    """
+
+    shape: Ints
+    shown: Floats
+    clock: Floats
+    guess: Floats
+    planned: Floats
+
+    @classmethod
+    def nothing(cls, lanes: int, groups: int) -> Pivot:
+        """Return what there is before any claim."""
+        rows = (lanes, groups)
+        return cls(np.zeros(rows, np.int64), np.zeros(rows), np.zeros(groups), np.zeros(rows), np.zeros(groups))
+
+    def of(self, groups: Ints) -> Pivot:
+        """Return that of some groups."""
+        return Pivot(
+            self.shape[:, groups],
+            self.shown[:, groups],
+            self.clock[groups],
+            self.guess[:, groups],
+            self.planned[groups],
+        )
+
+    def put(self, groups: Ints, other: Pivot) -> Pivot:
+        """Return the same with some groups' replaced."""
+
+        def with_(mine: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+            mine = mine.copy()
+            mine[..., groups] = new
+            return mine
+
+        return Pivot(*(with_(getattr(self, name), getattr(other, name)) for name in self.__slots__))
+
+    def intervals(self, prices: JointPrices, beta: float) -> tuple[Floats, Floats]:
+        """Return the intervals that were claimed, read at this failure probability; infinite before any claim."""
+        there = self.clock > 0
+        variances = 1 / (np.maximum(self.shape, 1) * prices.worth * np.where(there, self.clock, 1.0) ** 2)
+        low, high = in_blocks(lambda v, u: np.stack(prices.intervals(v, u, beta)), self.shown, variances)
+        return np.where(there, low, -np.inf), np.where(there, high, np.inf)
+
+
+def ticks(prices: JointPrices, guess: Floats, shape: Ints, beta: float) -> Floats:
+    """Return the ticks of that shape, float64[groups], with which all targets would be met if the guess were true.
+
+    At most HOPELESS times what the cap allows.
+    """
+    size = np.maximum(shape.sum(axis=0), 1)
+    most = np.maximum(prices.cap / size, 1.0)
+    if prices.named_loss:
+        return np.asarray(most)
+    most *= HOPELESS
+
+    def run(guess: Floats, shape: Floats, most: Floats, size: Floats) -> Floats:
+        tick = np.maximum(shape, 1) * prices.worth
+        found = np.clip(prices.wanted(guess, np.zeros_like(guess), beta).sum(axis=0) / size, 1.0, most)
+        for _ in range(_TURNS):
+            excess = prices.excess(guess, 1 / (tick * found), beta, 0.0)
+            found = np.clip(found * np.clip(excess, 1 / _TURN, _TURN) ** 2, 1.0, most)
+        return np.asarray(found)
+
+    return in_blocks(run, guess, shape, most, size)
+
+
+def claim(
+    prices: JointPrices,
+    purse: ClaimPurse,
+    groups: Ints,
+    room: Ints,
+    *,
+    beta: float,
+    weights: tuple[float, ...],
+    held: Pivot,
+    part: Floats,
+) -> tuple[Floats, Floats, Pivot]:
+    """Measure groups in stages until all targets seem met, or until `room` grains are spent; return fresh intervals.
+
+    Args:
+        prices: the targets.
+        purse: what is known, and how to learn more.
+        groups: int64[n], which groups.
+        room: int64[n], the most grains that each may pay, at least a tick a stage.
+        beta: failure probability of each of the intervals.
+        weights: w^2 of the stages, in order; they add up to 1.
+        held: what was claimed of these groups before.
+        part: float64[n], the part of the final variance that fresh stages share; 1 for a claim that begins again.
+
+    Returns:
+        (lower, upper), float64[outputs, n], and what the next claim may go on from.
+
+    Guarantee: each interval misses its truth with probability beta at most: given all that was seen before, where
+        `part` is 1; else given what was seen before the first of the claims that it goes on from.
+    Proof: docs/proofs/accuracy.joint_measures.md.
+    Assumes: fresh, independent Gaussian noise of variance 1/(grains * worth) in every lane; `part` was fixed by the
+        targets and by what was seen before that first claim.
+    Rounds: nothing; every stage is a whole number of ticks.
+    """
+    wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
+    anew = part >= 1
+    lanes = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta, STRAIGHT)
+    shape = np.where(anew, in_parts(lanes, prices.used, PARTS), held.shape)
+    guess = np.where(anew, purse.means[:, groups], held.guess)
+    size = shape.sum(axis=0)
+    kept = np.sqrt(1 - part) * held.clock
+    now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.shown, kept)
+    left = room // size
+    planned = np.where(anew, np.minimum(ticks(prices, guess, shape, beta), left), held.planned)
+    lost = np.zeros(len(groups), np.bool_)
+    for stage, weight in enumerate(weights):
+        rest, later = sum(weights[stage:]), len(weights) - 1 - stage
+        means, information = purse.means[:, groups], purse.information[:, groups]
+        more = now.missing(means, np.sqrt(wanted.sum(axis=0) / size))
+        if stage and later:  # every later stage is as short as it can be
+            lost |= anew & prices.beyond((now.time + more) ** 2 * size, means, information, room)
+        most = np.floor((left - later) * (weight / rest))
+        wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2 / part, most)), 1.0)
+        wished = np.where(lost, 1.0, wished)
+        bought = np.minimum(wished.astype(np.int64), left - later)  # beyond 2^53 the product above may round up
+        fresh = purse.buy(shape * bought, groups)
+        now.tell(fresh, np.sqrt(part * weight * bought))
+        left = left - bought
+        if later:
+            wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
+    return *now.ends(), Pivot(shape, now.weighted / now.time, now.time, guess, planned)
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Where a claim stands.
+
+    Attributes:
+        prices: the targets.
+        beta: the failure probability.
+        tick: float64[lanes, n], the information of one tick; anything in lanes not in use.
+        weighted: float64[lanes, n], the sum of w sqrt(t) X.
+        time: float64[n], the sum of w sqrt(t).
+    """
+
+    prices: JointPrices
+    beta: float
+    tick: Floats
+    weighted: Floats
+    time: Floats
+
+    def tell(self, fresh: Floats, gain: Floats) -> None:
+        """Add a stage's fresh means, with w sqrt(t)."""
+        self.weighted = self.weighted + gain * fresh
+        self.time = self.time + gain
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """Return the intervals at the end."""
+        values, variances = self.weighted / self.time, 1 / (self.tick * self.time**2)
+        low, high = in_blocks(lambda v, u: np.stack(self.prices.intervals(v, u, self.beta)), values, variances)
+        return low, high
+
+    def missing(self, means: Floats, guess: Floats) -> Floats:
+        """Return how far the clock still has to run, by all means so far; infinite for a named loss.
+
+        Args:
+            means: float64[lanes, n], what is known of the groups.
+            guess: float64[n], where the clock should end by the price that is wanted.
+        """
+        if self.prices.named_loss:
+            return np.full(self.time.shape, np.inf)
+
+        def run(means: Floats, weighted: Floats, time: Floats, tick: Floats, guess: Floats) -> Floats:
+            end = np.maximum(guess, time)
+            for _ in range(_TURNS):
+                values = (weighted + (end - time) * means) / end
+                excess = self.prices.excess(values, 1 / (tick * end**2), self.beta, CAUTION * WEIGHTS[-1] ** 0.5)
+                end = np.maximum(end * np.clip(excess, 1 / _TURN, _TURN), time)
+            return np.asarray(np.maximum(np.minimum(end, _BEYOND * guess) - time, 0.0))
+
+        return in_blocks(run, means, self.weighted, self.time, self.tick, np.maximum(guess, 1.0))

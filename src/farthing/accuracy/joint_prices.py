@@ -1,0 +1,261 @@
+"""What a group's outputs need: the cheapest grains in each lane, and how far intervals are from their targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from farthing.accuracy.stop_rule import two_sided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.accuracy.statistics import Statistic
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+PILOT: Final = 0.05
+"""A pilot ends when it has cost this part of the price that it predicts, or this, for a coarse relative target r:"""
+
+PILOT_COARSE: Final = 3.0
+"""PILOT_COARSE r^2, so that its answers are within half of themselves."""
+
+_DOUBT: Final = 2.0  # denominators and answers count as at least this many of their standard deviations
+_CLEARLY: Final = 4.0  # standard deviations from 0 at which a denominator is clear
+_SEEN: Final = 2.5  # standard deviations from 0 at which an answer is clear enough for a relative target
+_WEIGHED: Final = 4.5  # the same where several answers are weighed against each other, in lanes fixed for good
+_SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
+_HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
+_SLIGHTLY: Final = 1.001
+_ROUNDS: Final = 8  # of the ascent on several outputs' prices
+_BLOCK: Final = 1 << 13  # groups whose arrays fit in cache together
+_UNKNOWN: Final = 1e40  # the variance of what was not measured, in those of a grain
+_TINY: Final = 1e-100
+_HUGE: Final = 1e60
+
+
+@dataclass(frozen=True, slots=True)
+class JointPrices:
+    """The targets of several outputs over shared lanes, in arrays.
+
+    Attributes:
+        statistics: one an output.
+        relative, absolute: float64[outputs, 1], the targets; both 0 for an output that only comes along.
+        worth: float64[lanes, 1], the information in value units that a grain buys.
+        cap: the most grains a group may hold.
+        patience: a group is given up that surely needs more than so many times what it may still pay.
+    """
+
+    statistics: tuple[Statistic, ...]
+    relative: Floats
+    absolute: Floats
+    worth: Floats
+    cap: int
+    patience: float = 1.0
+
+    @property
+    def asked(self) -> Flags:
+        """Which outputs have a target, bool[outputs, 1]."""
+        return np.asarray((self.relative > 0) | (self.absolute > 0))
+
+    @property
+    def named_loss(self) -> bool:
+        """Whether none has: the cap is what was named."""
+        return not self.asked.any()
+
+    @property
+    def pilot(self) -> float:
+        """Return the part of its predicted price at which a pilot ends."""
+        return float(min(max(PILOT, PILOT_COARSE * self.relative.max() ** 2), 1.0))
+
+    @property
+    def used(self) -> Flags:
+        """Which lanes any statistic reads, bool[lanes]."""
+        lanes = {lane for statistic in self.statistics for lane in statistic.reads}
+        return np.isin(np.arange(len(self.worth)), sorted(lanes))
+
+    def allowed(self, truth: Floats) -> Floats:
+        """Return how far answers may be from those truths."""
+        size = np.where(np.isfinite(truth), np.abs(truth), 0.0)
+        return np.asarray(np.maximum(self.relative * size, self.absolute))
+
+    def variances(self, information: Ints) -> Floats:
+        """Return the variances of lanes measured with those grains; very large where there are none."""
+        return np.where(information > 0, 1 / np.maximum(information, 1), _UNKNOWN) / self.worth
+
+    @property
+    def counts(self) -> list[int]:
+        """The lanes that statistics divide by."""
+        return sorted({lane for statistic in self.statistics for lane in statistic.counts})
+
+    def unseen(self, means: Floats, information: Ints) -> tuple[Flags, Floats]:
+        """Return which groups are too vague for a price, bool[groups], and what clear denominators still need.
+
+        Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
+        `_CLEARLY` standard deviations; the grains, float64[lanes, groups], hope that it is larger than it seems.
+        """
+        seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
+
+        def look(means: Floats, information: Ints) -> Floats:
+            variances = self.variances(information)
+            vague = np.zeros(means.shape[1], np.bool_)
+            for statistic, relative, absolute in self._each():
+                size, spread = self._spread(statistic, means, variances, (relative, absolute))
+                clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
+                vague |= clear > statistic.width(size, relative, absolute) * _SLIGHTLY
+            needs = np.zeros(means.shape)
+            for lane in self.counts:
+                signal = means[lane] / np.sqrt(variances[lane])
+                more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)
+                needs[lane] = np.where(signal < _CLEARLY, information[lane] * more, 0.0)
+            return np.concatenate([vague[None, :], needs])
+
+        both = in_blocks(look, means, information)
+        return both[0] > 0, both[1:]
+
+    def doubt(self, values: Floats, variances: Floats) -> Floats:
+        """Return by what part one standard deviation of denominators and answers changes the clock that is needed."""
+        spread = np.sqrt(variances[self.counts])
+        few = (spread / np.maximum(values[self.counts], spread)).max(axis=0, initial=0.0)
+        most = np.zeros(values.shape[1])
+        for statistic, relative, absolute in self._each():
+            size, spread = self._spread(statistic, values, variances, (relative, absolute))
+            width = np.maximum(statistic.width(size, relative, absolute), _TINY)
+            most = np.maximum(most, statistic.width(size + spread, relative, absolute) / width - 1)
+        return np.asarray(np.hypot(few, np.minimum(most, 1.0)))
+
+    def _each(self) -> zip[tuple[Statistic, float, float]]:
+        """Return every statistic with its target."""
+        return zip(self.statistics, self.relative[:, 0].tolist(), self.absolute[:, 0].tolist(), strict=True)
+
+    @staticmethod
+    def _spread(
+        statistic: Statistic, values: Floats, variances: Floats, target: tuple[float, float]
+    ) -> tuple[Floats, Floats]:
+        """Return a statistic's magnitude and standard deviation."""
+        size = statistic.size(values)
+        slopes = statistic.slopes(values, statistic.width(size, *target))
+        return size, np.sqrt((slopes * slopes * variances).sum(axis=0))
+
+    def _doubted(self, means: Floats, variances: Floats) -> Floats:
+        """Return lanes of which no denominator is smaller than could be told apart from zero."""
+        values = means.copy()
+        for lane in self.counts:
+            values[lane] = np.maximum(values[lane], _DOUBT * np.sqrt(variances[lane]))
+        return values
+
+    def wanted(self, means: Floats, variances: Floats, beta: float, straight: float = 1.0) -> Floats:
+        """Return the grains, float64[lanes, groups], that one fixed measurement for all targets seems to need.
+
+        With `straight` below 1 the lanes' shares are nearer to those of sharper targets, where answers are straighter.
+
+        Denominators and answers are not taken to be smaller than could be told apart from zero: what is wanted early
+        on is too little rather than too much.
+        """
+        values = self._doubted(means, variances)
+        z = two_sided(beta)
+        needs = []
+        for statistic, relative, absolute in self._each():
+            size, spread = self._spread(statistic, values, variances, (relative, absolute))
+            width = statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
+            slopes = statistic.slopes(values, width)
+            if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
+                width = z * (np.abs(slopes) / np.sqrt(self.worth * max(self.cap, 1))).sum(axis=0)
+            slopes = statistic.slopes(values, width * straight)
+            with np.errstate(over="ignore"):  # beyond all numbers is beyond what there is
+                need = (z * slopes / np.maximum(width, _TINY)) ** 2 / self.worth
+            needs.append(np.minimum(need, _HUGE) * (width > 0))
+        grains = balanced(np.stack(needs))
+        return grains * (self.cap / np.maximum(grains.sum(axis=0), _TINY)) if self.named_loss else grains
+
+    def wanted_of(self, means: Floats, information: Ints, beta: float, straight: float = 1.0) -> Floats:
+        """Return the same from what was measured."""
+        return in_blocks(lambda m, i: self.wanted(m, self.variances(i), beta, straight), means, information)
+
+    def price(self, means: Floats, information: Ints, beta: float) -> Floats:
+        """Return the grains in all lanes together that are wanted, float64[groups]."""
+        return np.asarray(self.wanted_of(means, information, beta).sum(axis=0))
+
+    def hope(self, means: Floats, information: Ints) -> Floats:
+        """Return the part of the price that is surely needed, float64[groups] in (0, 1].
+
+        Every denominator and every answer may be larger than it seems by `_SURE` of its standard deviations.
+        """
+
+        def look(means: Floats, information: Ints) -> Floats:
+            variances = self.variances(information)
+            values, more = self._doubted(means, variances), np.ones(means.shape[1])
+            for lane in self.counts:
+                most = np.maximum(means[lane], 0.0) + _SURE * np.sqrt(variances[lane])
+                more = np.maximum(more, most / values[lane])
+            wide = np.ones(means.shape[1])
+            for statistic, relative, absolute in self._each():
+                size, spread = self._spread(statistic, values, variances, (relative, absolute))
+                seems = statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
+                most = statistic.width(size + _SURE * spread, relative, absolute)
+                wide = np.maximum(wide, most / np.maximum(seems, _TINY))
+            return np.asarray((more * wide) ** -2)
+
+        return in_blocks(look, means, information)
+
+    def beyond(self, price: Floats, means: Floats, information: Ints, room: Any) -> Flags:
+        """Return which groups surely need more than they may still pay, as far as patience goes; bool[groups]."""
+        if self.named_loss:
+            return np.zeros(means.shape[1], np.bool_)
+        return np.asarray(price * self.hope(means, information) > self.patience * room)
+
+    def intervals(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
+        """Return lower and upper ends, float64[outputs, groups]."""
+        ends = [statistic.interval(values, variances, beta) for statistic in self.statistics]
+        return np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])
+
+    def ratio(self, lower: Floats, upper: Floats) -> Floats:
+        """Return by what factor intervals are too wide for their targets, float64[outputs, groups]."""
+        allowed = self.allowed(lower) + self.allowed(upper)
+        return np.asarray(np.where(self.asked, (upper - lower) / np.maximum(allowed, _TINY), 0.0))
+
+    def excess(self, values: Floats, variances: Floats, beta: float, caution: float) -> Floats:
+        """Return the largest such factor of a group at these lanes, with so many standard deviations to spare."""
+        ratio = self.ratio(*self.intervals(values, variances, beta)).max(axis=0)
+        return np.asarray(ratio * (1 + caution * self.doubt(values, variances)))
+
+
+def balanced(needs: Floats) -> Floats:
+    """Return the cheapest grains with which all outputs are within their targets.
+
+    Args:
+        needs: float64[outputs, lanes, groups], c with output o within its target where the sum of c[o, l]/grains[l]
+            over lanes is at most 1.
+
+    Returns:
+        float64[lanes, groups]: least in sum for one output (Cauchy and Schwarz); for several, feasible always, and
+        within a percent of the least after a few rounds of ascent on the prices of the outputs.
+
+    >>> balanced(np.array([[[1.0], [4.0]]])).tolist()
+    [[3.0], [6.0]]
+    """
+    prices = np.sqrt(needs).sum(axis=1) ** 2
+    for _ in range(_ROUNDS if len(needs) > 1 else 1):
+        grains = np.sqrt((prices[:, None] * needs).sum(axis=0))
+        loads = (needs / np.maximum(grains, _TINY)).sum(axis=1)
+        prices = prices * loads**2
+    return np.asarray(grains * loads.max(axis=0))
+
+
+def in_parts(wanted: Floats, used: Flags, parts: int) -> Ints:
+    """Return wanted grains as a shape: whole numbers about `parts` in sum, at least 1 in every lane in use."""
+    share = wanted / np.maximum(wanted.sum(axis=0), _TINY)
+    return np.where(used[:, None], np.maximum(np.rint(parts * share), 1), 0).astype(np.int64)
+
+
+def in_blocks(function: Callable[..., Floats], *arrays: NDArray[Any]) -> Floats:
+    """Apply a function to blocks of groups, the last axis of all arrays, so that its arrays stay in cache."""
+    groups = arrays[0].shape[-1]
+    starts = range(0, max(groups, 1), _BLOCK)
+    pieces = [function(*(array[..., start : start + _BLOCK] for array in arrays)) for start in starts]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=-1)

@@ -1,0 +1,267 @@
+"""Quantiles at a named accuracy: a noisy bisection over the leaves of a value range, paid threshold by threshold.
+
+The q-quantile is the first leaf t at which D(t) = #(x <= t) - q n is no longer negative. At each threshold D is
+measured with Gaussian noise and refined in looks, until its sign is sure or |D| is surely within the rank target. Each
+step halves the range of the value; it stops when a threshold is good, or the range as narrow as was asked, or at the
+cap. What it measured is left behind (`Trail`): a sharper question goes the same way and pays for what is new.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_run import Run, one_sided, spent
+from farthing.accuracy.quantile_trail import FIRST_GRAINS, Trail
+from farthing.errors import InvalidTarget
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Int64 = NDArray[np.int64]
+    Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+    Measure = Callable[[Int64, Int64, Int64], Float64]
+    MeasureCount = Callable[[Int64, Int64], Float64]
+
+COUNT_SHARE: Final = 0.1
+"""Part of beta that the count may use up."""
+
+LAST_SHARE: Final = 0.6
+"""Part of a threshold's beta that is kept for its last look, where most of the money goes."""
+
+_UP: Final = 1 + 1e-9
+
+
+__all__ = ["FIRST_GRAINS", "NoisyRanks", "QuantileBisection", "QuantileGoal", "QuantileState", "Ranks", "Trail"]
+
+
+class QuantileState(NamedTuple):
+    """What a descent ends with, one entry a group; all of it released.
+
+    Attributes:
+        value: float64, the quantile.
+        lower, upper: float64, an interval that holds the true quantile of the bounded, clamped rows; near the ends the
+            value below which q n + `beside` of the n rows lie.
+        met: bool, whether a target was reached.
+        paid: int64, grains of mu^2 that a member of the group has paid, in all runs.
+        by_rank: bool, whether it was the rank target: then `value` has a rank that is within it.
+        rows: float64, the count that was measured for the rank target; NaN without one.
+        beside: float64, in rows; 0 but near the ends.
+        waits: bool, whether what is held does not suffice, and nothing more could be measured.
+        spent: int64, the grains that were read on the way to this answer.
+        trail: what was measured, for a later run.
+    """
+
+    value: Float64
+    lower: Float64
+    upper: Float64
+    met: Flags
+    paid: Int64
+    by_rank: Flags
+    rows: Float64
+    beside: Float64
+    waits: Flags
+    spent: Int64
+    trail: Trail
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileBisection:
+    """The plan of a noisy bisection, the same for all groups of a question.
+
+    A group is done as soon as one of its targets is met: the rank of `asked`, or a value interval with half-width at
+    most max(relative |value|, absolute).
+
+    Attributes:
+        asked: which quantile, and its rank target.
+        beta: allowed chance of a miss, a group.
+        cap_grains: the most that a group may pay.
+        relative: of the value, in [0, 1).
+        absolute: in units of the value.
+
+    Guarantee: with probability at least 1 - beta, [lower, upper] holds the quantile, and where `by_rank` the rank of
+        `value` is within the rank target of q: at most (q + rank) n rows lie below it, at least (q - rank) n. So for
+        each of several runs, one after the other on the same trail.
+    Proof: docs/proofs/accuracy.quantile_bisection.md.
+    Assumes: `measure` and `measure_count` add independent Gaussian noise of the scale that the grains pay for; targets
+        and caps that were named without looking at what is held.
+    Rounds: the rank target down to what the released count allows.
+
+    >>> goal = QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=10, rank=0.05)
+    >>> descent = QuantileBisection(goal, beta=0.05, cap_grains=1 << 52)
+    >>> exact = lambda thresholds, grains, groups: thresholds + 1 - 512.0  # one row a leaf, no noise
+    >>> state = descent.run(exact, lambda grains, groups: np.full(len(groups), 1024.0), groups=1)
+    >>> state.value.tolist(), state.met.tolist(), state.by_rank.tolist()
+    ([512.0], [True], [True])
+    """
+
+    asked: QuantileGoal
+    beta: float
+    cap_grains: int
+    relative: float = 0.0
+    absolute: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.asked.rank or self.relative or self.absolute):
+            raise InvalidTarget(
+                "there is no accuracy target",
+                rule="a rank, a relative or an absolute target",
+                next_step="say how far off the rank may be, as in rank=0.01",
+            )
+        if not 0 <= self.relative < 1 or not self.absolute >= 0 or not 0 < self.beta < 1:
+            raise InvalidTarget(
+                "the target is out of range",
+                rule="0 <= relative < 1, absolute >= 0, 0 < beta < 1",
+                got=f"relative={self.relative}, absolute={self.absolute}, beta={self.beta}",
+                next_step="relative=0.05 is 5 %",
+            )
+        if not 1 <= self.cap_grains <= MOST_GRAINS:
+            raise InvalidTarget(
+                "the cap is out of range",
+                rule=f"1 <= cap_grains <= {MOST_GRAINS}",
+                got=self.cap_grains,
+                next_step="cap a group at what is left of the budget",
+            )
+
+    def run(
+        self,
+        measure: Measure,
+        measure_count: MeasureCount | None = None,
+        *,
+        groups: int,
+        held: Trail | None = None,
+        settled: Flags | None = None,
+        progress: Callable[[int, int, int, float], None] | None = None,
+    ) -> QuantileState:
+        """Follow the plan; every decision is made from what the two functions returned, now or in earlier runs.
+
+        Args:
+            measure: (thresholds int64[n], grains int64[n], groups int64[n]) -> float64[n], fresh noisy D of these
+                groups, in rows: `Ranks.lane` of sensitivity `asked.lane_sensitivity`, times 2^-20, plus noise of
+                standard deviation sensitivity / sqrt(grains 2^-56).
+            measure_count: (grains, groups) -> float64[n], fresh noisy rows of these groups, of sensitivity
+                `asked.max_rows`; needed with a rank target.
+            groups: how many.
+            held: what earlier runs of this question measured.
+            settled: bool[groups], groups that are left alone.
+            progress: called after each round of looks as progress(looks, groups, done, widest half-width).
+        """
+        if self.asked.rank and measure_count is None:
+            raise InvalidTarget(
+                "a rank target needs the count", rule="measure_count", got="none", next_step="pass measure_count"
+            )
+        trail = Trail.nothing(groups) if held is None else held
+        run = Run.of(self, trail, _none_of(groups) if settled is None else settled, measure, measure_count)
+        run.begin()
+        looks = 0
+        while (active := np.flatnonzero(run.active)).size:
+            run.look(active)
+            looks += 1
+            if progress is not None:
+                state = self._told(run)
+                progress(looks, groups, groups - int(run.active.sum()), float((state.upper - state.lower).max()) / 2)
+        return self._told(run)
+
+    def replayed(self, held: Trail, settled: Flags) -> QuantileState:
+        """Return what a run comes to without measuring anything: for groups that wait, how far it leads."""
+        run = Run.of(self, held, settled, None, None)
+        run.begin()
+        while (active := np.flatnonzero(run.active)).size:
+            run.look(active)
+        return self._told(run)
+
+    def _told(self, run: Run) -> QuantileState:
+        """Return what there is to tell."""
+        asked = self.asked
+        lower, upper = asked.ends(run.low, run.high)
+        by_rank = (run.good | (run.low == run.high)) if asked.rank else np.zeros(len(run.low), np.bool_)
+        middle = (asked.edge(run.low) + asked.edge(run.high + 1)) / 2
+        value = np.where(run.good, asked.edge(run.middle + 1), middle)
+        met = by_rank | run.within(np.arange(len(run.low)))
+        paid = run.trail.paid
+        return QuantileState(
+            value, lower, upper, met, paid, by_rank, run.rows, run.goal, run.waits, run.spent, run.trail
+        )
+
+    def z(self, look: Int64) -> Float64:
+        """Return the one-sided critical values of a threshold's early looks, counted from 0."""
+        share = self.beta * self._descending / self.asked.leaves_log2 * (1 - LAST_SHARE)
+        return one_sided(spent(share, look))
+
+    def z_count(self, attempt: int) -> float:
+        """Return the one-sided critical value of the count's attempts, counted from 0."""
+        return float(one_sided(spent(self.beta * COUNT_SHARE, attempt)))
+
+    @property
+    def z_last(self) -> float:
+        """The one-sided critical value of a threshold's last look."""
+        return float(one_sided(self.beta * self._descending / self.asked.leaves_log2 * LAST_SHARE))
+
+    @property
+    def _descending(self) -> float:
+        """Return the part of beta that the thresholds share."""
+        return 1 - COUNT_SHARE if self.asked.rank else 1.0
+
+    @property
+    def per_grain(self) -> float:
+        """Information on D, in rows, that one grain buys."""
+        return float(GRAIN) / (self.asked.lane_sensitivity / WHOLE) ** 2 / ROUNDING_VARIANCE
+
+    @property
+    def count_per_grain(self) -> float:
+        """Information on the count that one grain buys."""
+        return float(GRAIN) / self.asked.max_rows**2 / ROUNDING_VARIANCE
+
+    @property
+    def count_width(self) -> float:
+        """How far the count may be off, as a share of it: where a better one would cost what it saves."""
+        return float(
+            min(0.5, (self.asked.slack * self.asked.max_rows / (2 * self.asked.lane_sensitivity / WHOLE)) ** (2 / 3))
+        )
+
+    def last_grains(self, slack: Float64) -> Int64:
+        """Return the grains whose half-width is half of the slack, in rows: they settle any threshold."""
+        with np.errstate(divide="ignore", over="ignore"):
+            grains = np.ceil((2 * self.z_last / slack) ** 2 / self.per_grain * _UP)
+        return np.minimum(grains, float(MOST_GRAINS)).astype(np.int64)
+
+    def count_grains(self, rows: int) -> int:
+        """Return the grains that count a group of so many rows as well as its rank target is worth."""
+        z = self.z_count(0)
+        return min(math.ceil((z / (self.count_width * rows)) ** 2 / self.count_per_grain), MOST_GRAINS)
+
+    @property
+    def worst(self) -> int:
+        """The most that a group pays: its cap, since nothing is known of its rows beforehand."""
+        return self.cap_grains
+
+    def typical(self, rows: int) -> int:
+        """Return about what a group of so many rows pays, if they are spread evenly from lower to upper.
+
+        >>> asked = QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=10, rank=0.05)
+        >>> few, many = (QuantileBisection(asked, 0.05, 1 << 60).typical(rows) for rows in (10_000, 20_000))
+        >>> 2 < few / many < 8
+        True
+        """
+        share = self.asked.lane_steps / WHOLE - 0.37 / self.asked.leaves
+
+        def evenly(thresholds: Int64, _grains: Int64, _groups: Int64) -> Float64:
+            return np.asarray(rows * ((thresholds + 1) / self.asked.leaves - share))
+
+        def full(_grains: Int64, groups: Int64) -> Float64:
+            return np.full(len(groups), float(rows))
+
+        return int(self.run(evenly, full, groups=1).paid[0])
+
+
+def _none_of(groups: int) -> Flags:
+    """Return no group."""
+    return np.zeros(groups, np.bool_)

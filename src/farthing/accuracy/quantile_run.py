@@ -1,0 +1,308 @@
+"""One run of a noisy bisection: from what is held, threshold by threshold, measuring only what is not known yet.
+
+A run reads the same thing of every group as if it were the first: means at levels that do not depend on what was asked
+before. What is held was read there already, so it is not measured again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from scipy.special import ndtri
+
+from farthing.accuracy.quantile_trail import FIRST_GRAINS, LEVELS, Trail, level_below
+from farthing.mechanisms.gaussian import MOST_GRAINS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.quantile_ranks import QuantileGoal
+
+    Int64 = NDArray[np.int64]
+    Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+    Measure = Callable[[Int64, Int64, Int64], Float64]
+    MeasureCount = Callable[[Int64, Int64], Float64]
+
+CLEARLY: Final = 4.0
+"""A count is roughly known when it is this many times its noise."""
+
+RESTART: Final = 0.25
+"""A threshold's first look has this part of the information at which the one before was settled."""
+
+START: Final = 4.0
+"""The first look with a count has this part of it as its half-width, turned over."""
+
+COUNT_CAP: Final = 8
+"""Each of the two measurements of the count may pay a group's cap divided by this."""
+
+HOPELESS: Final = 4
+"""A group is given up when one threshold could cost more than this many caps."""
+
+
+class BisectionPlan(Protocol):
+    """What a run knows of its plan: the same for all groups of a question."""
+
+    @property
+    def asked(self) -> QuantileGoal:
+        """Which quantile is asked for, and how near in rank."""
+
+    @property
+    def cap_grains(self) -> int:
+        """The most that a group may pay."""
+
+    @property
+    def relative(self) -> float:
+        """The error allowed, in parts of the value; 0 for none."""
+
+    @property
+    def absolute(self) -> float:
+        """The error allowed, in units of the value; 0 for none."""
+
+    @property
+    def z_last(self) -> float:
+        """The critical value of a threshold's last look."""
+
+    @property
+    def per_grain(self) -> float:
+        """Information on a rank that one grain buys."""
+
+    @property
+    def count_per_grain(self) -> float:
+        """Information on a count that one grain buys."""
+
+    @property
+    def count_width(self) -> float:
+        """How far a count may be off, as a share of it."""
+
+    def z(self, look: Int64) -> Float64:
+        """Return the critical values of looks at a threshold."""
+
+    def z_count(self, attempt: int) -> float:
+        """Return the critical value of a count."""
+
+    def last_grains(self, slack: Float64) -> Int64:
+        """Return the grains that settle a threshold."""
+
+
+@dataclass(slots=True)
+class Run:
+    """Where each group stands; all arrays have one entry a group.
+
+    Without functions that measure, it goes as far as what is held leads: then `waits` says which groups need more.
+    """
+
+    plan: BisectionPlan
+    trail: Trail  # its own: what was held, and what it adds
+    measure: Measure | None
+    measure_count: MeasureCount | None
+    low: Int64
+    high: Int64
+    spent: Int64  # the grains that are read on this way
+    rows: Float64
+    slack: Float64  # rows by which D may be off what is looked for; 0 without a rank target
+    goal: Float64  # the D that is looked for, in rows: 0 but near the ends
+    active: Flags
+    waits: Flags  # for a measurement that cannot be made
+    good: Flags  # the present threshold is within the rank target
+    depth: Int64  # thresholds that are behind
+    here: Int64  # grains of the last look at the present threshold
+    first: Int64  # grains of a threshold's first look
+
+    @classmethod
+    def of(
+        cls,
+        plan: BisectionPlan,
+        held: Trail,
+        settled: Flags,
+        measure: Measure | None,
+        measure_count: MeasureCount | None,
+    ) -> Run:
+        """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
+        groups = len(held.paid)
+        none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
+        run = cls(
+            plan=plan, trail=held.copy(), measure=measure, measure_count=measure_count,
+            low=none.copy(), high=none + plan.asked.leaves - 1, spent=none.copy(), rows=nothing + np.nan,
+            slack=nothing.copy(), goal=nothing.copy(), active=~settled, waits=no.copy(), good=no.copy(),
+            depth=none.copy(), here=none.copy(), first=none + min(FIRST_GRAINS, plan.cap_grains),
+        )  # fmt: skip
+        run.active &= ~run.narrow(np.arange(groups))
+        return run
+
+    def begin(self) -> None:
+        """Count where a rank is asked for, and meet the first threshold."""
+        if self.plan.asked.rank:
+            self._count()
+        self._meet(np.flatnonzero(self.active))
+
+    def _count(self) -> None:
+        """Measure the rows of each group: roughly, then as well as the rough count says is worth it.
+
+        Only the last lane is read, so its own critical value covers it, however its size was chosen.
+        """
+        plan = self.plan
+        most = plan.cap_grains // COUNT_CAP
+        if not most:
+            self.active[:] = False
+            return
+        rough = self._rough_count(most)
+        self._begin_at(rough)
+        self.rows, half = np.zeros(len(self.low)), np.full(len(self.low), np.inf)
+        active, attempt = np.flatnonzero(self.active), 0
+        while active.size:
+            z = plan.z_count(attempt)
+            wanted = (z / (plan.count_width * rough[active])) ** 2 / plan.count_per_grain
+            active = self._counted(attempt + 1, np.clip(wanted, 1, most).astype(np.int64), active)
+            grains = self.trail.counted[attempt + 1, active]
+            self.rows[active] = self.trail.counts[attempt + 1, active]
+            self.spent[active] += grains
+            half[active] = z / np.sqrt(grains * plan.count_per_grain)
+            again = (half[active] > 2 * plan.count_width * self.rows[active]) & (grains < most)
+            rough[active] = np.maximum(np.minimum(rough[active] / 2, self.rows[active]), half[active] / z)
+            active, attempt = active[again & (self.spent[active] + most <= plan.cap_grains // 2)], attempt + 1
+        self._sized(np.maximum(self.rows - half, 0.0), np.maximum(self.rows + half, 1.0))
+
+    def _rough_count(self, most: int) -> Float64:
+        """Return the rows as they are first seen clearly above the noise, at least one noise each."""
+        ahead, active = min(FIRST_GRAINS, most), np.flatnonzero(self.active)
+        self.trail.grow_counts(0)
+        while True:
+            active = self._counted(0, np.full(len(active), ahead), active)
+            held = np.maximum(self.trail.counted[0], 1)
+            noise = 1 / np.sqrt(held * self.plan.count_per_grain)
+            active = active[self.trail.counts[0, active] < CLEARLY * noise[active]]
+            if not active.size or ahead == most:
+                self.spent[self.active] = self.trail.counted[0, self.active]
+                return np.asarray(np.maximum(self.trail.counts[0], noise))
+            ahead = min(2 * ahead, most)
+
+    def _counted(self, lane: int, level: Int64, at: Int64) -> Int64:
+        """Bring a lane of some groups up to a level; return the groups where that could be done."""
+        self.trail.grow_counts(lane)
+        grains = np.maximum(level - self.trail.counted[lane, at], 0)
+        stuck = (grains > 0) & (level > self.plan.cap_grains - self.spent[at])
+        self.active[at[stuck]] = False
+        at, grains = at[~stuck], grains[~stuck]
+        at, grains = self._without_those_that_wait(at, grains > 0, grains)
+        buys = grains > 0
+        if buys.any() and self.measure_count is not None:
+            self.trail.count(lane, self.measure_count(grains[buys], at[buys]), grains[buys], at[buys])
+        return at
+
+    def _sized(self, least: Float64, most: Float64) -> None:
+        """Set what follows from how many rows there are: slack, goal; give up targets far beyond the cap."""
+        plan, asked = self.plan, self.plan.asked
+        self.slack, self.goal = asked.slack * least, asked.beside * least
+        if not (plan.relative or plan.absolute):
+            self.active &= plan.last_grains(asked.slack * most) <= min(HOPELESS * plan.cap_grains, MOST_GRAINS - 1)
+
+    def _begin_at(self, rows: Float64) -> None:
+        """Choose the first look by what the rough count says: a later run, which counts better, chooses the same."""
+        plan = self.plan
+        first = (START * plan.z_last / rows) ** 2 / plan.per_grain
+        self.first = np.clip(first, min(FIRST_GRAINS, plan.cap_grains), plan.cap_grains).astype(np.int64)
+
+    def _meet(self, at: Int64) -> None:
+        """Let groups meet their next thresholds, where a look may have been taken before."""
+        self.here[at] = 0
+        self.trail.meet(self.depth[at], self.middle[at], level_below(self.first[at]), at)
+
+    def look(self, at: Int64) -> None:
+        """Take one look at the present threshold of the groups `at`; move on where it settles them."""
+        ahead, place, last, at = self._ahead(at)
+        grains = ahead - self.trail.grains[self.depth[at], at]
+        buys = grains > 0
+        if buys.any() and self.measure is not None:
+            some = at[buys]
+            fresh = self.measure(self.middle[some], grains[buys], some)
+            self.trail.look(self.depth[some], fresh, grains[buys], some)
+        self.spent[at] += ahead - self.here[at]
+        self.here[at] = ahead
+        z = np.where(last, self.plan.z_last, self.plan.z(place - self.trail.starts[self.depth[at], at]))
+        self._settle(at, z / np.sqrt(ahead * self.plan.per_grain), last)
+
+    def _ahead(self, at: Int64) -> tuple[Int64, Int64, Flags, Int64]:
+        """Return the grains of the next look, its place in LEVELS, and whether it is the last one at its threshold.
+
+        Groups that cannot pay for it stop; those that would have to wait do. The others are returned, too.
+        """
+        plan, here, depth = self.plan, self.here[at], self.depth[at]
+        held, start = self.trail.grains[depth, at], self.trail.starts[depth, at]
+        room = plan.cap_grains - self.spent[at] + here
+        most = np.minimum(plan.last_grains(self.slack[at]), room)
+        place = np.searchsorted(LEVELS, np.maximum(np.maximum(held, here + 1), LEVELS[start]))
+        seen = self.trail.places[depth, at]
+        place = np.where((seen >= start) & (LEVELS[seen] > here), seen, place)
+        level = LEVELS[np.minimum(place, len(LEVELS) - 1)]
+        last = (here < most) & (held <= most) & (most <= level)
+        ahead = np.where(last, most, level)
+        stuck = ~last & ((ahead > np.maximum(room, held)) | (place >= len(LEVELS)))
+        self.active[at[stuck]] = False
+        at, ahead, place, last = at[~stuck], ahead[~stuck], place[~stuck], last[~stuck]
+        buys = ahead > self.trail.grains[self.depth[at], at]
+        at, ahead, place, last = self._without_those_that_wait(at, buys, ahead, place, last)
+        return ahead, place, last, at
+
+    def _without_those_that_wait(self, at: Int64, buys: Flags, *others: Any) -> tuple[Any, ...]:
+        """Return the groups, and what goes with them, that need no measurement, where none can be made."""
+        if self.measure is not None:
+            return at, *others
+        self.waits[at[buys]], self.active[at[buys]] = True, False
+        return at[~buys], *(each[~buys] for each in others)
+
+    def _settle(self, at: Int64, half: Float64, last: Flags) -> None:
+        """Move to the next threshold where the sign is sure; stop where a target or the cap is reached."""
+        depth = self.depth[at]
+        held = self.trail.grains[depth, at] == self.here[at]
+        mean = np.where(held, self.trail.means[depth, at], self.trail.shown[depth, at]) - self.goal[at]
+        middle = self.middle[at]
+        good = np.abs(mean) + half <= self.slack[at]
+        left, right = ~good & (mean > half), ~good & (mean < -half)
+        self.high[at[left]], self.low[at[right]] = middle[left], middle[right] + 1
+        moved = left | right
+        self.good[at] = good
+        self.active[at] = ~good & (moved | ~last) & (self.spent[at] < self.plan.cap_grains) & ~self.narrow(at)
+        on = at[moved]
+        self.first[on] = np.maximum((self.here[on] * RESTART).astype(np.int64), 1)
+        self.depth[on] += 1
+        self._meet(on[self.active[on]])
+
+    @property
+    def middle(self) -> Int64:
+        """The present thresholds."""
+        return (self.low + self.high) // 2
+
+    def narrow(self, at: Int64) -> Flags:
+        """Return which ranges need no further bisection: one leaf, or within the value target."""
+        return np.asarray((self.low[at] == self.high[at]) | self.within(at))
+
+    def within(self, at: Int64) -> Flags:
+        """Return where every number in the range is within the value target of its middle."""
+        plan = self.plan
+        lower, upper = plan.asked.edge(self.low[at]), plan.asked.edge(self.high[at] + 1)
+        return within(lower, upper, plan.relative, plan.absolute)
+
+
+def within(lower: Float64, upper: Float64, relative: float, absolute: float) -> Flags:
+    """Return where every number between two ends is within max(relative |number|, absolute) of their middle.
+
+    >>> within(np.array([9.0, -1.0]), np.array([11.0, 1.0]), 0.12, 0.5).tolist()
+    [True, False]
+    """
+    least: Float64 = np.where((lower <= 0) & (upper >= 0), 0.0, np.minimum(np.abs(lower), np.abs(upper)))
+    return np.asarray((upper - lower) / 2 <= np.maximum(relative * least, absolute))
+
+
+def spent(beta: float, look: Int64 | int) -> Float64 | float:
+    """Return the share of beta for a look counted from 0: 1/2, 1/6, 1/12, ... add up to 1."""
+    return beta / ((look + 1) * (look + 2))
+
+
+def one_sided(chance: Float64 | float) -> Float64:
+    """Return the one-sided critical value that Gaussian noise passes with this chance."""
+    return np.asarray(-ndtri(chance))

@@ -1,0 +1,176 @@
+"""The largest groups in the right order: which of them are settled, and which have to be measured again.
+
+A *block* is a run of places whose groups are known, not their order. All groups start in one block, and all members of
+a block hold the same information. At a look a block is cut in two wherever everything above the cut leads everything
+below it by more than the noise could. Blocks of one group, and those beyond the last place wanted, are settled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy.special import ndtri
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.jumps import Floats, Ints
+
+FIRST_GRAINS: Final = 1 << 20
+"""Looks begin at 2^-36 of mu^2: there a count has an error of 2^18."""
+
+RATIO: Final = 1.25
+"""The growth of information from one look to the next."""
+
+PILOT: Final = 0.05
+"""The part of the price that seems needed, and of the cap, at which the pilot ends."""
+
+_LEAD: Final = 3.5  # standard deviations of a lead that settles it, about: for predicted prices only
+_VAGUE: Final = 0.7  # standard deviations of the pilot; leads are not taken to be smaller than that
+_EVEN: Final = 0.1  # of the chance of an error goes to all groups alike
+_WIDTH: Final = math.log(3)  # how far around the predicted look most of a group's chance lies, in log information
+_NORM: Final = math.pi * _WIDTH / math.log(RATIO) + 1  # at least the sum of 1/(1 + (x/_WIDTH)^2) over all looks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankingPlaces:
+    """How the first k places are settled, given what a pilot showed.
+
+    Attributes:
+        k: how many places are wanted.
+        beta: the chance that anything that is told as settled is wrong; the same for the intervals.
+        per_grain: information (1/variance, in answer units) that one grain buys.
+        pilot: float64[groups], what the pilot showed; nothing else of it is used.
+        pilot_grains: the information of the pilot.
+        foreseen: (k, apart) as they were when the pilot was read.
+        apart: groups are told as tied where no later one is larger by that much, in answer units; 0 for none.
+        relative: the same, as a part of the larger of two.
+
+    Guarantee: with probability at least 1 - beta, all cuts are right, so that no group above one is smaller than one
+        below it; and of groups told as tied none is smaller than a later one by as much as they may be apart. With
+        probability at least 1 - beta, all intervals hold their truths at once.
+    Proof: docs/proofs/accuracy.ranking_places.md.
+    Assumes: means of the looks are N(truth, 1/(grains per_grain)), of independent groups, independent of the pilot.
+    Rounds: nothing.
+
+    >>> known = RankingPlaces(2, 0.05, 2.0**-56, np.array([900.0, 600.0, 40.0, 30.0]), 1 << 40, (2, 0.0))
+    >>> shown = np.array([905.0, 598.0, 35.0, 41.0])
+    >>> [block.tolist() for block in known.cut(np.arange(4), shown, 1 << 45)]
+    [[0], [1], [3, 2]]
+    """
+
+    k: int
+    beta: float
+    per_grain: float
+    pilot: Floats
+    pilot_grains: int
+    foreseen: tuple[int, float]
+    apart: float = 0.0
+    relative: float = 0.0
+
+    @property
+    def ties(self) -> bool:
+        """Whether groups may be told as tied."""
+        return self.apart > 0 or self.relative > 0
+
+    def predicted(self) -> Floats:
+        """Return about the grains after which each group is settled, float64[groups]: from the pilot."""
+        order = np.argsort(-self.pilot, kind="stable")
+        shown, k = self.pilot[order], min(self.foreseen[0], len(order))
+        lead = np.abs(shown - shown[k - 1])
+        steps = np.concatenate([[np.inf], shown[:-1] - shown[1:], [np.inf]])
+        lead[:k] = np.minimum(steps[:k], steps[1 : k + 1])
+        least = _VAGUE * math.sqrt(2 / (self.pilot_grains * self.per_grain))
+        wanted = np.empty(len(order))
+        wanted[order] = 2 * (_LEAD / np.maximum(lead, max(least, self.foreseen[1]))) ** 2 / self.per_grain
+        return wanted
+
+    def vague(self) -> bool:
+        """Return whether the pilot is too coarse to say what the places will cost."""
+        return self.pilot_grains < PILOT * float(self.predicted().max())
+
+    def chances(self, grains: int) -> Floats:
+        """Return each group's part of the chance of an error at a look; they add up to less than 1 over all looks.
+
+        It is for the groups that are expensive to settle, at the looks where that seems likely.
+        """
+        wanted = self.predicted()
+        share = _EVEN / len(wanted) + (1 - _EVEN) * wanted / wanted.sum()
+        away = np.log(grains / wanted) / _WIDTH
+        return np.asarray(share / (1 + away * away) / _NORM)
+
+    def cut(self, block: Ints, values: Floats, grains: int) -> list[Ints]:
+        """Return a block, in the order of what was shown, cut wherever the order is settled.
+
+        Args:
+            block: int64[n], groups that hold the same information.
+            values: float64[groups], their means.
+            grains: that information.
+        """
+        order = block[np.argsort(-values[block], kind="stable")]
+        reach = self._reach(order, grains, self.beta / 2 if self.ties else self.beta)
+        shown = values[order]
+        return np.split(order, 1 + np.flatnonzero(_leads(shown, shown, reach)))
+
+    def tied(self, block: Ints, start: int, values: Floats, grains: int) -> bool:
+        """Return whether the wanted places of a block, in order, may be told as tied; `start` places are before it."""
+        if not self.ties:
+            return False
+        shown = values[block]
+        reach = self._reach(block, grains, self.beta / 2 / self.k)
+        close = shown * (1 - self.relative) - self.apart
+        return bool(_leads(shown, close, reach)[: self.k - start].all())
+
+    def open(self, blocks: Sequence[Ints], values: Floats, information: Ints) -> list[int]:
+        """Return the places in the list of the blocks that are not settled."""
+        found, start = [], 0
+        for number, block in enumerate(blocks):
+            grains = int(information[block[0]])
+            unclear = len(block) > 1 and (grains == 0 or not self.tied(block, start, values, grains))
+            if start < self.k and unclear:
+                found.append(number)
+            start += len(block)
+        return found
+
+    def half_widths(self, information: Ints) -> Floats:
+        """Return the half-widths of intervals that hold for all groups at once, float64[groups]; infinite at 0."""
+        width = np.full(len(information), np.inf)
+        for grains in np.unique(information[information > 0]).tolist():
+            here = np.flatnonzero(information == grains)
+            chance = self.beta * self.chances(grains)[here]
+            width[here] = -ndtri(chance / 2) / math.sqrt(grains * self.per_grain)
+        return width
+
+    def _reach(self, groups: Ints, grains: int, beta: float) -> Floats:
+        """Return by how much a group has to lead, or to be led, float64[n]: of two groups the larger one counts."""
+        z = -ndtri(beta * self.chances(grains)[groups])
+        return np.asarray(z * math.sqrt(2 / (grains * self.per_grain)))
+
+
+def looks(start: int, most: int) -> Ints:
+    """Return the looks, int64, from the first of at least `start` grains up to `most`: the same for all questions.
+
+    >>> looks(1 << 20, 1 << 21).tolist()
+    [1048576, 1310720, 1638400, 2048000]
+    """
+    count = math.floor(math.log(max(most / FIRST_GRAINS, 1)) / math.log(RATIO)) + 2
+    levels = np.rint(FIRST_GRAINS * RATIO ** np.arange(count)).astype(np.int64)
+    return np.asarray(levels[(levels >= start) & (levels <= most)])
+
+
+def _leads(shown: Floats, close: Floats, reach: Floats) -> NDArray[np.bool_]:
+    """Return after which of the groups, in order, every one so far leads every later one: bool[n - 1].
+
+    Args:
+        shown: float64[n], falling.
+        close: float64[n], falling: what a group is led by, the same as shown or less.
+        reach: float64[n]; of a pair the larger one has to be exceeded.
+    """
+    above = np.minimum.accumulate(shown - reach)[:-1]
+    below = np.maximum.accumulate((close + reach)[::-1])[::-1][1:]
+    return np.asarray((above > close[1:]) & (shown[:-1] > below))

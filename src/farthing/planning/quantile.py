@@ -1,0 +1,324 @@
+"""Plans of one quantile: a noisy bisection, or one choice by the exponential mechanism, whichever is cheaper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_choice import ExponentialQuantile, compare
+from farthing.accuracy.quantile_ranks import WHOLE, QuantileGoal
+from farthing.errors import InvalidBounds, InvalidTarget
+from farthing.mechanisms.gaussian import Coin, worst_cost
+from farthing.planning.quantile_sought import QuantileSought
+from farthing.privacy.loss import BoundedRange, Pure
+from farthing.query.aggregates import Quantile
+from farthing.rounding import FARTHING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.quantile_bisection import QuantileState
+    from farthing.accuracy.quantile_trail import Trail
+    from farthing.planning.frame import Frame
+    from farthing.planning.plan import Plan
+    from farthing.planning.quantile_sought import QuantileFound, QuantileStanding
+    from farthing.privacy.loss import Booked
+
+TYPICAL_ROWS: Final = 10_000
+"""The group size for which the two roads are compared: a public guess."""
+
+MOST_SPREAD: Final = 1 << 40
+"""The furthest that one unit may move ranks, in 2^-20 rows, for a private choice."""
+
+_FINEST_COUNT: Final = 12  # a unit of m rows is hidden in a count for 2^-12 m farthings: noise of 2^52, not more
+
+_HELD: Final = (1 << 63) - 1  # grains that can be counted
+
+COUNT_SHARE: Final = 10
+"""The exponential mechanism's count may use one part in so many of the cap."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantileBisectionPricing:
+    """Noisy counts below thresholds, each refined until its side is sure.
+
+    Attributes:
+        asked: the aggregate in words.
+        descent: the thresholds and looks.
+        coin: how grains turn into loss.
+        sought: what is looked for.
+        held: what earlier answers of the question measured.
+        served: what earlier answers tell of groups that they serve; None for no group.
+    """
+
+    asked: str
+    descent: QuantileBisection
+    coin: Coin
+    sought: QuantileSought
+    held: Trail | None = None
+    served: QuantileFound | None = None
+
+    def replayed(self) -> QuantileState:
+        """Return what is known without measuring anything."""
+        assert self.held is not None  # noqa: S101  # there is something to read
+        return self.descent.replayed(self.held, self.settled(len(self.held.paid)))
+
+    def settled(self, groups: int) -> NDArray[np.bool_]:
+        """Return the groups that earlier answers serve."""
+        return np.zeros(groups, np.bool_) if self.served is None else self.served.met
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What will be measured, in words, in order."""
+        count = ("the count, with Gaussian noise",) if self.descent.asked.rank else ()
+        found = f"{self.asked} by bisection: rows below at most {self.descent.asked.leaves_log2} thresholds"
+        return *count, f"{found}, with Gaussian noise"
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether groups for which the target is hopeless are given up early."""
+        return True
+
+    def price(self, size: float) -> Booked:
+        """Return about what the members of a group of this many rows would pay."""
+        return replace(self.coin, max_groups=1).loss(min(self.descent.typical(int(size)), self.descent.cap_grains))
+
+    def width(self, size: float) -> float:  # noqa: ARG002  # it depends on how the values lie
+        """Return infinity: how near the value comes depends on how the values lie."""
+        return math.inf
+
+    def affordable(self, remaining: Booked) -> float:  # noqa: ARG002  # as for width
+        """Return infinity: there is no one width."""
+        return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileChoicePricing:
+    """One noisy count, and one private choice among the leaves of the range.
+
+    Attributes:
+        asked: the aggregate in words.
+        quantile: the mechanism.
+        count: the price of the count a group, in farthings under a pure budget, else in grains.
+        most: the most that the choice may pay a group, in farthings of epsilon.
+        currency: of the books.
+        max_groups: the most groups that one unit can move.
+        sought: what is looked for.
+    """
+
+    asked: str
+    quantile: ExponentialQuantile
+    count: int
+    most: int
+    currency: type[Booked]
+    max_groups: int
+    sought: QuantileSought
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What will be measured, in words, in order."""
+        chosen = f"{self.asked} chosen by the exponential mechanism"
+        return ("the count, with noise", chosen) if self.count else (chosen,)
+
+    @property
+    def gives_up(self) -> bool:
+        """All groups are chosen for alike."""
+        return False
+
+    def loss(self, farthings: int) -> Booked:
+        """Return the loss of a unit in all its groups, of the count and of a choice at these farthings a group."""
+        if self.currency is Pure:
+            return Pure.of_farthings((self.count + farthings) * self.max_groups)
+        chosen = BoundedRange.of_amount(farthings * FARTHING).to(self.currency) * self.max_groups
+        counted = Coin(self.currency, self.max_groups, 1).loss(self.count * self.max_groups)  # type: ignore[arg-type]  # not Pure
+        return chosen + counted
+
+    def price(self, size: float) -> Booked:
+        """Return about what the members of a group of this many rows would pay."""
+        if not self.count:
+            return replace(self, max_groups=1).loss(self.most)
+        rows = max(1.0, self.quantile.asked.slack * max(1.0, size))
+        return replace(self, max_groups=1).loss(min(self.most, self.quantile.price(rows, beta=self.sought.beta / 2)))
+
+    def width(self, size: float) -> float:  # noqa: ARG002  # the promise is about ranks
+        """Return infinity: the promise is about ranks."""
+        return math.inf
+
+    def affordable(self, remaining: Booked) -> float:  # noqa: ARG002  # as for width
+        """Return infinity: there is no one width."""
+        return math.inf
+
+
+def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan:
+    """Return the plan of a quantile, given what stands of it."""
+    pricing = _pricing(frame, standing)
+    nothing = frame.budget.currency.of_farthings(0)
+    free, increase, fresh = standing.answer(pricing.sought) is not None, nothing, nothing
+    if not free and isinstance(pricing, QuantileChoicePricing):
+        increase = fresh = pricing.loss(pricing.most)
+    elif not free and isinstance(pricing, QuantileBisectionPricing):
+        most, new = _worst(pricing, frame.query.groups)
+        free = new == 0
+        increase, fresh = pricing.coin.loss(most), pricing.coin.loss(new)
+    return frame.plan(
+        cap=frame.cap or _all(frame, pricing),
+        target_price=None,
+        worst_price=increase,
+        fresh_price=fresh,
+        half_width=math.inf,
+        reachable=frame.target is None and frame.ranks[0] is None,
+        free=free,
+        pricing=pricing,
+    )
+
+
+def _all(frame: Frame, pricing: QuantileBisectionPricing | QuantileChoicePricing) -> Booked:
+    """Return what a question may cost in all where no cap was named: what is left, and what it has cost before."""
+    if isinstance(pricing, QuantileChoicePricing) or pricing.held is None:
+        return frame.remaining
+    return frame.remaining + pricing.coin.loss(worst_cost(pricing.held.paid, pricing.coin.max_groups))
+
+
+def _worst(pricing: QuantileBisectionPricing, groups: int) -> tuple[int, int]:
+    """Return the most grains that a unit is charged, over what stands and for new measurements alone.
+
+    A group that waits for more reads at most its cap on the way to its answer, of which it has read some already.
+    """
+    most = pricing.coin.max_groups
+    if pricing.held is None:
+        left = pricing.descent.cap_grains * (most if pricing.served is None else min(most, _open(pricing, groups)))
+        return left, left
+    state = pricing.replayed()
+    new = np.where(state.waits, np.maximum(pricing.descent.cap_grains - state.spent, 0), 0)
+    paid = pricing.held.paid
+    return worst_cost(paid + new, most) - worst_cost(paid, most), worst_cost(new, most)
+
+
+def _open(pricing: QuantileBisectionPricing, groups: int) -> int:
+    """Return how many groups earlier answers do not serve."""
+    return int((~pricing.settled(groups)).sum())
+
+
+def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileBisectionPricing | QuantileChoicePricing:
+    """Return the cheaper of the two roads; the one that was taken before, where it can be gone on from."""
+    query = frame.query
+    aggregate = query.aggregate
+    assert isinstance(aggregate, Quantile)  # noqa: S101  # callers plan quantiles
+    rank, target = frame.ranks[0], frame.target
+    named = rank is None and target is None
+    if named and aggregate.q in (0.0, 1.0):
+        raise InvalidTarget(
+            "MIN and MAX need a rank target",
+            rule="rank= says in which share of the outermost rows the answer may lie",
+            got=frame.goal,
+            next_step="rank=0.01",
+        )
+    asked = QuantileGoal(
+        aggregate.q,
+        aggregate.lower,
+        aggregate.upper,
+        aggregate.leaves_log2,
+        query.max_rows,
+        rank or 0.0,
+    )
+    relative, absolute = (0.0, 0.0) if target is None else (target.relative, target.absolute)
+    cap = frame.cap or frame.remaining
+    if named:
+        return _named(frame, _choosing(asked), cap)
+    if frame.budget.currency is Pure:
+        if target is not None:
+            raise InvalidTarget(
+                "a pure budget buys ranks, not values",
+                rule="a rank target",
+                got=frame.goal,
+                next_step="ask for rank=0.01, or open the ledger with Budget(epsilon=, delta=1e-6)",
+            )
+        farthings = max(2, cap.farthings // query.max_groups)
+        count = max(1, farthings // COUNT_SHARE)
+        if count < asked.max_rows >> _FINEST_COUNT:
+            raise _too_many(f"a count of {asked.max_rows} rows a unit for {Pure.of_farthings(count)!r}")
+        sought = QuantileSought(asked.rank, 0.0, 0.0, frame.beta, farthings)
+        mechanism = _choosing(asked)
+        return QuantileChoicePricing(
+            str(aggregate), mechanism, count, farthings - count, Pure, query.max_groups, sought
+        )
+    coin = Coin(frame.gaussian, query.max_groups, 1)
+    descent = QuantileBisection(asked, frame.beta, _level(frame, coin, standing.trail), relative, absolute)
+    sought = QuantileSought(asked.rank, relative, absolute, frame.beta, descent.cap_grains)
+    served = standing.served(sought)
+    bisection = QuantileBisectionPricing(str(aggregate), descent, coin, sought, standing.trail, served)
+    if target is not None or standing.trail is not None:
+        return _within_what_is_left(bisection, frame)
+    cheaper = compare(descent, coin.currency, rows=TYPICAL_ROWS, max_groups=query.max_groups).cheaper
+    return bisection if cheaper == "descent" else _choice(bisection, cap)
+
+
+def _level(frame: Frame, coin: Coin, held: Trail | None) -> int:
+    """Return the most grains that a group may read for an answer: its cap, or what is left added to what it holds."""
+    paid = np.zeros(1, np.int64) if held is None else np.sort(held.paid)
+    top: tuple[int, ...] = (0,) * coin.max_groups
+    if frame.cap is None and held is not None:
+        top = tuple(paid[-coin.max_groups :].tolist())
+    return max(min(coin.level(frame.cap or frame.remaining, top), _HELD - int(paid[-1])), 1)
+
+
+def _within_what_is_left(made: QuantileBisectionPricing, frame: Frame) -> QuantileBisectionPricing:
+    """Return the plan with its cap lowered by what is held beside its way, where all that is left may be used."""
+    if frame.cap is not None or made.held is None:
+        return made
+    state = made.replayed()
+    beside = int((made.held.paid - state.spent)[state.waits].max(initial=0))
+    grains = max(made.descent.cap_grains - max(beside, 0), 1)
+    return replace(made, descent=replace(made.descent, cap_grains=grains), sought=replace(made.sought, cap=grains))
+
+
+def _choosing(asked: QuantileGoal) -> ExponentialQuantile:
+    """Return the exponential mechanism's road, unless one unit moves ranks further than it can draw."""
+    made = ExponentialQuantile(asked)
+    if made.spread > MOST_SPREAD:
+        raise _too_many(f"max_rows={asked.max_rows}")
+    return made
+
+
+def _too_many(got: str) -> InvalidBounds:
+    """Return the refusal of a choice that one unit could move too far."""
+    return InvalidBounds(
+        "one unit may have too many rows in a group for a private choice",
+        rule=f"max_rows <= {MOST_SPREAD // WHOLE // 2}, and a price that hides so many rows",
+        got=got,
+        next_step="bound max_rows more tightly, or allow a larger price",
+    )
+
+
+def _named(frame: Frame, mechanism: ExponentialQuantile, cap: Booked) -> QuantileChoicePricing:
+    """Return one choice that a named loss is spent on whole, without a count."""
+    query, currency = frame.query, frame.budget.currency
+    sought = QuantileSought(0.0, 0.0, 0.0, frame.beta, cap.farthings)
+    made = QuantileChoicePricing(str(query.aggregate), mechanism, 0, 1, currency, query.max_groups, sought)
+    return replace(made, most=_largest(made, cap))
+
+
+def _largest(made: QuantileChoicePricing, cap: Booked) -> int:
+    """Return the most farthings of epsilon that one choice may have under a cap; at least one."""
+    low, high = 1, 2
+    while made.loss(high) <= cap:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if made.loss(middle) <= cap else (low, middle)
+    return low
+
+
+def _choice(bisection: QuantileBisectionPricing, cap: Booked) -> QuantileBisectionPricing | QuantileChoicePricing:
+    """Return the exponential mechanism's road, with as large a choice as the cap allows; the other where none fits."""
+    descent, coin = bisection.descent, bisection.coin
+    count = min(descent.count_grains(TYPICAL_ROWS), max(1, descent.cap_grains // COUNT_SHARE))
+    mechanism = ExponentialQuantile(descent.asked)
+    made = QuantileChoicePricing(bisection.asked, mechanism, count, 1, coin.currency, coin.max_groups, bisection.sought)
+    if made.loss(1) > cap or mechanism.spread > MOST_SPREAD:
+        return bisection
+    return replace(made, most=_largest(made, cap))

@@ -1,0 +1,139 @@
+"""What earlier answers of a quantile looked for and found, and which groups they still serve."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.accuracy.quantile_run import within
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.quantile_bisection import QuantileState
+    from farthing.accuracy.quantile_trail import Trail
+
+    Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+_NEARLY = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileSought:
+    """What is looked for: stored beside the answer, so that a later ask knows whether it serves.
+
+    Attributes:
+        rank, relative, absolute: the targets; 0 for none.
+        beta: the failure probability a group.
+        cap: the most that a group could pay, in the coins of its road.
+    """
+
+    rank: float
+    relative: float
+    absolute: float
+    beta: float
+    cap: int
+
+    def serves(self, asked: QuantileSought, *, met: bool) -> bool:
+        """Tell whether an answer to this is one to what is asked, given whether all groups met it."""
+        pairs = ((self.rank, asked.rank), (self.relative, asked.relative), (self.absolute, asked.absolute))
+        if not any(theirs for _, theirs in pairs):  # a named loss: more of it is another answer
+            return not any(mine for mine, _ in pairs) and self.cap >= asked.cap
+        as_tight = all(bool(mine) == bool(theirs) and mine <= theirs for mine, theirs in pairs)
+        return as_tight and self.beta <= asked.beta and (met or self.cap >= asked.cap)
+
+    def facts(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantileFound:
+    """One answer: public, free to keep; one entry a group.
+
+    Attributes:
+        sought: what was looked for.
+        value: float64, the quantile.
+        lower, upper: float64, the interval that holds it.
+        met: bool, whether a target was reached.
+        by_rank: bool, whether it was the rank target, of which `value` tells.
+    """
+
+    sought: QuantileSought
+    value: Float64
+    lower: Float64
+    upper: Float64
+    met: Flags
+    by_rank: Flags
+
+    @classmethod
+    def of(cls, sought: QuantileSought, state: QuantileState, served: QuantileFound | None) -> QuantileFound:
+        """Return what a bisection found, and for groups that an earlier answer serves what that one did."""
+        columns = (state.value, state.lower, state.upper, state.met, state.by_rank)
+        if served is None:
+            return cls(sought, *columns)
+        earlier = (served.value, served.lower, served.upper, served.met, served.by_rank)
+        return cls(sought, *(np.where(served.met, old, new) for old, new in zip(earlier, columns, strict=True)))
+
+    def serves(self, asked: QuantileSought) -> bool:
+        """Tell whether it answers what is asked, as a whole."""
+        return self.sought.serves(asked, met=bool(self.met.all()))
+
+    def serving(self, asked: QuantileSought) -> QuantileFound:
+        """Return the answer as one to what is asked: `met` says for which groups its intervals and ranks are one.
+
+        An interval serves at its own failure probability; where only it does, and not the rank, its middle is told.
+        """
+        sure = self.sought.beta <= asked.beta * _NEARLY
+        by_rank = self.met & self.by_rank & (0 < self.sought.rank <= asked.rank)
+        narrow = within(self.lower, self.upper, asked.relative * _NEARLY, asked.absolute * _NEARLY)
+        narrow &= bool(asked.relative or asked.absolute)
+        value = np.where(by_rank, self.value, (self.lower + self.upper) / 2)
+        return QuantileFound(asked, value, self.lower, self.upper, sure & (by_rank | narrow), by_rank)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantileStanding:
+    """What stands of a quantile.
+
+    Attributes:
+        found: its answers, newest last.
+        trail: what a bisection measured for them; None if there is nothing.
+    """
+
+    found: tuple[QuantileFound, ...] = ()
+    trail: Trail | None = None
+
+    def answer(self, asked: QuantileSought) -> QuantileFound | None:
+        """Return the newest answer that serves as a whole, or None."""
+        return next((one for one in reversed(self.found) if one.serves(asked)), None)
+
+    def served(self, asked: QuantileSought) -> QuantileFound | None:
+        """Return what earlier answers tell of the groups that they serve, which are those met; None for none of them.
+
+        Of two that serve, the newer one is told.
+        """
+        found = None
+        for one in self.found:
+            again = one.serving(asked)
+            found = again if found is None else _over(found, again)
+        return found if found is not None and found.met.any() else None
+
+
+def _over(older: QuantileFound, newer: QuantileFound) -> QuantileFound:
+    """Return the newer answer where it serves, the older one elsewhere."""
+    columns = ((older.value, newer.value), (older.lower, newer.lower), (older.upper, newer.upper))
+    value, lower, upper = (np.where(newer.met, new, old) for old, new in columns)
+    by_rank = np.where(newer.met, newer.by_rank, older.by_rank)
+    return QuantileFound(newer.sought, value, lower, upper, older.met | newer.met, by_rank)
+
+
+def without_older(found: Sequence[QuantileFound], newer: Sequence[QuantileFound]) -> tuple[QuantileFound, ...]:
+    """Return answers, those that a newer one serves for left out, and the newer ones after them."""
+    return (*(one for one in found if not any(last.serves(one.sought) for last in newer)), *newer)

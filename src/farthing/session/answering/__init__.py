@@ -1,0 +1,1 @@
+"""How each kind of question is planned, measured, stored and answered again."""

@@ -1,0 +1,138 @@
+"""From an outcome to the answer that people see: their order of keys, their terms on misses, the facts beside it."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.accuracy.claim_chances import together
+from farthing.errors import TargetMissed
+from farthing.release import Answer, Cells
+from farthing.session.answering import optimality
+from farthing.trace import trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from farthing.planning import Plan
+    from farthing.query import Query
+    from farthing.session.answering.method import AskOutcome
+    from farthing.session.core.context import Context
+    from farthing.session.reading.request import Request
+    from farthing.trace import Trace
+
+
+def answer(
+    context: Context,
+    query: Query,
+    request: Request,
+    plan: Plan,
+    outcome: AskOutcome,
+    *,
+    refine: Callable[..., Answer],
+) -> Answer:
+    """Return the answer of a question, dropping or raising where targets were missed."""
+    columns, paid, by_size = outcome.columns, outcome.paid, outcome.strict is not None
+    if request.nonnegative:
+        columns = tuple(_nonnegative(cells) for cells in columns)
+    traced = partial(_traced, query, plan.goal, outcome, columns)
+    strict = np.full(len(paid), plan.worst_price.value) if outcome.strict is None else outcome.strict
+    keys = None if query.keys is None else query.keys.table
+    if query.keys is not None and query.keys.order is not None:
+        back = np.argsort(query.keys.order, kind="stable")  # into the order that was asked
+        columns, paid, strict = tuple(cells.keep(back) for cells in columns), paid[back], strict[back]
+    reached = np.logical_and.reduce([cells.met for cells in columns])
+    if request.on_miss == "drop" and keys is not None and not reached.all():
+        columns, paid, strict = tuple(cells.keep(reached) for cells in columns), paid[reached], strict[reached]
+        keys = keys.filter(reached)
+        traced = partial(_kept, traced, np.flatnonzero(reached), keys)
+    told = Answer(
+        names=tuple(output.name for output in query.outputs),
+        columns=columns,
+        keys=keys,
+        paid_by_group=paid,
+        target=plan.target,
+        goal=plan.goal,
+        confidence=request.confidence,
+        paid=context.loss(outcome.price.farthings),
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        about="; ".join(
+            [plan.about, *notes(query, request), *_stopped(plan, outcome, request, reached), context.where_kept]
+        ),
+        _doubling=outcome.doubling,
+        _refine=refine,
+        _strict=strict,
+        _by_size=by_size,
+        _optimality=outcome.optimality or partial(optimality.refuse, query),
+        _data_set=context.data_set,
+        _trace=traced,
+        _together=together(outcome.claims, request.many(query)) if outcome.claims else None,
+    )
+    if request.on_miss == "raise" and not reached.all():
+        raise TargetMissed(
+            f"{int((~reached).sum()):,} of {len(reached):,} groups missed the target",
+            answer=told,
+            rule='on_miss="raise"; the answer was paid for and is attached as .answer',
+            next_step=plan.advice or "allow a larger cap, or ask for a larger absolute error",
+        )
+    return told
+
+
+def _traced(query: Query, goal: str, outcome: AskOutcome, columns: tuple[Cells, ...]) -> Trace:
+    """Return every look of an ask, its groups in the order that was asked."""
+    made = trace(
+        tuple(output.name for output in query.outputs),
+        [(cells.value, cells.lower, cells.upper) for cells in columns],
+        outcome.paid,
+        outcome.looks,
+        parameter=outcome.price.parameter,
+        goal=goal,
+    )
+    if query.keys is None:
+        return made
+    order = query.keys.order
+    places = np.arange(query.groups) if order is None else np.argsort(order, kind="stable")
+    return made.keep(places, query.keys.table)
+
+
+def _kept(traced: Callable[[], Trace], places: NDArray[np.int64], keys: pa.Table) -> Trace:
+    """Return the rows of some groups."""
+    return traced().keep(places, keys)
+
+
+def notes(query: Query, request: Request) -> list[str]:
+    """Return what else must be said of the numbers."""
+    found = ["values below zero are shown as zero, which biases totals"] if request.nonnegative else []
+    extremes = {0.0: "the least", 1.0: "the greatest"}
+    for output in query.outputs:
+        q: Any = getattr(output.aggregate, "q", None)
+        if q in extremes:
+            found.append(f"{output.name} is a value at about the rank of {extremes[q]}, not that value itself")
+    return found
+
+
+def _stopped(plan: Plan, outcome: AskOutcome, request: Request, reached: NDArray[np.bool_]) -> list[str]:
+    """Return why groups miss their target, or why nothing was paid though they do, in the words of the plan."""
+    if request.share < 1 or reached.all():
+        return []
+    if outcome.price:
+        return [plan.advice] if plan.advice and not math.isfinite(plan.half_width) else []
+    raising = "; nothing is left" if not plan.remaining else '; a larger cap=, or cap="all", goes on'
+    paid = "what the groups that are not met cost so far is all that the cap allows"
+    if plan.pricing.gives_up:
+        paid = "the groups that are not met were given up, or have paid all that the cap allows"
+    return [f"nothing was measured: {paid}{raising}"]
+
+
+def _nonnegative(cells: Cells) -> Cells:
+    """Return the numbers with all below zero shown as zero."""
+    value, lower, upper = (np.maximum(column, 0.0) for column in (cells.value, cells.lower, cells.upper))
+    estimate = None if cells.own_estimate is None else np.maximum(cells.own_estimate, 0.0)
+    return Cells(value, lower, upper, cells.met, estimate)

@@ -1,0 +1,292 @@
+"""What the bounds of a question cut, estimated privately, and bounds chosen from that: booked like any answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.accuracy.contribution_report import NoisySpread, auto_bounds, report, warns
+from farthing.accuracy.stop_rule import two_sided
+from farthing.errors import InvalidBounds, InvalidTarget
+from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
+from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
+from farthing.query import Bounds
+from farthing.query.aggregates import Count, CountUnits
+from farthing.session.answering import reuse
+from farthing.session.answering.one_question import frame_of
+from farthing.session.core.merging import merge
+from farthing.session.core.records import read_blob, write_blob
+from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.tabular import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from farthing.accuracy.contribution_report import ChosenBounds, ContributionReport
+    from farthing.ledger.entry import Receipt, Stored
+    from farthing.query import Query
+    from farthing.query.expressions import Scalar
+    from farthing.session.core.context import Context
+    from farthing.session.reading.reader import CheckedQuestion
+    from farthing.session.reading.request import Request
+
+_FORMAT = b"farthing-spread-1"
+_PLACES = ("groups", "rows", "least", "greatest")
+
+_SHARES: Final = {
+    "units_groups": "units that lose a group",
+    "groups": "pairs of unit and group",
+    "rows": "rows of a unit's fullest group",
+    "units_value": "units with a value outside",
+    "value": "size of the extreme values",
+}
+_VALUES: Final = frozenset({"units_value", "value"})
+
+DEFAULT_SHARE: Final = 100
+"""A spread may cost one part in so many of the budget unless it is told otherwise."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cut(Tabular):
+    """What bounds cut: an estimate that was paid for once, and is read again free of charge.
+
+    Attributes:
+        report: the shares of units, rows and value that are cut, with intervals; `str()` says it in words.
+        paid: the loss of this ask; zero when asking again.
+        rows_cut: whether rows of a unit can be cut at all; not where each row is one.
+    """
+
+    report: ContributionReport
+    paid: Booked
+    rows_cut: bool = True
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row a share: what is cut of what, with its interval; no row where nothing is known."""
+        import pyarrow as pa
+
+        names = [name for name in _SHARES if self.rows_cut or name in _VALUES]
+        found = {name: share for name in names if (share := getattr(self.report, name)) is not None}
+        ends = {"share": "value", "lower": "lower", "upper": "upper"}
+        columns = {column: [getattr(share, end) for share in found.values()] for column, end in ends.items()}
+        numbers = {column: pa.array(values, pa.float64()) for column, values in columns.items()}
+        return pa.table({"cut": pa.array([_SHARES[name] for name in found], pa.string())} | numbers)
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the shares: how they are estimated, and the price."""
+        return tuple(str(self).splitlines())
+
+    def __str__(self) -> str:
+        lines = str(self.report).splitlines()
+        return "\n".join([*(lines if self.rows_cut else lines[2:]), f"paid {self.paid!r}"])
+
+
+def cut(
+    context: Context, question: CheckedQuestion, value: Scalar | None, *, loss: Booked | None, confidence: float
+) -> Cut:
+    """Return what the bounds of a question cut."""
+    query = _known(question)
+    spread, paid = _spread(context, query, value, loss)
+    bounds = query.bounds
+    shares = report(
+        spread,
+        max_groups=query.max_groups,
+        max_rows=query.max_rows,
+        lower=None if value is None else bounds.lower,
+        upper=None if value is None else bounds.upper,
+        confidence=confidence,
+    )
+    return Cut(shares, paid, rows_cut=not query.unit.is_row)
+
+
+def chosen(
+    context: Context, question: CheckedQuestion, request: Request, loss: Booked | None, *, free: bool
+) -> tuple[Bounds, Booked]:
+    """Return the bounds with the least total error for what is asked, cut and noise together, and what that cost.
+
+    Args:
+        context: the data and the books.
+        question: under any bounds.
+        request: what is wanted of it.
+        loss: what may be paid for a spread.
+        free: whether nothing may be paid now: a plan spends nothing.
+    """
+    query = _known(question)
+    value = _clamped(query)
+    if free and stored_measurement(context, _identity(context, query, value)) is None:
+        raise InvalidBounds(
+            "the bounds are not chosen yet, and choosing them costs",
+            rule="a plan spends nothing",
+            got="Bounds.auto",
+            next_step="ask session.bounds_report first, or plan with bounds=Bounds(max_groups=, max_rows=)",
+        )
+    spread, paid = _spread(context, query, value, loss)
+    cap = frame_of(context, query, request, 1).cap or context.loss(context.ledger.remaining)
+    mu = math.sqrt(float(cap.amount) * (1 if cap.parameter == "mu" else 2))
+    target = request.target(query.outputs[0].name)
+    least = 0.0 if target is None else target.absolute
+    z = two_sided(request.beta(query.groups))
+
+    def noise(bounds: ChosenBounds) -> float:
+        """Return the half-width that the whole cap buys, or the one that is asked for where that is wider."""
+        most = 1.0 if bounds.lower is None or bounds.upper is None else max(abs(bounds.lower), abs(bounds.upper))
+        groups = min(bounds.max_groups, query.groups)
+        return max(z * math.sqrt(groups) * bounds.max_rows * most / mu, least)
+
+    best = auto_bounds(spread, noise, groups=query.groups, of_values=value is not None)
+    return Bounds(max_groups=best.max_groups, max_rows=best.max_rows, lower=best.lower, upper=best.upper), paid
+
+
+def _known(question: CheckedQuestion) -> Query:
+    """Return the query of a question; refuse one whose groups are not known yet."""
+    if question.private:
+        raise InvalidBounds(
+            "what bounds cut cannot be told for groups that are not known yet",
+            rule="the report and Bounds.auto need the keys",
+            got='keys="private"',
+            next_step="list the keys, or pass bounds=Bounds(max_groups=, max_rows=)",
+        )
+    return question.query
+
+
+def _clamped(query: Query) -> Scalar | None:
+    """Return the number that a question clamps, or None: a count has no clamps to choose, whatever it counts."""
+    aggregate = query.aggregate
+    return None if isinstance(aggregate, Count | CountUnits) else getattr(aggregate, "value", None)
+
+
+def warning(context: Context, query: Query, request: Request) -> str:
+    """Return a warning where a spread that was released says that the bounds cut more than is asked for, or ""."""
+    if query.unit.is_row:
+        return ""
+    value = _clamped(query)
+    stored = stored_measurement(context, _identity(context, query, value))
+    target = request.target(query.outputs[0].name)
+    if stored is None or target is None:
+        return ""
+    shares = report(
+        _read(stored.blob),
+        max_groups=query.max_groups,
+        max_rows=query.max_rows,
+        lower=getattr(query.aggregate, "lower", None),
+        upper=getattr(query.aggregate, "upper", None),
+    )
+    return warns(shares, target, groups=query.groups)
+
+
+def _identity(context: Context, query: Query, value: Scalar | None) -> str:
+    """Return the identity of a spread in the ledger: the bounds are not part of it."""
+    plain = replace(query, bounds=Bounds(max_groups=1, max_rows=1)).arranged()
+    keys = "" if plain.keys is None else plain.keys.fingerprint
+    about = json.dumps([plain.family(), keys, "" if value is None else value.canonical()])
+    return reuse.identity(context.data_set, "spread", about)
+
+
+def _spread(context: Context, query: Query, value: Scalar | None, loss: Booked | None) -> tuple[NoisySpread, Booked]:
+    """Return a noisy spread and what it cost now: a stored one if it is as fine as what is asked.
+
+    Guarantee: mu-GDP for mu^2 = 4/sigma^2, booked before anything is drawn.
+    Proof: [DongRS22, Cor. 3.3]; one unit moves one place of each of four histograms by one.
+    Assumes: an engine that keeps the contract of `engines.Engine.spread`.
+    Rounds: the price up to whole farthings.
+    """
+    currency = context.budget.currency
+    price = context.budget.currency.of_amount(context.budget.total.amount / DEFAULT_SHARE) if loss is None else loss
+    if type(price) is not currency or currency is Pure or not price:
+        raise InvalidTarget(
+            "a spread is paid in the ledger's currency, which must have a delta",
+            rule="loss=Gdp(mu) or Zcdp(rho), as the ledger is kept",
+            got=repr(loss),
+            next_step="loss=farthing.Gdp(0.02); open the ledger with Budget(epsilon=, delta=1e-6)",
+        )
+    coin = Coin(Gdp if currency is Gdp else Zcdp, 1, 1)
+    grains = coin.grains(price) // len(_PLACES)
+    if not grains:
+        raise InvalidTarget(
+            "the price is too small for a spread",
+            rule="at least one grain, 2^-56 of mu^2, for each of its four histograms",
+            got=repr(price),
+            next_step="loss=farthing.Gdp(0.02)",
+        )
+    whole = context.loss(coin.loss(grains * len(_PLACES)).farthings)
+    question = _identity(context, query, value)
+    spread, paid = answer_and_book(
+        context, question, lambda stored: _BookedSpread(context, query, value, grains, whole, stored)
+    )
+    kept = stored_measurement(context, question)
+    return (spread if kept is None else _read(kept.blob)), paid
+
+
+@dataclass(frozen=True, slots=True)
+class _BookedSpread:
+    """A spread, as a transaction books it: each is paid whole, and the finest is kept.
+
+    Attributes:
+        context: the data and the books.
+        query: the question, under any bounds.
+        value: whose sizes are told, or None.
+        grains: what each histogram may cost.
+        price: of all of them.
+        stored: what was released before, or None.
+    """
+
+    context: Context
+    query: Query
+    value: Scalar | None
+    grains: int
+    price: Booked
+    stored: Stored | None
+
+    @property
+    def bill(self) -> Bill | None:
+        """The price; None where a spread as fine was released before."""
+        if self.stored is not None and self._fine(self.stored.blob):
+            return None
+        label = f"how much units contribute to {self.query.table}"
+        return Bill(self.price, self.price, label, lambda: "pass a smaller loss=", name="the report")
+
+    def stored_answer(self) -> tuple[NoisySpread, Booked]:
+        """Return the spread that was released before."""
+        assert self.stored is not None  # noqa: S101  # there is no bill
+        return _read(self.stored.blob), self.context.loss(0)
+
+    def measured(self, receipt: Receipt) -> tuple[tuple[NoisySpread, Booked], Booked]:
+        """Measure four histograms."""
+        truth = self.context.engine.spread(self.query, self.value, receipt)
+        noisy = {name: _noisy(getattr(truth, name), self.grains) for name in _PLACES}
+        sigma = float((self.grains * float(GRAIN)) ** -0.5) * (1 + 2.0**-40)
+        return (NoisySpread(**noisy, sigma=sigma), self.price), self.price
+
+    def merged(self, current: bytes | None, answer: tuple[NoisySpread, Booked], receipt: Receipt) -> bytes:
+        """Return the spread that is kept: the one that stands, unless ours is finer."""
+        spread = answer[0]
+        facts = json.dumps({"sigma": spread.sigma}).encode()
+        ours = write_blob(_padded({name: getattr(spread, name) for name in _PLACES}), {_FORMAT: facts})
+        return merge(current, ours, receipt, read=None, serves=self._fine, full=True)
+
+    def _fine(self, blob: bytes) -> bool:
+        """Return whether a spread is as fine as what is asked."""
+        return bool(_read(blob).sigma <= (self.grains * float(GRAIN)) ** -0.5 * (1 + 1e-9))
+
+
+def _noisy(truth: Any, grains: int) -> Any:
+    """Return a histogram with noise on every place."""
+    places = len(truth)
+    return GaussianMeasurements(truth).measure(Measured.nothing(places), np.full(places, grains, np.int64)).values
+
+
+def _padded(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return columns of one length: NaN beyond a histogram's end."""
+    longest = max(map(len, columns.values()))
+    padding = {name: np.full(longest - len(column), np.nan) for name, column in columns.items()}
+    return {name: np.concatenate([column, padding[name]]) for name, column in columns.items()}
+
+
+def _read(blob: bytes) -> NoisySpread:
+    """Return a spread that was stored."""
+    columns, facts = read_blob(blob, _FORMAT)
+    return NoisySpread(**{name: columns[name][~np.isnan(columns[name])] for name in _PLACES}, sigma=facts["sigma"])

@@ -1,0 +1,200 @@
+"""One count or sum: refined in looks with Gaussian noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.accuracy.baselines import doubling_cost
+from farthing.accuracy.report import IntervalReport, reported, reread
+from farthing.accuracy.schedule import FIRST_GRAINS
+from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured, worst_cost
+from farthing.planning.gaussian_count import GaussianCountPricing, HeldMeasurements, coin_of, plan_gaussian_count
+from farthing.planning.laplace_count import LaplaceCountPricing
+from farthing.release import Cells
+from farthing.session.answering import optimality
+from farthing.session.answering.method import AskOutcome
+from farthing.session.answering.refinement_loop import refine
+from farthing.session.answering.share_of_groups import reached, refine_share
+from farthing.session.answering.traced import Watched
+from farthing.session.core.merging import merge
+from farthing.session.core.records import Record
+
+if TYPE_CHECKING:
+    from farthing.accuracy.jumps import Ints
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.session.core.context import Context
+    from farthing.session.reading.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianCountMethod:
+    """A question whose answer is one measure.
+
+    Attributes:
+        query: the question, arranged.
+        blob: what the ledger keeps of it, or None.
+        record: the same, read.
+    """
+
+    query: Query
+    blob: bytes | None
+    record: Record | None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> GaussianCountMethod:
+        """Return the method of a question."""
+        return cls(query, blob, None if blob is None else Record.from_bytes(blob))
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was released before."""
+        record = self.record
+        standing = None
+        if record is not None:
+            top = np.sort(record.measured.information)[-self.query.max_groups :]
+            kept = reached(record.kept, record.measured, coin_of(frame).per_grain)
+            standing = HeldMeasurements(held_in(record, kept), tuple(int(n) for n in top))
+        return plan_gaussian_count(frame, standing)
+
+    def stored_answer(self, plan: Plan) -> AskOutcome:
+        """Return the answer of a free plan: what was released before."""
+        assert self.record is not None  # noqa: S101  # a plan is free where something stands
+        return self._outcome(plan, self.record.measured, self.record.measured, plan.worst_price, None)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+        """Ask the engine, draw noise, and price what was drawn as the receipt says."""
+        query, pricing = self.query, plan.pricing
+        step_log2 = query.measures[0].step_log2
+        before = Measured.nothing(query.groups) if self.record is None else self.record.measured
+        assert isinstance(pricing, GaussianCountPricing)  # noqa: S101  # the kind of plan of this method
+        mechanism = GaussianMeasurements(
+            context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
+        )
+
+        def price(information: Ints) -> Booked:
+            """Return the price of a run that came to these informations."""
+            if receipt.exclusive:
+                grains = worst_cost(information, query.max_groups) - worst_cost(before.information, query.max_groups)
+            else:
+                grains = worst_cost(information - before.information, query.max_groups)
+            return pricing.coin.loss(grains)
+
+        each = partial(parameter_of, price=plan.worst_price)
+        watched = Watched(mechanism, pricing.schedule, query.outputs[0].name, before, price, each)
+        told = watched.telling(request.progress)
+        if pricing.share < 1:
+            after = refine_share(watched, pricing.schedule, pricing.share, before, told)
+        else:
+            after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
+        outcome = self._outcome(plan, before, after, price(after.information), self._record(plan, after))
+        return replace(outcome, looks=tuple(watched.looks))
+
+    def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep: see `merging`."""
+        assert outcome.blob is not None  # noqa: S101  # something was measured
+        return merge(current, outcome.blob, receipt, read=self.blob, serves=partial(_serves, outcome.blob))
+
+    def _record(self, plan: Plan, after: Measured) -> bytes:
+        """Return what the ledger keeps of new measurements."""
+        pricing = plan.pricing
+        assert isinstance(pricing, GaussianCountPricing)  # noqa: S101  # the kind of plan of this method
+        kept = StoredPromise.of(pricing.schedule, pricing.beta, share=pricing.share)
+        return Record.of(self.query, after, kept, kept_of(pricing)).to_bytes()
+
+    def _outcome(self, plan: Plan, before: Measured, after: Measured, price: Booked, blob: bytes | None) -> AskOutcome:
+        """Return what released measurements tell."""
+        report = report_of(plan, after)
+        cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report), report.estimate)
+        assert isinstance(plan.pricing, GaussianCountPricing)  # noqa: S101  # the kind of plan of this method
+        return AskOutcome(
+            (cells,),
+            parameter_of(after.information - before.information, price),
+            price,
+            blob,
+            lambda: _doubling(plan, self.query, after),
+            optimality=partial(optimality.of_measured, self.query, plan.pricing, after),
+        )
+
+
+def _serves(ours: bytes, theirs: bytes) -> bool:
+    """Tell whether another record keeps the promise of ours."""
+    kept = Record.from_bytes(ours).kept
+    return Record.from_bytes(theirs).kept.covers(kept.relative, kept.absolute, kept.beta, kept.grains, kept.share)
+
+
+def summed(plan: Plan, report: IntervalReport) -> AskOutcome:
+    """Return the outcome of a free answer that adds up cells of another question."""
+    cells = Cells(report.value, report.lower, report.upper, report.met, report.estimate)
+    return AskOutcome((cells,), np.zeros(len(report.value)), plan.worst_price)
+
+
+def met(plan: Plan, values: Any, report: IntervalReport) -> Any:
+    """Return which intervals are as narrow as was asked; all of them where a loss was named instead."""
+    if plan.target is None:
+        return np.ones(len(values), np.bool_)
+    half = (report.upper - report.lower) / 2
+    return half <= np.maximum(plan.target.relative * np.abs(values), plan.target.absolute) * (1 + 1e-9)
+
+
+def held_in(record: Record, kept: StoredPromise) -> HeldIntervals:
+    """Return the intervals that a record holds, by a promise that its groups keep."""
+    measured = record.measured
+    own = OwnPromises.none(len(measured.mean)) if record.own is None else record.own
+    return HeldIntervals(kept, own, measured.values, measured.information)
+
+
+def kept_of(pricing: GaussianCountPricing | LaplaceCountPricing) -> OwnPromises | None:
+    """Return the claims that groups keep from before; None for none."""
+    claims, settled = pricing.claims, pricing.settled
+    if claims is None or settled is None:
+        return None
+    return OwnPromises(np.where(settled, claims.half, np.nan), np.where(settled, claims.beta, np.nan))
+
+
+def report_of(plan: Plan, measured: Measured) -> IntervalReport:
+    """Return values and intervals of released measurements: by the latest rule, or as they stood before."""
+    pricing = plan.pricing
+    assert isinstance(pricing, GaussianCountPricing | LaplaceCountPricing)  # noqa: S101  # the kinds of plans that measure one number
+    schedule = pricing.schedule
+    futile = ~schedule.stopped(measured.information, measured.values)
+    latest = reported(measured.values, measured.information, schedule, futile)
+    if pricing.claims is None or pricing.settled is None:
+        return latest
+    relative, absolute = schedule.relative, schedule.absolute
+    if plan.target is not None:
+        relative, absolute = plan.target.relative, plan.target.absolute
+    stood = reread(measured.values, pricing.claims.half, relative, absolute)
+    return IntervalReport(*(np.where(pricing.settled, old, new) for old, new in zip(stood, latest, strict=True)))
+
+
+def parameter_of(grains: Any, price: Booked) -> Any:
+    """Return grains of mu^2 as the parameter of a currency, mu or rho, rounded up."""
+    gained = grains.astype(np.float64) * float(GRAIN)
+    parameter = np.sqrt(gained) if price.parameter == "mu" else gained / 2
+    return parameter * (1 + 2.0**-50)
+
+
+def _doubling(plan: Plan, query: Query, measured: Measured) -> Booked | None:
+    """Return what the doubling baseline would have paid for these released answers."""
+    pricing = plan.pricing
+    if not isinstance(pricing, GaussianCountPricing) or plan.target is None:
+        return None
+    per_grain = pricing.coin.per_grain
+    cost = doubling_cost(
+        np.abs(measured.values) if pricing.schedule.signed else np.maximum(measured.values, 0.0),
+        plan.target.relative,
+        plan.target.absolute,
+        pricing.beta,
+        first=FIRST_GRAINS * per_grain,
+        last=int(pricing.schedule.looks[-1]) * per_grain,
+    )
+    return replace(pricing.coin, max_groups=1).loss(
+        worst_cost(np.minimum(np.rint(cost / per_grain), MOST_GRAINS).astype(np.int64), query.max_groups)
+    )

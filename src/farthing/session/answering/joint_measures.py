@@ -1,0 +1,195 @@
+"""Means, variances, several aggregates: one pass over the rows, several measures refined in stages."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.accuracy.joint_claims import Pivot
+from farthing.accuracy.joint_state import JointState
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
+from farthing.planning.joint_measures import JointMeasuresPricing, plan_joint_measures
+from farthing.release import Cells
+from farthing.session.answering.gaussian_count import parameter_of
+from farthing.session.answering.method import AskOutcome
+from farthing.session.core.merging import merge
+from farthing.session.core.progress import Progress
+from farthing.session.core.records import read_blob, unreadable, write_blob
+from farthing.session.core.shield import hand_over
+from farthing.trace import MOST_GROUPS, MOST_LOOKS, TraceLook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.session.core.context import Context
+    from farthing.session.core.door import Door
+    from farthing.session.reading.request import Request
+
+_FORMAT = b"farthing-joint-2"
+_FIRST_FORMAT = b"farthing-joint-1"
+_LANES = ("means", "information")
+_CLAIMED = ("shape", "shown", "clock", "guess", "planned")
+_OUTPUTS = ("value", "lower", "upper", "met")
+
+
+@dataclass(frozen=True, slots=True)
+class JointMeasuresMethod:
+    """A question whose answers are functions of several measures.
+
+    Attributes:
+        query: the question, arranged.
+        state: what was released of it, or None.
+        blob: the same, as the ledger keeps it.
+    """
+
+    query: Query
+    state: JointState | None
+    blob: bytes | None = None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> JointMeasuresMethod:
+        """Return the method of a question."""
+        state = None if blob is None else state_of(blob)
+        if state is not None and len(state.means) != len(query.measures):
+            raise unreadable(ValueError())
+        return cls(query, state, blob)
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was released before."""
+        return plan_joint_measures(frame, self.state)
+
+    def stored_answer(self, plan: Plan) -> AskOutcome:
+        """Return the answer of a free plan: what was released before."""
+        assert self.state is not None  # noqa: S101  # a plan is free where something stands
+        return _outcome(self.state, self.state, plan.worst_price, None)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+        """Ask the engine, draw noise, and price what was drawn as the receipt says."""
+        query, pricing = self.query, plan.pricing
+        assert isinstance(pricing, JointMeasuresPricing)  # noqa: S101  # the plan of this method
+        lanes = MeasureLanes.of(context.engine, query, receipt)
+        empty = JointState.nothing(len(lanes.mechanisms), len(query.outputs), query.groups)
+        before = empty if self.state is None else self.state
+        looks: deque[TraceLook] = deque(maxlen=MOST_LOOKS * len(query.outputs))
+
+        def told(state: JointState, done: int) -> None:
+            """Keep what a claim told, and tell the asker of it."""
+            paid = parameter_of(state.paid - before.paid, plan.worst_price)
+            looks.extend(_looks(query, state, state.stages - before.stages, paid))
+            if request.progress is not None:
+                hand_over(request.progress, Progress(state.stages, query.groups, done, math.inf))
+
+        after = pricing.joint.run(before, lanes.measure, told)
+        if receipt.exclusive:
+            grains = worst_cost(after.paid, query.max_groups) - worst_cost(before.paid, query.max_groups)
+        else:
+            grains = worst_cost(after.paid - before.paid, query.max_groups)
+        return replace(_outcome(before, after, pricing.coin.loss(grains), blob_of(after)), looks=tuple(looks))
+
+    def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep: see `merging`."""
+        assert outcome.blob is not None  # noqa: S101  # something was measured
+        return merge(current, outcome.blob, receipt, read=self.blob)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureLanes:
+    """The measures of a question, each with its Gaussian noise.
+
+    Guarantee: any sequence of measurements, chosen adaptively from what was shown, is mu-GDP for mu^2 = the sum over
+        the `max_groups` most expensive groups of all grains spent on the group's measures.
+    Proof: [SmithT22]; one unit moves each measure of a kept group by at most its sensitivity, and each measurement of
+        one measure of one group is one Gaussian step.
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`; exact sampler.
+    Rounds: as `mechanisms.gaussian.GaussianMeasurements`.
+
+    Attributes:
+        mechanisms: one for each measure.
+    """
+
+    mechanisms: tuple[GaussianMeasurements, ...]
+
+    @classmethod
+    def of(cls, engine: Door, query: Query, receipt: Receipt) -> MeasureLanes:
+        """Ask the engine once for all measures."""
+        truth = engine.measure(query, receipt)
+        return cls(
+            tuple(
+                GaussianMeasurements(
+                    truth[place], measure.sensitivity(query.max_rows), query.max_groups, step_log2=measure.step_log2
+                )
+                for place, measure in enumerate(query.measures)
+            )
+        )
+
+    def measure(self, grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return fresh noisy values, float64[measures, n], of n groups at these grains; 0 is not measured."""
+        values = np.zeros(grains.shape)
+        for place, mechanism in enumerate(self.mechanisms):
+            wanted = np.flatnonzero(grains[place])
+            if len(wanted):
+                nothing = Measured.nothing(len(wanted))
+                values[place, wanted] = mechanism.measure(nothing, grains[place, wanted], groups[wanted]).values
+        return values
+
+
+def blob_of(state: JointState) -> bytes:
+    """Return the blob that the ledger stores."""
+    columns: dict[str, Any] = {}
+    for name in (*_LANES, *_OUTPUTS):
+        columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
+    for name in _CLAIMED if state.pivot is not None else ():
+        rows = np.atleast_2d(getattr(state.pivot, name))
+        columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
+    facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
+    return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
+
+
+def state_of(blob: bytes) -> JointState:
+    """Return the state in a blob; the first format kept no claims. Refuse a blob that is not ours."""
+    columns, facts = read_blob(blob, _FORMAT, _FIRST_FORMAT)
+
+    def rows(name: str) -> NDArray[Any]:
+        """Return the rows of one array."""
+        found = [column for key, column in columns.items() if key.rstrip("0123456789") == name]
+        if not found:
+            raise unreadable(KeyError(name))
+        return np.array(found)
+
+    pivot = None
+    if "clock0" in columns:
+        shape, shown, clock, guess, planned = map(rows, _CLAIMED)
+        pivot = Pivot(shape, shown, clock[0], guess, planned[0])
+    return JointState(
+        **{name: rows(name) for name in (*_LANES, *_OUTPUTS)},
+        stages=int(facts["stages"]),
+        beta=float(facts["beta"]),
+        since=int(facts.get("since", 0)),
+        promise=tuple(facts.get("promise", ())),
+        pivot=pivot,
+    )
+
+
+def _outcome(before: JointState, after: JointState, price: Booked, blob: bytes | None) -> AskOutcome:
+    """Return what released measurements tell."""
+    cells = tuple(Cells(*row) for row in zip(after.value, after.lower, after.upper, after.met, strict=True))
+    return AskOutcome(cells, parameter_of(after.paid - before.paid, price), price, blob)
+
+
+def _looks(query: Query, state: JointState, number: int, paid: NDArray[np.float64]) -> Iterator[TraceLook]:
+    """Give one look for each output, unless there are too many groups to keep it."""
+    every = np.arange(query.groups)
+    if len(every) <= MOST_GROUPS:
+        for output, value, lower, upper in zip(query.outputs, state.value, state.lower, state.upper, strict=True):
+            yield TraceLook(output.name, number, every, value.copy(), lower.copy(), upper.copy(), paid)

@@ -1,0 +1,187 @@
+"""One count or sum under a pure budget: a chain of looks that get finer, of which the last alone is paid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.accuracy.stored_promise import StoredPromise
+from farthing.mechanisms.gaussian import Measured, worst_cost
+from farthing.mechanisms.laplace import LaplaceChain, Shown
+from farthing.planning.gaussian_count import HeldMeasurements
+from farthing.planning.laplace_count import Grid, plan_laplace_count
+from farthing.planning.laplace_count import LaplaceCountPricing as Pricing
+from farthing.privacy.loss import Pure
+from farthing.release import Cells
+from farthing.rounding import FARTHING
+from farthing.session.answering import optimality
+from farthing.session.answering.gaussian_count import held_in, kept_of, met, report_of
+from farthing.session.answering.method import AskOutcome
+from farthing.session.answering.refinement_loop import refine
+from farthing.session.answering.traced import Watched
+from farthing.session.core.merging import merge
+from farthing.session.core.records import Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.query import Query
+    from farthing.session.core.context import Context
+    from farthing.session.reading.request import Request
+
+    Int64 = NDArray[np.int64]
+
+_BITS = 60
+"""Answers stay below 2^60 steps of noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceCountMethod:
+    """A question under a pure budget whose answer is one measure.
+
+    What the ledger keeps is a `Record` whose means are the shown values and whose informations are farthings.
+
+    Attributes:
+        query: the question, arranged.
+        blob: what the ledger keeps of it, or None.
+        record: the same, read.
+    """
+
+    query: Query
+    blob: bytes | None
+    record: Record | None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> LaplaceCountMethod:
+        """Return the method of a question."""
+        return cls(query, blob, None if blob is None else Record.from_bytes(blob))
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was shown before."""
+        record = self.record
+        if record is None:
+            return plan_laplace_count(frame)
+        top = np.sort(record.measured.information)[-self.query.max_groups :]
+        standing = HeldMeasurements(held_in(record, record.kept), tuple(int(n) for n in top))
+        return plan_laplace_count(frame, standing, Grid.at(self.query, record.measured.unit_log2))
+
+    def stored_answer(self, plan: Plan) -> AskOutcome:
+        """Return the answer of a free plan: what was shown before."""
+        assert self.record is not None  # noqa: S101  # a plan is free where something stands
+        return self._outcome(plan, self.record.measured, 0, 0 * self.record.measured.information)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+        """Ask the engine, look until every group is within its target, and price the last looks.
+
+        A chain is carried on by one line of looks: whoever does not hold it alone begins another, and pays it in full.
+
+        Guarantee: everything shown is epsilon-DP ex post, for epsilon = the sum of the K largest last levels; the
+            charges of a question sum to that of every chain begun for it.
+        Proof: docs/proofs/mechanisms.laplace.md for a chain; [RogersSRW23, Lemma 5.2] for the sum over questions;
+            docs/proofs/session.answering.laplace_count.md for the books.
+        Assumes: a pure ledger; an exclusive receipt means that no other line of looks leaves from what is stored.
+        Rounds: nothing.
+        """
+        plan = plan if receipt.exclusive else _anew(plan)
+        pricing = plan.pricing
+        assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+        grid, groups = pricing.grid, self.query.groups
+        looks = _LaplaceLooks(_chain(context.engine.measure(self.query, receipt)[0], self.query, grid))
+        before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
+        if self.record is not None and receipt.exclusive:
+            before = self.record.measured
+
+        def price(information: Int64) -> int:
+            """Return the farthings of a run that came to these levels."""
+            return worst_cost(information, grid.max_groups) - worst_cost(before.information, grid.max_groups)
+
+        watched = Watched(
+            looks, pricing.schedule, self.query.outputs[0].name, before,
+            lambda levels: Pure.of_farthings(price(levels)), _epsilons,
+        )  # fmt: skip
+        told = watched.telling(request.progress)
+        after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
+        outcome = self._outcome(plan, after, price(after.information), after.information - before.information)
+        return replace(outcome, blob=self._record(plan, after), looks=tuple(watched.looks))
+
+    def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep, one line of looks: see `merging`."""
+        assert outcome.blob is not None  # noqa: S101  # something was measured
+        return merge(current, outcome.blob, receipt, read=self.blob, serves=partial(_serves, outcome.blob))
+
+    def _record(self, plan: Plan, after: Measured) -> bytes:
+        """Return what the ledger keeps of the last looks."""
+        assert isinstance(plan.pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+        kept = StoredPromise.of(plan.pricing.schedule, plan.pricing.beta)
+        return Record.of(self.query, after, kept, kept_of(plan.pricing)).to_bytes()
+
+    def _outcome(self, plan: Plan, shown: Measured, price: int, paid: Int64) -> AskOutcome:
+        """Return what was shown, at a price in farthings, of which each group's own are `paid`."""
+        pricing = plan.pricing
+        assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+        report = report_of(plan, shown)
+        cells = Cells(report.value, report.lower, report.upper, met(plan, shown.values, report), report.estimate)
+        return AskOutcome(
+            (cells,),
+            _epsilons(paid),
+            Pure.of_farthings(price),
+            optimality=partial(optimality.of_chain, self.query, pricing, shown),
+        )
+
+
+def _anew(plan: Plan) -> Plan:
+    """Return the plan of a line that begins again: no group is answered by what another line showed."""
+    assert isinstance(plan.pricing, Pricing)  # noqa: S101  # the kind of plan of this method
+    return replace(plan, pricing=replace(plan.pricing, claims=None, settled=None))
+
+
+def _serves(ours: bytes, theirs: bytes) -> bool:
+    """Tell whether another line keeps the promise of ours."""
+    kept = Record.from_bytes(ours).kept
+    return Record.from_bytes(theirs).kept.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
+
+
+@dataclass(frozen=True, slots=True)
+class _LaplaceLooks:
+    """A chain as the refinement loop sees it: levels as informations, shown values as means."""
+
+    chain: LaplaceChain
+
+    def measure(self, state: Measured, grains: Int64, groups: Int64 | None = None) -> Measured:
+        """Return what is shown after each group was raised by so many farthings."""
+        before = Shown(state.mean, state.information, state.unit_log2)
+        shown = self.chain.measure(before, state.information + grains, groups)
+        return Measured(shown.value, shown.farthings, shown.step_log2)
+
+    def unit_for(self, grains: int) -> int:  # noqa: ARG002  # one grid for all looks
+        """Return the exponent of the chain's grid."""
+        return self.chain.step_log2
+
+
+def _epsilons(farthings: Int64) -> NDArray[np.float64]:
+    """Return farthings as epsilons."""
+    return np.asarray(farthings * float(FARTHING), np.float64)
+
+
+def _chain(truth: Int64, query: Query, grid: Grid) -> LaplaceChain:
+    """Return the chain of a truth, told in the grid's steps: finer ones exactly, coarser ones rounded, halves up.
+
+    Answers beyond 2^60 steps are shown as that: an error would tell of rows.
+
+    Guarantee: one unit that moves the truth by at most the question's sensitivity moves this by the grid's at most.
+    Proof: docs/proofs/mechanisms.laplace.md, "Steps of a session's sums": rounding keeps whole distances, and being
+        held within a range shortens them.
+    Assumes: the grid is one of `Grid.at`.
+    Rounds: to the nearest step, once.
+    """
+    finer = query.measures[0].step_log2 - grid.step_log2
+    if finer < 0:
+        told = (truth + (1 << (-finer - 1))) >> -finer
+    else:
+        told = np.clip(truth, -(1 << (_BITS - finer)), 1 << (_BITS - finer)) << finer
+    return LaplaceChain(told, grid.sensitivity, grid.max_groups, step_log2=grid.step_log2)

@@ -1,0 +1,245 @@
+"""One quantile: found by a noisy bisection of the range, or by one private choice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.accuracy.quantile_ranks import NoisyRanks, Ranks
+from farthing.accuracy.quantile_trail import Trail
+from farthing.accuracy.stop_rule import two_sided
+from farthing.mechanisms import geometric
+from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured, worst_cost
+from farthing.planning.quantile import QuantileBisectionPricing, QuantileChoicePricing, plan_quantile
+from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
+from farthing.privacy.loss import BoundedRange, Pure
+from farthing.query.aggregates import Quantile
+from farthing.release import Cells
+from farthing.rounding import FARTHING
+from farthing.session.answering.gaussian_count import parameter_of
+from farthing.session.answering.method import AskOutcome
+from farthing.session.core.merging import merge
+from farthing.session.core.progress import Progress
+from farthing.session.core.records import read_blob, unreadable, write_blob
+from farthing.session.core.shield import hand_over
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.quantile_bisection import QuantileState
+    from farthing.engines.engine import Histogram
+    from farthing.ledger.entry import Receipt
+    from farthing.planning import Frame, Plan
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.session.core.context import Context
+    from farthing.session.reading.request import Request
+
+_FORMAT = b"farthing-quantile-3"
+_OLDER = (b"farthing-quantile-2", b"farthing-quantile-1")
+_COLUMNS = ("value", "lower", "upper", "met", "by_rank")
+_LANES = ("counts", "counted")
+_DEPTHS = ("thresholds", "starts", "means", "grains", "places", "shown")
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileMethod:
+    """A question for one quantile.
+
+    Attributes:
+        query: the question, arranged.
+        standing: what earlier answers looked for and found, and what was measured for them.
+        blob: the same, as the ledger keeps it.
+    """
+
+    query: Query
+    standing: QuantileStanding
+    blob: bytes | None = None
+
+    @classmethod
+    def of(cls, query: Query, blob: bytes | None) -> QuantileMethod:
+        """Return the method of a question."""
+        return cls(query, QuantileStanding() if blob is None else standing_in(blob), blob)
+
+    def plan(self, frame: Frame) -> Plan:
+        """Return the plan, given what was released before."""
+        return plan_quantile(frame, self.standing)
+
+    def stored_answer(self, plan: Plan) -> AskOutcome:
+        """Return the answer of a free plan: what was released before."""
+        pricing = plan.pricing
+        assert isinstance(pricing, QuantileBisectionPricing | QuantileChoicePricing)  # noqa: S101  # the two kinds of plan of this method
+        found = self.standing.answer(pricing.sought)
+        if found is None:
+            assert isinstance(pricing, QuantileBisectionPricing)  # noqa: S101  # a choice is free where it was made
+            found = pricing.served
+            if pricing.held is not None:
+                found = QuantileFound.of(pricing.sought, pricing.replayed(), pricing.served)
+        assert found is not None  # noqa: S101  # a plan is free where something stands
+        return AskOutcome((_cells(found),), np.zeros(self.query.groups), plan.worst_price)
+
+    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+        """Ask the engine, draw noise, and price what was drawn."""
+        pricing, aggregate = plan.pricing, self.query.aggregate
+        assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
+        ranks = _ranks(context.engine.histogram(self.query, aggregate, receipt), self.query, aggregate)
+        if isinstance(pricing, QuantileChoicePricing):
+            found, price, paid = chosen(pricing, ranks)
+            price = context.loss(min(receipt.reserved, price.farthings))
+            return self._outcome(found, paid, price, self.standing.trail)
+        assert isinstance(pricing, QuantileBisectionPricing)  # noqa: S101  # the two kinds of plan of this method
+        state = bisected(pricing, ranks, request)
+        before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
+        if receipt.exclusive:
+            grains = worst_cost(state.paid, self.query.max_groups) - worst_cost(before, self.query.max_groups)
+        else:
+            grains = worst_cost(state.paid - before, self.query.max_groups)
+        price = pricing.coin.loss(grains)
+        found = QuantileFound.of(pricing.sought, state, pricing.served)
+        return self._outcome(found, parameter_of(state.paid - before, price), price, state.trail)
+
+    def _outcome(
+        self, found: QuantileFound, paid: NDArray[np.float64], price: Booked, trail: Trail | None
+    ) -> AskOutcome:
+        """Return what was found, beside what was found before, and what was measured for it."""
+        standing = QuantileStanding(without_older(self.standing.found, (found,)), trail)
+        return AskOutcome((_cells(found),), paid, price, blob_of(standing))
+
+    def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep: one trail, by the rule of `merging`, and every answer."""
+        ours = outcome.blob
+        assert ours is not None  # noqa: S101  # something was measured
+        kept = merge(current, ours, receipt, read=self.blob)
+        if current is None or current == self.blob:
+            return kept
+        found = without_older(standing_in(current).found, standing_in(ours).found[-1:])
+        return blob_of(QuantileStanding(found, standing_in(kept).trail))
+
+
+def _cells(found: QuantileFound) -> Cells:
+    """Return the numbers of an answer."""
+    return Cells(found.value, found.lower, found.upper, found.met)
+
+
+def blob_of(standing: QuantileStanding) -> bytes:
+    """Return the blob that the ledger stores."""
+    columns: dict[str, Any] = {}
+    for place, one in enumerate(standing.found):
+        columns |= {f"{name}{place}": getattr(one, name) for name in _COLUMNS}
+    if standing.trail is not None:
+        columns["paid"] = standing.trail.paid
+        for name in (*_LANES, *_DEPTHS):
+            columns |= {f"{name}{place}": row for place, row in enumerate(getattr(standing.trail, name))}
+    return write_blob(columns, {_FORMAT: json.dumps([one.sought.facts() for one in standing.found]).encode()})
+
+
+def standing_in(blob: bytes) -> QuantileStanding:
+    """Return what stands in a blob; LedgerError for one of another form.
+
+    Older forms hold answers without what was measured for them: the first one answer, the second any number.
+    """
+    columns, facts = read_blob(blob, _FORMAT, *_OLDER)
+    try:
+        if isinstance(facts, dict):
+            facts, columns = [facts], {f"{name}0": column for name, column in columns.items()}
+        return QuantileStanding(
+            tuple(_found_in(columns, one, place) for place, one in enumerate(facts)), _trail_in(columns)
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        problem = error
+    raise unreadable(problem)
+
+
+def _found_in(columns: dict[str, Any], facts: dict[str, Any], place: int) -> QuantileFound:
+    """Return one answer; older forms did not keep whether it was the rank that was met."""
+    sought = QuantileSought(**facts)
+    value, lower, upper, met = (columns[f"{name}{place}"] for name in ("value", "lower", "upper", "met"))
+    only_rank = sought.rank > 0 and not (sought.relative or sought.absolute)
+    return QuantileFound(sought, value, lower, upper, met, columns.get(f"by_rank{place}", met & only_rank))
+
+
+def _trail_in(columns: dict[str, Any]) -> Trail | None:
+    """Return what was measured, where that is kept."""
+    if "paid" not in columns:
+        return None
+    trail = Trail.nothing(len(columns["paid"]))
+    trail.paid = columns["paid"]
+    for name in (*_LANES, *_DEPTHS):
+        rows = [columns[f"{name}{place}"] for place in range(len(columns)) if f"{name}{place}" in columns]
+        setattr(trail, name, np.array(rows) if rows else getattr(trail, name))
+    return trail
+
+
+def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
+    """Return a histogram as ranks, which show nothing."""
+    return Ranks.of(found.groups, found.leaves, found.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
+
+
+def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, request: Request) -> QuantileState:
+    """Find a quantile of every group by bisection.
+
+    Guarantee: over all runs of a question, each on the trail of those before, mu-GDP for mu^2 = the sum over the
+        `max_groups` most expensive groups of the state's `paid`.
+    Proof: [SmithT22]; docs/proofs/accuracy.quantile_bisection.md.
+    Assumes: one unit moves the rows at or below any threshold, less q of the rows, by at most `lane_sensitivity`.
+    Rounds: as `mechanisms.gaussian.GaussianMeasurements`.
+    """
+    noisy = NoisyRanks(ranks, pricing.descent.asked)
+    tell = request.progress
+    return pricing.descent.run(
+        noisy.measure,
+        noisy.measure_count,
+        groups=ranks.groups,
+        held=pricing.held,
+        settled=pricing.settled(ranks.groups),
+        progress=None if tell is None else lambda *facts: hand_over(tell, Progress(*facts)),
+    )
+
+
+def chosen(pricing: QuantileChoicePricing, ranks: Ranks) -> tuple[QuantileFound, Booked, NDArray[np.float64]]:
+    """Choose a quantile of every group by the exponential mechanism, and return it, its price and each group's own.
+
+    The count tells how large an epsilon the rank target needs; all groups are chosen for at the largest of these.
+
+    Guarantee: as the sum of its parts, in each of a unit's groups: one count, one choice.
+    Proof: docs/proofs/accuracy.quantile_bisection.md; the choice's price follows from the released count.
+    Assumes: as `accuracy.quantile_choice.ExponentialQuantile`.
+    Rounds: the price up to whole farthings.
+    """
+    quantile, beta = pricing.quantile, pricing.sought.beta / 2
+    ends = np.full(ranks.groups, quantile.asked.lower), np.full(ranks.groups, quantile.asked.upper)
+    own = np.full(ranks.groups, float(_one(pricing, pricing.most).value) * (1 + 2.0**-50))
+    if not pricing.count:
+        value = quantile.values(quantile.choose(ranks, pricing.most))
+        met = np.ones(ranks.groups, np.bool_)
+        return QuantileFound(pricing.sought, value, *ends, met, ~met), pricing.loss(pricing.most), own
+    least = _least_rows(pricing, ranks, beta)
+    wanted = max(quantile.price(max(1.0, quantile.asked.slack * rows), beta=beta) for rows in least.tolist())
+    farthings = min(pricing.most, wanted)
+    value = quantile.values(quantile.choose(ranks, farthings))
+    met = quantile.rows_off(farthings, beta=beta) <= quantile.asked.slack * least
+    own = np.full(ranks.groups, float(_one(pricing, farthings).value) * (1 + 2.0**-50))
+    return QuantileFound(pricing.sought, value, *ends, met, met), pricing.loss(farthings), own
+
+
+def _one(pricing: QuantileChoicePricing, farthings: int) -> Booked:
+    """Return the loss of a unit in one group."""
+    if pricing.currency is Pure:
+        return Pure.of_farthings(pricing.count + farthings)
+    counted = pricing.currency.of_amount(pricing.count * GRAIN / (1 if pricing.currency.parameter == "mu" else 2))
+    return BoundedRange.of_amount(farthings * FARTHING).to(pricing.currency) + counted
+
+
+def _least_rows(pricing: QuantileChoicePricing, ranks: Ranks, beta: float) -> NDArray[np.float64]:
+    """Return what the rows of each group are at least, from a noisy count."""
+    max_rows = pricing.quantile.asked.max_rows
+    if pricing.currency is Pure:
+        noisy = geometric.GeometricRelease(ranks.rows, max_rows).release(pricing.count)
+        return np.asarray(noisy - float(geometric.half_width(pricing.count, max_rows, beta)))
+    lane = GaussianMeasurements(ranks.rows, max_rows)
+    grains = np.full(ranks.groups, pricing.count, np.int64)
+    shown = lane.measure(Measured.nothing(ranks.groups), grains).values
+    return np.asarray(shown - two_sided(beta) * max_rows / np.sqrt(pricing.count * float(GRAIN)))

@@ -1,0 +1,211 @@
+"""A release as it is asked: which tables of which rows, how accurate, at what price; read and checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.accuracy.target import Target
+from farthing.errors import InvalidOption, InvalidTarget, UnsupportedQuery
+from farthing.limits.tables import Residuals
+from farthing.planning.release import Goal
+from farthing.privacy.loss import Pure
+from farthing.session.answering import reuse
+from farthing.session.reading.request import Request
+from farthing.workloads import Marginals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from farthing.query import Query
+    from farthing.query.keys import Keys
+    from farthing.session.core.context import Context
+    from farthing.session.reading.reader import QuestionReader
+
+MOST_CELLS: Final = 10**8
+"""The most cells of all tables of one release."""
+
+MOST_COLUMNS: Final = 60
+"""The most columns of one release: engines tell the sets of columns apart by their bits."""
+
+_MECHANISMS: Final = ("auto", "residuals")
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRequest:
+    """A release, read and checked.
+
+    Attributes:
+        context: the data and the books.
+        query: the rows, the unit and the bounds, by all columns in the order of their names.
+        lists: the listed values of each column, in one order.
+        shown: the same as they were listed, by column.
+        workload: which tables are wanted.
+        request: the price and the confidence.
+        errors: the half-width and the mean error that are asked, each a number or None.
+        relative: the half-width as a fraction of the cell, where that is more; 0 for none.
+        name: the answer column.
+    """
+
+    context: Context
+    query: Query
+    lists: tuple[Keys, ...]
+    shown: Mapping[str, Keys]
+    workload: Marginals
+    request: Request
+    errors: tuple[float | None, float | None]
+    name: str
+    relative: float = 0.0
+
+    @property
+    def reach(self) -> int:
+        """The most rows that one unit adds to any table."""
+        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
+
+    @property
+    def basis(self) -> Residuals:
+        """The residuals of the workload."""
+        place = {name: at for at, name in enumerate(self.query.by)}
+        tables = tuple(tuple(sorted(place[column] for column in table)) for table in self.workload.tables)
+        return Residuals(tuple(map(len, self.lists)), tables, self.workload.weights)
+
+    @property
+    def question(self) -> str:
+        """Its identity in the ledger: that of the rows, whatever tables of them are wanted."""
+        facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
+        return reuse.identity(self.context.data(self.query), f"tables {self.query.family()}", json.dumps(facts))
+
+    @property
+    def words(self) -> str:
+        """The question in words."""
+        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
+        part = f" [part {self.query.part}]" if self.query.part is not None else ""
+        cells = int(self.basis.cells.sum())
+        return f"{self.workload!r} FROM {self.query.table}{part}{where} [{cells:,} cells]"
+
+    def goal(self, beta: float) -> Goal:
+        """Return what is asked, at a chance of a miss a cell."""
+        request = self.request
+        return Goal(*self.errors, request.loss, request.confidence, beta, request.simultaneous, self.relative)
+
+
+def read(  # noqa: PLR0917  # what a release is asked by
+    context: Context,
+    reader: QuestionReader,
+    workload: object,
+    keys: Any,
+    options: Mapping[str, Any],
+    about_what: Mapping[str, Any],
+) -> ReleaseRequest:
+    """Return a release, read and checked; nothing is charged.
+
+    Args:
+        context: the data and the books.
+        reader: reads keys and conditions.
+        workload: which tables.
+        keys: the listed values of each column.
+        options: relative, absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
+        about_what: where, bounds, name.
+    """
+    if not isinstance(workload, Marginals):
+        raise InvalidOption(
+            "this is no workload",
+            rule="a workload of farthing.workloads",
+            got=type(workload).__name__,
+            next_step='farthing.workloads.marginals(["sex", "age"], ways=2)',
+        )
+    _check_columns(workload)
+    if context.budget.currency is Pure:
+        raise UnsupportedQuery(
+            "a release needs Gaussian noise, and so a delta > 0",
+            construct="release",
+            rule="its noise is shared among all tables, which Laplace noise does badly",
+            got="a pure budget",
+            next_step="open the ledger with Budget(epsilon=1, delta=1e-6), or ask for each table with count",
+        )
+    names = tuple(sorted(workload.columns))
+    query, shown = reader.crossing(names, keys=keys, where=about_what.get("where"), bounds=about_what.get("bounds"))
+    _check_cells(workload, dict(zip(names, map(len, shown), strict=True)))
+    request, errors, relative = wanted(options)
+    lists = tuple(one.arranged() for one in shown)
+    name = about_what.get("name", "count")
+    asked = ReleaseRequest(
+        context, query, lists, dict(zip(names, shown, strict=True)), workload, request, errors, name, relative
+    )
+    _check_name(name, names)
+    return asked
+
+
+def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, float | None], float]:
+    """Return the request of a release, the errors that are asked, and the relative one; refuse none, and several."""
+    given = dict(options)
+    mechanism = given.pop("mechanism", None)
+    if mechanism not in (None, *_MECHANISMS):
+        raise InvalidTarget(
+            "no such mechanism for a release",
+            rule=", ".join(_MECHANISMS),
+            got=repr(mechanism),
+            next_step='leave mechanism= out: "auto" takes the cheapest',
+        )
+    absolute, rms, relative = (given.pop(one, None) for one in ("absolute", "rms", "relative"))
+    if relative is not None and absolute is None:
+        raise InvalidTarget(
+            "a relative target of tables has a floor",
+            rule="relative= goes with absolute=, the half-width that is fine for small cells, and with nothing else",
+            got=f"relative={relative!r} alone",
+            next_step="relative=0.1, absolute=50 means within 10 % or 50, whichever is larger",
+        )
+    named = [
+        name for name, one in (("absolute", absolute), ("rms", rms), ("loss", given.get("loss"))) if one is not None
+    ]
+    if len(named) != 1:
+        raise InvalidTarget(
+            "how good is the release to be?",
+            rule="one of absolute= (every cell), rms= (the mean error) and loss= (the price)",
+            got=", ".join(named) or "none of them",
+            next_step="absolute=50: the interval of every cell is at most that to each side",
+        )
+    asked = absolute if absolute is not None else rms
+    error = None if asked is None else Target(absolute=asked).absolute
+    request = Request.of(**({} if error is None else {"absolute": error}), **given)
+    share = 0.0 if relative is None or error is None else Target(relative=relative, absolute=error).relative
+    return request, (error, None) if absolute is not None else (None, error), share
+
+
+def _check_columns(workload: Marginals) -> None:
+    """Refuse a workload of the total alone, and one of too many columns."""
+    many = len(workload.columns)
+    if not 1 <= many <= MOST_COLUMNS:
+        raise InvalidOption(
+            "a release is of tables by columns",
+            rule=f"from 1 to {MOST_COLUMNS} columns in all tables together",
+            got=f"{many} columns",
+            next_step="session.count(absolute=50) counts all rows" if not many else "release fewer columns at once",
+        )
+
+
+def _check_cells(workload: Marginals, sizes: Mapping[str, int]) -> None:
+    """Refuse more cells than a release can hold."""
+    cells = sum(math.prod(sizes[column] for column in table) for table in workload.tables)
+    if cells > MOST_CELLS:
+        raise InvalidOption(
+            "too many cells",
+            rule=f"at most {MOST_CELLS:,} cells in all tables",
+            got=f"{cells:,}",
+            next_step="fewer ways, fewer columns, or fewer listed values",
+        )
+
+
+def _check_name(name: object, columns: tuple[str, ...]) -> None:
+    """Refuse a name of the answer column that is none, or taken."""
+    taken = {*columns, "met", "paid"}
+    if not isinstance(name, str) or not name or {name, f"{name}_lower", f"{name}_upper"} & taken:
+        raise UnsupportedQuery(
+            "the answer column has no usable name",
+            construct="alias",
+            rule='a text that is no column of the tables, nor "met" or "paid"',
+            got=repr(name),
+            next_step='name="rows"',
+        )

@@ -1,0 +1,208 @@
+"""Answers that follow from released cells, free of charge: some of the stored groups, or sums over them.
+
+What was released may be computed with for free. An answer is taken from the cells of another question only where both
+speak of the same bounded truth, and only where its own interval meets the target that is asked.
+
+A stored question is found by its identity, which begins with that of its *family*: rows, grouping columns, aggregate,
+unit. The families that can hold an answer are few and known from the question itself: its own, for a part of the groups
+that were asked before; and, for each set of columns that the predicate holds to listed constants, the family that
+groups by these columns too. So the index is the ledger's own table of measurements, as durable as the books.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.accuracy import cell_sums
+from farthing.accuracy.report import IntervalReport, estimated
+from farthing.errors import InvalidKeys
+from farthing.mechanisms.geometric import rate_of
+from farthing.planning.gaussian_count import GaussianCountPricing
+from farthing.planning.laplace_count import Grid
+from farthing.query.arrange import places
+from farthing.query.keys import Keys
+from farthing.query.normal import conjunction, conjuncts, constants, normal
+from farthing.session.core.records import Record, keys_from_bytes
+from farthing.session.core.transaction import stored_measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from farthing.planning import Frame, Pricing
+    from farthing.query import Query, Schema
+    from farthing.query.expressions import Expression, Literal
+    from farthing.session.core.context import Context
+
+_MOST_COLUMNS: Final = 4
+"""How many columns of constants are looked at; with n of them there are 3^n families."""
+
+_MOST_CELLS: Final = 10**7
+"""How many stored cells one free answer may be made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReusableCells:
+    """Released cells from which a question can be answered.
+
+    Attributes:
+        record: what was released of the other question.
+        cells: int64[groups, cells a group], the places of the cells whose sum is each group's answer.
+    """
+
+    record: Record
+    cells: NDArray[np.int64]
+
+    @property
+    def chosen(self) -> Record:
+        """The record of the chosen cells alone, where each group is one cell."""
+        chosen, own = self.cells[:, 0], self.record.own
+        return Record(
+            self.record.measured.take(chosen),
+            self.record.kept,
+            self.record.keys,
+            own=None if own is None else own.take(chosen),
+        )
+
+
+def identity(data: str, family: str, canonical: str) -> str:
+    """Return the identity of a question: what tells its family comes first."""
+    return prefix(data, family) + _hash([canonical])
+
+
+def prefix(data: str, family: str) -> str:
+    """Return how the identities of a family begin."""
+    return _hash([data, family])
+
+
+def found(context: Context, query: Query) -> Iterator[ReusableCells]:
+    """Give the stored questions that hold the same bounded truth as an arranged query: whole groups, then sums.
+
+    Guarantee: the sum of the chosen cells' bounded truths is the bounded truth of each group.
+    Proof: docs/proofs/session.answering.reuse.md.
+    Assumes: equal identities mean equal truths; the stored question gives up no group of any unit.
+    Rounds: nothing.
+    """
+    if query.cuts_groups:
+        return
+    data = context.data(query)
+    for columns, where in _families(query):
+        names = tuple(sorted((*query.by, *columns)))
+        for question in context.ledger.stored(prefix(data, query.family(names, where))):
+            stored = stored_measurement(context, question)
+            record = None if stored is None else Record.from_bytes(stored.blob)
+            if record is None or not record.listed:
+                continue
+            cells = _cells(query, columns, record, context.engine.schema)
+            if cells is not None:
+                yield ReusableCells(record, cells)
+
+
+def _families(query: Query) -> Iterator[tuple[dict[str, list[Literal | None]], Expression | None]]:
+    """Give the columns, with their constants, and the predicate of each family that may hold the answer."""
+    if query.by:
+        yield {}, query.where
+    if not query.unit.is_row or query.where is None or query.joins or query.groupings:
+        return
+    parts = conjuncts(normal(query.where))
+    held = {part: known for part in parts if (known := constants(part)) is not None and known[0] not in query.by}
+    names = sorted({name for name, _ in held.values()})
+    if len(names) > _MOST_COLUMNS:
+        return
+    for chosen in chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1)):
+        mine = [part for part in parts if part in held and held[part][0] in chosen]
+        columns = {name: _common([held[part][1] for part in mine if held[part][0] == name]) for name in chosen}
+        for dropped in product((True, False), repeat=len(mine)):
+            gone = {part for part, drop in zip(mine, dropped, strict=True) if drop}
+            yield columns, conjunction(tuple(part for part in parts if part not in gone))
+
+
+def _common(lists: list[tuple[Literal | None, ...]]) -> list[Literal | None]:
+    """Return the constants that are in every list."""
+    return [value for value in lists[0] if all(value in other for other in lists[1:])]
+
+
+def _cells(
+    query: Query, columns: dict[str, list[Literal | None]], record: Record, schema: Schema
+) -> NDArray[np.int64] | None:
+    """Return the places of each group's cells in a record; None where one of them was not asked then."""
+    import pyarrow as pa
+
+    many = int(np.prod([len(values) for values in columns.values()], initial=1))
+    if not 0 < many * query.groups <= _MOST_CELLS:
+        return None
+    wanted = pa.table({}) if query.keys is None else query.keys.table
+    if columns:
+        lists = {name: [None if value is None else value.value for value in given] for name, given in columns.items()}
+        try:
+            extra = Keys.of(tuple(lists), lists, schema)
+        except InvalidKeys:  # a constant that no row can hold, such as 1.5 for a whole number
+            return None
+        assert extra is not None  # noqa: S101  # there are columns
+        group, cell = np.repeat(np.arange(query.groups), many), np.tile(np.arange(many), query.groups)
+        named = {name: wanted.column(name).take(pa.array(group)) for name in wanted.column_names}
+        wanted = pa.table(named | {name: extra.column(name).take(pa.array(cell)) for name in extra.names})
+    at = places(keys_from_bytes(record.listed), wanted)
+    return None if at is None else at.reshape(query.groups, many)
+
+
+def summed(found: ReusableCells, frame: Frame, pricing: Pricing) -> IntervalReport | None:
+    """Return the sums of released cells with intervals at failure probability beta; None where one misses the target.
+
+    Guarantee: each interval holds its truth with probability at least 1 - beta, and wherever it does the value is
+        within the target of the truth.
+    Proof: docs/proofs/session.answering.reuse.md.
+    Assumes: the cells' truths are >= 0; noise of different cells is independent.
+    Rounds: nothing.
+
+    Args:
+        found: the cells.
+        frame: what is asked of each sum.
+        pricing: how the question would be measured if it were paid.
+    """
+    target, beta, query = frame.target, frame.beta, frame.query
+    if target is None or getattr(query.aggregate, "lower", 0.0) < 0:
+        return None
+    cells, kept = found.cells, found.record.kept
+    if found.record.own is not None:  # cells that stopped by several rules: no bound on their sum is known
+        return None
+    many = cells.shape[1]
+    values = found.record.measured.values[cells]
+    half: NDArray[np.float64]
+    estimate = values
+    if not isinstance(pricing, GaussianCountPricing):
+        if kept.relative > 0:  # cells of a chain that stopped by what it showed: no bound on their sum is known
+            return None
+        grid = Grid.at(query, found.record.measured.unit_log2)
+        steps = cell_sums.geometric(many, rate_of(kept.grains, grid.sensitivity), beta)
+        half = np.full(len(cells), steps * grid.step)
+    else:
+        per_grain = pricing.coin.per_grain
+        information = found.record.measured.information[cells]
+        schedule = kept.schedule(per_grain)
+        uneven = kept.relative == 0 and information.min() < information.max()
+        if uneven or not schedule.stopped(information, values).all():  # a cell that was given up
+            return None
+        if kept.relative == 0:
+            half = np.full(len(cells), cell_sums.even(many, float(information.min()) * per_grain, beta))
+        else:
+            each = np.maximum(kept.relative * np.abs(values), schedule.floor)
+            half = cell_sums.stretch(kept, beta / many) * each.sum(axis=1)
+            estimate = estimated(values, schedule)
+    middle, value = values.sum(axis=1), estimate.sum(axis=1)
+    nearest = np.maximum(np.abs(middle) - half, 0.0)  # of all truths in the interval, the one of the tightest target
+    farthest = half + np.abs(value - middle)
+    met = farthest <= np.maximum(target.relative * nearest, target.absolute) * (1 + 1e-12)
+    return IntervalReport(value, middle - half, middle + half, met, value) if bool(met.all()) else None
+
+
+def _hash(facts: list[str]) -> str:
+    """Return 32 hexadecimal digits of the SHA-256 of some texts."""
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]

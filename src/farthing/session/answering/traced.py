@@ -1,0 +1,93 @@
+"""A mechanism that is watched: its looks are kept for the answer, and told to whoever waits for it.
+
+A watcher sees what the mechanism releases and nothing else, so it costs nothing and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farthing.session.core.shield import hand_over
+from farthing.trace import MOST_GROUPS, MOST_LOOKS, TraceLook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.accuracy.jumps import Floats, Ints
+    from farthing.accuracy.schedule import Schedule
+    from farthing.mechanisms.gaussian import Measured
+    from farthing.privacy.loss import Booked
+    from farthing.session.answering.refinement_loop import Measurements
+    from farthing.session.core.progress import Progress
+
+
+@dataclass(slots=True)
+class Watched:
+    """Measurements, watched.
+
+    Attributes:
+        mechanism: what measures.
+        schedule: the looks, and the constant by which intervals are told.
+        name: the answer column.
+        before: what was released before this ask.
+        price: the price of the run, from the informations int64[groups] that it has come to.
+        paid: float64[n], what members of groups pay, from the information that each gained.
+        information: int64[groups], what the groups have come to.
+        looks: what was released, where it is kept.
+    """
+
+    mechanism: Measurements
+    schedule: Schedule
+    name: str
+    before: Measured
+    price: Callable[[Ints], Booked]
+    paid: Callable[[Ints], Floats]
+    information: Ints = field(init=False)
+    looks: deque[TraceLook] = field(init=False)
+    _taken: int = 0
+
+    def __post_init__(self) -> None:
+        self.information = self.before.information.copy()
+        self.looks = deque(maxlen=MOST_LOOKS)
+        known = np.flatnonzero(self.before.information)
+        if len(known):
+            self._keep(self.before.take(known), known)
+
+    def measure(self, state: Measured, grains: Ints, groups: Ints | None = None) -> Measured:
+        """Return what the mechanism releases, and keep it."""
+        seen = self.mechanism.measure(state, grains, groups)
+        at = np.arange(len(self.information)) if groups is None else groups
+        self.information[at] = seen.information
+        self._taken += 1
+        self._keep(seen, at)
+        return seen
+
+    def unit_for(self, grains: int) -> int:
+        """Return the exponent of the mechanism's unit."""
+        return self.mechanism.unit_for(grains)
+
+    def telling(self, progress: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
+        """Return a callback that adds what was paid so far; None for None."""
+        if progress is None:
+            return None
+
+        def tell(seen: Progress) -> None:
+            """Tell what was paid so far, in whole farthings."""
+            paid = self.price(self.information)
+            hand_over(progress, replace(seen, paid=type(paid).of_farthings(paid.farthings)))
+
+        return tell
+
+    def _keep(self, seen: Measured, groups: Ints) -> None:
+        """Keep one look, as value and interval, unless there are too many groups."""
+        if len(self.information) > MOST_GROUPS:
+            return
+        half = self.schedule.critical / self.schedule.precision(seen.information)
+        value, gained = seen.values, seen.information - self.before.information[groups]
+        self.looks.append(
+            TraceLook(self.name, self._taken, groups.copy(), value, value - half, value + half, self.paid(gained))
+        )

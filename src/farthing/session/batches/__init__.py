@@ -1,0 +1,1 @@
+"""Many questions under one budget."""

@@ -1,0 +1,1 @@
+"""Which groups are the largest: chosen privately, ranked, or proven by their counts."""

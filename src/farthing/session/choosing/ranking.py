@@ -1,0 +1,297 @@
+"""The largest groups in the right order, with their numbers: only groups whose place is not settled are refined."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from farthing.accuracy.ranking import FEWEST_GRAINS, RankingContest
+from farthing.chosen import Ranking
+from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
+from farthing.planning.gaussian_count import coin_of
+from farthing.privacy.loss import Pure
+from farthing.privacy.words import said
+from farthing.query.aggregates import Count, CountUnits, Sum
+from farthing.query.words import about
+from farthing.session.answering import reuse
+from farthing.session.answering.bounds import bounded
+from farthing.session.answering.one_question import frame_of
+from farthing.session.choosing.ranking_record import blob_of, standing_of
+from farthing.session.core.merging import merge
+from farthing.session.core.transaction import Bill, answer_and_book
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.accuracy.jumps import Floats, Ints
+    from farthing.accuracy.ranking import RankingState
+    from farthing.ledger.entry import Receipt, Stored
+    from farthing.mechanisms.gaussian import Coin
+    from farthing.planning import Frame
+    from farthing.privacy.loss import Booked
+    from farthing.query import AutoBounds, Bounds, Query
+    from farthing.session.answering.bounds import Read
+    from farthing.session.choosing.ranking_record import RankingRequest
+    from farthing.session.core.context import Context
+    from farthing.session.reading.reader import CheckedQuestion
+    from farthing.session.reading.request import Request
+_TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
+"""What may be changed of a ranking, and what it is called in `RankingRequest`."""
+
+_PRICE: Final = ("cap", "max_epsilon")
+"""What may be said of its price."""
+
+
+def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: RankingRequest, request: Request) -> Ranking:
+    """Return the k largest groups in order, and what is settled of it.
+
+    Guarantee: the numbers, the order and when it was settled are together as private as what the ledger charged.
+    Proof: mechanisms.gaussian for one run, privacy.filters for the sum; docs/proofs/accuracy.ranking_places.md for the
+    order.
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`.
+    Rounds: prices up to whole farthings.
+    """
+    question, chosen = bounded(context, read, given, request)
+    check(question, wanted)
+    query = question.query.arranged()
+    job, standing, paid = answer_and_book(
+        context,
+        _identity(context, query, wanted),
+        lambda stored: _RankingJob.of(context, query, wanted, frame_of(context, query, request, 1), stored),
+    )
+
+    def again(**changes: Any) -> Ranking:
+        """Rank again, with some terms changed."""
+        refuse_unknown({name: value for name, value in changes.items() if name not in {*_TERMS, *_PRICE}})
+        terms = {field: changes.pop(name) for name, field in _TERMS.items() if name in changes}
+        asked = replace(wanted, **terms)
+        return rank(context, read, given, asked, request.changed(**changes, confidence=asked.confidence))
+
+    return _told(context, question, job, standing, paid=paid + chosen, again=again)
+
+
+def check(question: CheckedQuestion, wanted: RankingRequest) -> None:
+    """Refuse what cannot be ranked."""
+    query, outputs = question.query, question.outputs
+    kind = Count | CountUnits | Sum
+    if question.private or len(outputs) != 1 or not isinstance(outputs[0].aggregate, kind) or not query.by:
+        raise UnsupportedQuery(
+            "groups are ranked by one count or sum",
+            construct="ranking",
+            rule="listed groups of a column, by their rows, or by a value that is added up",
+            got=", ".join(str(output.aggregate) for output in outputs) + (" of unlisted groups" * question.private),
+            next_step='session.ranking("dest", k=10, keys={"dest": [...]})',
+        )
+    if query.groups < 2:
+        raise InvalidTarget(
+            "a single group has no order",
+            rule="two keys at least",
+            got=f"{query.groups} keys",
+            next_step="list more keys; or ask for the number, as in session.count(by=..., keys=..., absolute=50)",
+        )
+    if wanted.k > query.groups:
+        raise InvalidTarget(
+            "more places are wanted than groups are listed",
+            rule="k <= the number of keys",
+            got=f"k={wanted.k}, {query.groups} keys",
+            next_step="lower k, or list more keys",
+        )
+    if wanted.relative and getattr(query.aggregate, "lower", 0.0) < 0:
+        raise InvalidTarget(
+            "a relative distance of sums that may be negative",
+            rule="apart_relative is for counts, and sums of values with lower >= 0",
+            got=str(query.aggregate),
+            next_step="apart=50, in the units of the sum",
+        )
+
+
+def refuse_unknown(options: dict[str, Any]) -> None:
+    """Refuse options that a ranking has not."""
+    if options:
+        raise InvalidTarget(
+            f"unknown option {', '.join(sorted(options))}",
+            rule=f"{', '.join([*_TERMS, *_PRICE])}",
+            got=", ".join(f"{name}={value!r}" for name, value in options.items())[:80],
+            next_step="apart=50 or apart_relative=0.05 says which leads do not matter",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _RankingJob:
+    """A ranking, ready to be run, as a transaction books it.
+
+    Attributes:
+        context: the data and the books.
+        query: the question, arranged.
+        wanted: what is wanted of it.
+        coin: how information turns into loss.
+        contest: how its places are settled.
+        blob: what the ledger keeps of it, or None.
+        stored: the same, read.
+        frame: the price and what is left.
+    """
+
+    context: Context
+    query: Query
+    wanted: RankingRequest
+    coin: Coin
+    contest: RankingContest
+    blob: bytes | None
+    stored: RankingState | None
+    frame: Frame
+
+    @classmethod
+    def of(
+        cls, context: Context, query: Query, wanted: RankingRequest, frame: Frame, found: Stored | None
+    ) -> _RankingJob:
+        """Return the job of a question, given what the ledger keeps of it."""
+        if context.budget.currency is Pure:
+            raise InvalidTarget(
+                "a ranking needs Gaussian noise, and so a delta > 0",
+                rule="groups are refined in looks whose noise averages out",
+                got="a pure budget",
+                next_step="session.top_k(..., within=50) chooses groups; or open the ledger with a delta",
+            )
+        stored = None if found is None else standing_of(found.blob)
+        coin = coin_of(frame)
+        top = (0,) * coin.max_groups if stored is None else _top(stored, coin)
+        limit = coin.level(frame.remaining, top) if frame.cap is None else coin.level(frame.cap, (0,) * len(top))
+        if limit < FEWEST_GRAINS:
+            raise InvalidTarget(
+                "the price allowed is too small to look at the groups",
+                rule="at least 2^-44 of mu^2 for each of a unit's groups",
+                got=repr(frame.cap or frame.remaining),
+                next_step='allow more with cap= or max_epsilon=, or cap="all"',
+            )
+        contest = RankingContest(wanted.k, frame.beta, coin.per_grain, limit, wanted.apart, wanted.relative)
+        blob = None if found is None else found.blob
+        return cls(context, query, wanted, coin, contest, blob, stored, frame)
+
+    @property
+    def bill(self) -> Bill | None:
+        """What the cap allows; None where what stands settles what is asked, as far as it may."""
+        before, most = self.stored, self.contest.cap_grains
+        if before is not None and not self.contest.goes_on(before):
+            return None
+        top = (0,) * self.coin.max_groups if before is None else _top(before, self.coin)
+        query = self.query
+        return Bill(
+            self.coin.loss(sum(max(most - has, 0) for has in top)),
+            self.coin.loss(most * self.coin.max_groups),
+            f"the order of the {self.wanted.k} largest {', '.join(query.by)} of {query.table} by {query.aggregate}",
+            lambda: 'cap="all" spends at most what is left',
+            self.wanted.words,
+            name="the ranking",
+        )
+
+    def stored_answer(self) -> _RankingRelease:
+        """Return what was released before."""
+        assert self.stored is not None  # noqa: S101  # there is no bill
+        return _RankingRelease(self, self.stored, self.context.loss(0))
+
+    def measured(self, receipt: Receipt) -> tuple[_RankingRelease, Booked]:
+        """Run the contest, and price what it used."""
+        context, query, before = self.context, self.query, self.stored
+        step_log2 = query.measures[0].step_log2
+        mechanism = GaussianMeasurements(
+            context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
+        )
+
+        def measure(grains: Ints, groups: Ints) -> Floats:
+            """Return fresh noisy values of some groups."""
+            return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
+
+        after = self.contest.run(before, query.groups, measure)
+        held = np.zeros(query.groups, np.int64) if before is None else before.paid
+        if receipt.exclusive:
+            grains = worst_cost(after.paid, query.max_groups) - worst_cost(held, query.max_groups)
+        else:
+            grains = worst_cost(after.paid - held, query.max_groups)
+        price = context.loss(self.coin.loss(grains).farthings)
+        return _RankingRelease(self, after, price), price
+
+    def merged(self, current: bytes | None, answer: _RankingRelease, receipt: Receipt) -> bytes:
+        """Return what is kept: ours where an increase was charged, else what stands there."""
+        return merge(current, blob_of(answer.standing), receipt, read=self.blob)
+
+
+class _RankingRelease(NamedTuple):
+    """What was released of a ranking, the job that released it, and what it cost now."""
+
+    job: _RankingJob
+    standing: RankingState
+    paid: Booked
+
+
+def _identity(context: Context, query: Query, wanted: RankingRequest) -> str:
+    """Return the name of a ranking in the ledger."""
+    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative)]
+    return reuse.identity(context.data(query), f"ranking {query.family()}", json.dumps(facts))
+
+
+def _top(standing: RankingState, coin: Coin) -> tuple[int, ...]:
+    """Return the largest informations, as many as one unit can touch."""
+    return tuple(int(n) for n in np.sort(standing.paid)[-coin.max_groups :])
+
+
+def _told(
+    context: Context,
+    question: CheckedQuestion,
+    job: _RankingJob,
+    standing: RankingState,
+    *,
+    paid: Booked,
+    again: Callable[..., Ranking],
+) -> Ranking:
+    """Return the places with what there is to say of them."""
+    k, values = job.wanted.k, standing.means
+    unsettled, rows, place = set(job.contest.unsettled(standing)), list[Any](), 1
+    for number, block in enumerate(standing.blocks):
+        order = block[np.argsort(-values[block], kind="stable")]
+        rows += [(int(group), place, number not in unsettled, len(block) > 1) for group in order]
+        place += len(block)
+        if len(rows) >= k:
+            break
+    groups, first, settled, several = (np.array(column) for column in zip(*rows[:k], strict=True))
+    width = job.contest.places(standing).half_widths(standing.information)[groups]
+    assert job.query.keys is not None  # noqa: S101  # there are groups
+    return Ranking(
+        keys=job.query.keys.table.take(groups).select(list(question.query.by)),
+        place=first,
+        value=values[groups],
+        lower=values[groups] - width,
+        upper=values[groups] + width,
+        settled=settled,
+        tied=settled & several,
+        paid=paid,
+        remaining=context.loss(context.ledger.remaining),
+        delta=context.budget.report_delta,
+        goal=job.wanted.words,
+        about="; ".join([*_advice(job, settled), *_shared(len(rows) - k), about(question.query), context.where_kept]),
+        _refine=again,
+    )
+
+
+def _shared(more: int) -> list[str]:
+    """Return that the last place is shared with groups that are not shown."""
+    if not more:
+        return []
+    groups = "1 group that is" if more == 1 else f"{more:,} groups that are"
+    return [f"the last place is shared with {groups} not shown: which of them are in it is not told"]
+
+
+def _advice(job: _RankingJob, settled: Any) -> list[str]:
+    """Return what to do where not every place is settled."""
+    if settled.all():
+        return ["all places are settled"]
+    told = f"{int((~settled).sum())} of {len(settled)} places are not settled at this price: the leads are too small"
+    if job.wanted.apart:
+        typical = 2 * 4.0**2 / job.wanted.apart**2 / job.coin.per_grain
+        price = job.coin.loss(int(typical) * job.coin.max_groups)
+        needed = said(price, job.frame.budget.report_delta)
+        return [f"{told}; an order wrong by less than {job.wanted.apart:,.6g} would take at most about {needed}"]
+    return [f"{told}; allow more with cap=, or name a distance that does not matter, as in apart=50"]

@@ -1,0 +1,209 @@
+"""What the ledger keeps of a question: its public measurements, and the tightest rule they were stopped by.
+
+One Arrow-IPC blob a question, compressed with zstd: int64 means and informations, one row a group, and a few facts in
+the schema's metadata, among them the public keys, so that other questions can be answered from it. Everything in it was
+released or declared; nothing in it is secret.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.accuracy.stored_promise import OwnPromises, StoredPromise
+from farthing.errors import LedgerError
+from farthing.mechanisms.gaussian import Measured
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import pyarrow as pa
+
+    from farthing.query import Query
+
+_FORMAT = b"farthing-record-1"
+_KEYS = b"farthing-keys"
+_CLAIMS = b"farthing-claims"
+_FOUND = b"farthing-found-1"
+
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, MemoryError)
+"""What reading bytes that are not ours may raise, beside the errors of Arrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The public state of a question.
+
+    Attributes:
+        measured: means and informations of all groups, in the order of the key list.
+        kept: the promise it keeps: the tightest rule so far.
+        keys: the fingerprint of the key list, a check that the rows mean what we think.
+        listed: the keys themselves, as `keys_to_bytes` writes them; empty where other questions cannot use the cells.
+        own: the claims of groups that keep an earlier one; None for no such groups.
+    """
+
+    measured: Measured
+    kept: StoredPromise
+    keys: str
+    listed: bytes = b""
+    own: OwnPromises | None = None
+
+    @classmethod
+    def of(cls, query: Query, measured: Measured, kept: StoredPromise, own: OwnPromises | None = None) -> Self:
+        """Return the record of a question, arranged."""
+        keys = query.keys
+        listed = b"" if keys is None or query.cuts_groups else keys_to_bytes(keys.table)
+        own = own if own is not None and own.any else None
+        return cls(measured, kept, "" if keys is None else keys.fingerprint, listed, own)
+
+    def to_bytes(self) -> bytes:
+        """Return the blob that the ledger stores."""
+        import pyarrow as pa
+
+        facts = {"kept": asdict(self.kept), "unit_log2": self.measured.unit_log2, "keys": self.keys}
+        columns: dict[str, Any] = {"mean": self.measured.mean, "information": self.measured.information}
+        if self.own is not None:
+            columns |= {"own_half": self.own.half, "own_beta": self.own.beta}
+        metadata = {_FORMAT: json.dumps(facts).encode()} | ({_KEYS: self.listed} if self.listed else {})
+        return _written(pa.table(columns).replace_schema_metadata(metadata))
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> Self:
+        """Return the record in a blob; refuse one that is not ours."""
+        table = _read(blob)
+        try:
+            metadata = table.schema.metadata or {}
+            facts = json.loads(metadata[_FORMAT])
+            mean, information = (table.column(name).to_numpy() for name in ("mean", "information"))
+            measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
+            own = None
+            if "own_half" in table.column_names:
+                own = OwnPromises(
+                    *(table.column(name).to_numpy().astype(np.float64) for name in ("own_half", "own_beta"))
+                )
+            return cls(measured, StoredPromise(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""), own)
+        except _DAMAGED as error:
+            problem = error
+        raise unreadable(problem)
+
+
+def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
+    """Return a blob of columns, one row a group, with a few facts beside them."""
+    import pyarrow as pa
+
+    return _written(pa.table(columns).replace_schema_metadata(metadata))
+
+
+def read_blob(blob: bytes, *forms: bytes) -> tuple[dict[str, Any], Any]:
+    """Return the columns, as arrays, and the facts of a blob of one of the forms; LedgerError for any other."""
+    table = _read(blob)
+    try:
+        metadata = table.schema.metadata or {}
+        facts = json.loads(metadata[next((form for form in forms if form in metadata), forms[0])])
+        return {name: table.column(name).to_numpy() for name in table.column_names}, facts
+    except _DAMAGED as error:
+        problem = error
+    raise unreadable(problem)
+
+
+def claims_of(blob: bytes | None) -> tuple[float, ...] | None:
+    """Return the chances of a miss of the claims that a question made, in order; None where they were not kept yet."""
+    if blob is None:
+        return ()
+    try:
+        facts = json.loads((_read(blob).schema.metadata or {}).get(_CLAIMS, b"null"))
+        return None if facts is None else tuple(float(chance) for chance in facts)
+    except _DAMAGED as error:
+        problem = error
+    raise unreadable(problem)
+
+
+def with_claims(blob: bytes, claims: tuple[float, ...]) -> bytes:
+    """Return a blob, of any kind of question, with the claims that the question made."""
+    table = _read(blob)
+    return _written(
+        table.replace_schema_metadata((table.schema.metadata or {}) | {_CLAIMS: json.dumps(claims).encode()})
+    )
+
+
+def unreadable(error: Exception) -> LedgerError:
+    """Return the error of a blob that is not ours."""
+    return LedgerError(
+        "a stored measurement cannot be read",
+        rule="written by this version or an older one",
+        got=type(error).__name__,
+        next_step="update farthing, or declare a new data version to start the question from scratch",
+    )
+
+
+def _read(blob: bytes) -> pa.Table:
+    """Return the table in a blob; refuse bytes that are none, whatever the reader stumbles over."""
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_stream(blob).read_all()
+        table.validate(full=True)
+    except (*_DAMAGED, pa.ArrowException) as error:
+        problem = error
+    else:
+        return table
+    raise unreadable(problem)
+
+
+def keys_to_bytes(table: pa.Table) -> bytes:
+    """Return arranged keys as bytes; a cross product as its lists only.
+
+    >>> import pyarrow as pa
+    >>> keys = pa.table({"a": [1, 1, 2, 2], "b": ["x", "y", "x", "y"]})
+    >>> keys_from_bytes(keys_to_bytes(keys)).equals(keys)
+    True
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = table.replace_schema_metadata(None)
+    lists = {name: pc.unique(table.column(name)) for name in table.column_names}
+    if math.prod(map(len, lists.values())) > table.num_rows:
+        return _written(table)
+    return _written(
+        pa.table({name: pa.ListArray.from_arrays([0, len(values)], values) for name, values in lists.items()})
+    )
+
+
+def write_keys(table: pa.Table) -> bytes:
+    """Return keys that were found privately as a blob; there may be none."""
+    return _written(table.replace_schema_metadata({_FOUND: b"1"}))
+
+
+def read_keys(blob: bytes) -> pa.Table:
+    """Return keys that were found privately."""
+    table = _read(blob)
+    if _FOUND not in (table.schema.metadata or {}):
+        raise unreadable(KeyError())
+    return table.replace_schema_metadata(None)
+
+
+def keys_from_bytes(blob: bytes) -> pa.Table:
+    """Return the keys that `keys_to_bytes` wrote, in their order."""
+    import pyarrow as pa
+
+    table = _read(blob)
+    if not all(pa.types.is_list(kind) for kind in table.schema.types):
+        return table
+    lists = {name: table.column(name).combine_chunks().flatten() for name in table.column_names}
+    places = np.unravel_index(np.arange(math.prod(map(len, lists.values()))), [len(given) for given in lists.values()])
+    return pa.table({name: given.take(pa.array(at)) for (name, given), at in zip(lists.items(), places, strict=True)})
+
+
+def _written(table: pa.Table) -> bytes:
+    """Return a table as a compressed stream."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

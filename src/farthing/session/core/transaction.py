@@ -1,0 +1,291 @@
+"""One transaction: where data, noise and ledger meet, and nowhere else.
+
+Load what stands; plan; wait for whoever is answering the same question; reserve the worst price durably, or refuse and
+say what would fit; measure; settle to what was used, or fail. A crash in between leaves the reservation charged, and an
+error does too: there is no refund, since an error is an output.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError
+from farthing.privacy.words import said
+from farthing.session.core.shield import shielded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.ledger.entry import Entry, Receipt, Stored
+    from farthing.ledger.store import Ledger
+    from farthing.privacy.loss import Booked
+    from farthing.session.core.context import Context
+
+T = TypeVar("T")
+
+PATIENCE_S: Final = 30.0
+"""How long an ask waits for another live process or thread that is answering the very same question."""
+
+MOST_FAILURES: Final = 2
+"""After so many failures in a row, each of which stays charged, nothing is charged until the owner says go on."""
+
+_PAUSE_S: Final = 0.02
+"""How long it sleeps between two looks."""
+
+_WORK: Final[dict[str, _Work]] = {}
+"""What threads of this process are working on, by request. What is open and not here was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a question is to be charged at most, under what stands now.
+
+    Attributes:
+        increase: the worst price over what is stored.
+        fresh: the worst price of the new measurements alone.
+        label: the question as people read it.
+        fitting: says what would fit, where this does not.
+        target: the accuracy that is asked, as people read it.
+        delta: coins of the delta that is set aside for keys.
+        name: what is refused, in words.
+    """
+
+    increase: Booked
+    fresh: Booked
+    label: str
+    fitting: Callable[[], str]
+    target: str = ""
+    delta: int = 0
+    name: str = "the question"
+
+
+class BookedQuestion(Protocol[T]):
+    """A question, planned under what stands in the ledger: all that a transaction needs to know of it."""
+
+    @property
+    def bill(self) -> Bill | None:
+        """What is to be charged; None where what was released before already answers."""
+
+    def stored_answer(self) -> T:
+        """Return the answer that costs nothing."""
+
+    def measured(self, receipt: Receipt) -> tuple[T, Booked]:
+        """Ask the engine and draw noise; return the answer, and its price as the receipt says."""
+
+    def merged(self, current: bytes | None, answer: T, receipt: Receipt) -> bytes:
+        """Return what the ledger is to keep, given what stands there now."""
+
+
+def stored_measurement(context: Context, question: str) -> Stored | None:
+    """Return what was released of a question, or None: reading it is free."""
+    return context.ledger.load(question)
+
+
+def answer_and_book(context: Context, question: str, plan: Callable[[Stored | None], BookedQuestion[T]]) -> T:
+    """Answer a question, and book it: free of charge where what stands already answers.
+
+    Args:
+        context: the data and the books.
+        question: its identity in the ledger.
+        plan: plans it under what stands; called again whenever that has changed.
+
+    Guarantee: the engine is asked, and noise drawn, only under a durable reservation of at least the worst price, by
+        one of all who ask the same question at the same time; on every way out, whatever was raised, the reservation
+        is settled to what was used, or failed and charged whole. So what leaves is as private as what the ledger
+        charged.
+    Proof: docs/proofs/session.answering.one_question.md.
+    Assumes: the ledger's contract; `measured` prices all that it drew; whoever is still at work after `PATIENCE_S`
+        is passed by, at the fresh price.
+    Rounds: prices up to whole farthings.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        stored = stored_measurement(context, question)
+        step = plan(stored)
+        bill = step.bill
+        if bill is None:
+            return step.stored_answer()
+        _check(context)
+        alone = time.monotonic() < deadline and not _in_the_middle_of(context.ledger, question)
+        work = _Work(context, question, bill, alone=alone)
+        with suppress(Contested):
+            return work.done(step, 0 if stored is None else stored.version)
+        _wait(context.ledger, question, deadline)
+
+
+def resume(context: Context) -> None:
+    """Book that the owner goes on after failures: an entry that costs nothing, and ends their row."""
+    question = f"go on after failures {_tag(context.data_set)}"
+    receipt = context.ledger.reserve(
+        increase=0,
+        fresh=0,
+        question=question,
+        version=0,
+        label="the owner goes on after failures",
+        request=f"{_tag(context.data_set)}.{secrets.token_hex(16)}",
+    )
+    context.ledger.settle(receipt, 0, None)
+
+
+def _check(context: Context) -> None:
+    """Refuse to charge where the table is gone; after failures look closer, and in the end leave it to the owner.
+
+    What was charged and failed is in the books, so this holds in every process. The look reads public metadata only.
+    """
+    failed = context.ledger.failures(_tag(context.data_set))
+    context.engine.check(after_failure=failed > 0)
+    if failed >= MOST_FAILURES:
+        raise DataError(
+            f"the last {failed} asks of this table failed, and each was charged",
+            rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says go on",
+            got=f"{failed} failed, none answered since",
+            next_step="see that the table can be read, then session.resume(), or `farthing resume`",
+        )
+
+
+class _Work:
+    """One try to answer one question: from the reservation until it is closed."""
+
+    def __init__(self, context: Context, question: str, bill: Bill, *, alone: bool) -> None:
+        self._context = context
+        self._question = question
+        self._bill = bill
+        self._alone = alone
+        self._request = f"{_tag(context.data_set)}.{secrets.token_hex(16)}"
+        self.about = (context.ledger.identity, question, threading.get_ident())
+        self.closed = False
+
+    def done(self, step: BookedQuestion[T], version: int) -> T:
+        """Reserve, measure, settle; whatever is raised on the way, wherever, leaves nothing open.
+
+        An interrupt may come at any line, in the closing too: so that is done twice, and what is closed stays as it is.
+        """
+        try:
+            try:
+                _WORK[self._request] = self
+                return self._measured(step, version)
+            finally:
+                self._close()
+        finally:
+            self._close()
+            _WORK.pop(self._request, None)
+
+    def _measured(self, step: BookedQuestion[T], version: int) -> T:
+        """Reserve, measure, settle."""
+        receipt = self._reserved(version)
+        answer, price = shielded(step.measured, receipt)
+        self._context.ledger.settle(receipt, price.farthings, lambda current: step.merged(current, answer, receipt))
+        self.closed = True
+        return answer
+
+    def _reserved(self, version: int) -> Receipt:
+        """Reserve the worst price; refuse a price of nothing, and say what would fit where it does not.
+
+        What costs nothing beyond what was paid for other groups is reserved as one farthing, and settled to nothing:
+        an engine is asked under a price above zero, always.
+        """
+        bill = self._bill
+        if not bill.fresh.farthings:
+            raise _priceless(bill)
+        increase = max(bill.increase.farthings, 1)
+        refused = None
+        try:
+            return self._context.ledger.reserve(
+                increase=increase,
+                fresh=max(bill.fresh.farthings, increase),
+                question=self._question,
+                version=version,
+                label=bill.label,
+                target=bill.target,
+                delta=bill.delta,
+                request=self._request,
+                alone=self._alone,
+            )
+        except BudgetExceeded as error:
+            refused = error
+        except Contested:
+            self.closed = True
+            raise
+        self.closed = True
+        left = self._context.ledger.remaining
+        if bill.delta and increase <= left:  # it is the delta that does not suffice, as the ledger says
+            raise refused
+        raise refusal(self._context, bill.name, bill.increase, bill.fitting())
+
+    def _close(self) -> None:
+        """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output."""
+        if not self.closed:
+            _fail(self._context.ledger, self._request)
+            self.closed = True
+
+
+def refusal(context: Context, name: str, needed: Booked, fitting: str) -> BudgetExceeded:
+    """Return the refusal of a question that does not fit in what is left, with what would."""
+    left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
+    return BudgetExceeded(
+        f"{name} does not fit in the budget" if left else "the budget is used up",
+        needed=needed,
+        left=left,
+        rule="worst price <= what is left; nothing was charged",
+        got=f"needs {said(needed, delta)}, left {said(left, delta)}",
+        next_step=fitting,
+    )
+
+
+def _priceless(bill: Bill) -> InvalidTarget:
+    """Return the refusal of a question that would be measured free of charge."""
+    return InvalidTarget(
+        f"the price of {bill.name} is zero",
+        rule="data are read under a price above zero: at least one farthing, 2^-40 of mu^2, rho or epsilon",
+        got=repr(bill.fresh),
+        next_step="allow more with cap=, max_epsilon= or loss=",
+    )
+
+
+def _wait(ledger: Ledger, question: str, deadline: float) -> None:
+    """Wait until nobody who lives has a question open; close what this process left behind."""
+    while time.monotonic() < deadline:
+        held = [entry for entry in ledger.open_reservations if entry.question == question and entry.alive]
+        given_up = [entry for entry in held if _given_up(entry)]
+        for entry in given_up:
+            _fail(ledger, entry.request)
+        if len(given_up) == len(held):
+            return
+        time.sleep(_PAUSE_S)
+
+
+def _in_the_middle_of(ledger: Ledger, question: str) -> bool:
+    """Return whether this thread is answering the question already: it does not wait for itself."""
+    mine = (ledger.identity, question, threading.get_ident())
+    return any(work.about == mine and not work.closed for work in list(_WORK.values()))
+
+
+def _given_up(entry: Entry) -> bool:
+    """Return whether a live reservation is one of ours that no thread is working on."""
+    if entry.pid != os.getpid() or entry.request is None:
+        return False
+    work = _WORK.get(entry.request)
+    return work is None or work.closed
+
+
+def _fail(ledger: Ledger, request: str | None) -> None:
+    """Close a request's reservation as failed, if there is one and it is open.
+
+    A ledger that cannot be written hides no other error: the reservation stays charged, and is closed by the next ask.
+    """
+    with suppress(LedgerError):
+        receipt = None if request is None else ledger.receipt(request)
+        if receipt is not None:
+            ledger.fail(receipt)
+
+
+def _tag(data_set: str) -> str:
+    """Return a short name of the data that a request is about."""
+    return hashlib.sha256(data_set.encode()).hexdigest()[:16]

@@ -1,0 +1,83 @@
+"""From a question as it is read to its plan or its answer: bounds first, then the keys, then the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from farthing.errors import TargetMissed
+from farthing.query import AutoBounds
+from farthing.query.aggregates import Count, CountUnits
+from farthing.session.answering import mixed_question, private_keys
+from farthing.session.answering.bounds import FOR_NOW, bounded
+from farthing.session.answering.one_question import refuse_hopeless
+from farthing.session.choosing import most_common
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from farthing.planning import Plan
+    from farthing.privacy.budget import Budget
+    from farthing.query import Bounds
+    from farthing.release import Answer
+    from farthing.session.answering.bounds import Read
+    from farthing.session.core.context import Context
+    from farthing.session.reading.request import Request
+    from farthing.sql.asked import Options
+
+
+def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan:
+    """Return the plan of a question; it spends nothing."""
+    question, _ = bounded(context, read, given, request, free=True)
+    if question.private:
+        return private_keys.plan(context, question, request)
+    ordered = most_common.ordered(context, question, request)
+    if ordered is None:
+        return mixed_question.plan(context, question.query, request)
+    found, whole = ordered
+    return (found.made if found.cheaper(whole) else whole).with_note(found.compared(whole))
+
+
+def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
+    """Answer a question, as HAVING, ORDER BY and LIMIT leave it; the price of chosen bounds is in it."""
+    if isinstance(given, AutoBounds):
+        _refuse_hopeless(context, read, request)
+    question, paid = bounded(context, read, given, request)
+    asked = question.asked
+
+    def told(answer: Answer) -> Answer:
+        """Return the answer as it is shown."""
+        whole = replace(answer, paid=answer.paid + paid) if paid else answer
+        return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
+
+    try:
+        if question.private:
+            return told(private_keys.ask(context, question, request))
+        ordered = most_common.ordered(context, question, request)
+        if ordered is not None and ordered[0].cheaper(ordered[1]):
+            return told(most_common.ask(context, ordered[0], request, ordered[0].compared(ordered[1])))
+        return told(mixed_question.ask(context, question.query, request))
+    except TargetMissed as missed:
+        missed.answer = told(missed.answer)
+        raise
+
+
+def _refuse_hopeless(context: Context, read: Read, request: Request) -> None:
+    """Refuse counts that would be out of reach under any bounds, before bounds are chosen."""
+    tried = read(FOR_NOW)
+    if not tried.private and all(isinstance(output.aggregate, Count | CountUnits) for output in tried.outputs):
+        refuse_hopeless(planned(context, read, FOR_NOW, request), request)
+
+
+def said(options: Options, budget: Budget, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a question is to be answered: what its text says, and over that what its caller says.
+
+    An epsilon in the text is a cap where an accuracy is asked for, and else the price that is named.
+    """
+    facts = {name: getattr(options, name) for name in ("relative", "absolute", "confidence", "max_epsilon")}
+    found = {name: value for name, value in facts.items() if value is not None} | dict(how)
+    if options.epsilon is None or "loss" in found or "cap" in found or "max_epsilon" in found:
+        return found
+    loss = budget.loss(options.epsilon) if options.delta is None else budget.loss_at(options.epsilon, options.delta)
+    asked = any(name in found for name in ("relative", "absolute", "rank"))
+    return found | ({"cap": loss} if asked else {"loss": loss})

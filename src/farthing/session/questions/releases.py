@@ -1,0 +1,123 @@
+"""The questions about many tables at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+
+from farthing.session.answering import release, release_request
+
+if TYPE_CHECKING:
+    from farthing.planning.release import ReleasePlan
+    from farthing.privacy.loss import Booked, Loss
+    from farthing.query import Bounds
+    from farthing.released import Release
+    from farthing.session.core.context import Context
+    from farthing.session.reading.reader import QuestionReader
+    from farthing.workloads import Marginals
+
+
+class Wanted(TypedDict, total=False):
+    """How accurate, how sure, at what price at most: the options of a release. One of absolute, rms, loss is given.
+
+    Keys:
+        relative: the half-width as a fraction of the cell, with absolute= for small cells: the target is the larger
+            of the two. A coarse look at all tables decides how precisely each is measured.
+        absolute: the half-width of every cell's interval, > 0; over its weight where a table has one.
+        rms: the root mean squared error of a cell, over all cells of all tables, > 0.
+        loss: a loss to pay instead (Gdp or Zcdp, in the ledger's currency): the mean error is as small as it allows.
+        confidence: the chance that an interval holds its truth, in [0.5, 1); default 0.95.
+        simultaneous: whether all intervals hold at once instead of each; default False.
+        max_epsilon: the most epsilon that this question may cost.
+        cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
+        mechanism: "auto" (the default) or "residuals".
+    """
+
+    relative: float
+    absolute: float
+    rms: float
+    loss: Booked | None
+    confidence: float
+    simultaneous: bool
+    max_epsilon: float | None
+    cap: Loss | str | None
+    mechanism: str
+
+
+class Releases(Protocol):
+    """Many statistics at once."""
+
+    _context: Context
+    _reader: QuestionReader
+
+    def release(
+        self,
+        workload: Marginals,
+        *,
+        keys: Any,
+        where: Any = None,
+        name: str = "count",
+        bounds: Bounds | None = None,
+        **wanted: Unpack[Wanted],
+    ) -> Release:
+        """Count by many sets of columns at once, at the least loss; all tables agree with each other.
+
+        A row counts if its value is listed in every column of the workload. With a unit column, each unit counts in at
+        most `max_groups` combinations of all columns, with at most `max_rows` rows in each; all tables tell of the same
+        rows. Asking again is free, so are tables that follow from those that were released before; a sharper release
+        costs the difference.
+
+        Args:
+            workload: which tables: `farthing.workloads.marginals(columns, ways=2)`.
+            keys: the public values of each column: {"sex": [...], "age": range(100)}, or "table.column" of a declared
+                public table, or "enum".
+            where: a predicate, as SQL text or an ibis expression.
+            name: the name of the answer column.
+            bounds: contribution bounds of this question, instead of the session's.
+            **wanted: the goal and the price, see `Wanted`.
+
+        Raises:
+            InvalidTarget, InvalidKeys, InvalidBounds, InvalidOption, UnsupportedQuery: nothing is charged.
+            BudgetExceeded: the price does not fit; OutOfReach: the goal costs more than the cap. Nothing is charged.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> from farthing.workloads import marginals
+        >>> rides = pa.table({"zone": ["a"] * 900 + ["b"] * 40, "late": [True, False] * 470})
+        >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> keys = {"zone": ["a", "b"], "late": [True, False]}
+        >>> release = s.release(marginals(["zone", "late"], ways=2), keys=keys, absolute=60)
+        >>> bool(abs(release["zone"].value[0] - 900) < 100)
+        True
+        """
+        about = {"where": where, "bounds": bounds, "name": name}
+        return release.release(release_request.read(self._context, self._reader, workload, keys, wanted, about))
+
+    def plan_release(
+        self,
+        workload: Marginals,
+        *,
+        keys: Any,
+        where: Any = None,
+        name: str = "count",
+        bounds: Bounds | None = None,
+        **wanted: Unpack[Wanted],
+    ) -> ReleasePlan:
+        """Price a release before anything is paid. Touches no data and is free.
+
+        Args:
+            workload: as in `release`.
+            keys: as in `release`.
+            where: as in `release`.
+            name: as in `release`.
+            bounds: as in `release`.
+            **wanted: as in `release`.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> from farthing.workloads import marginals
+        >>> s = farthing.Session(pa.table({"a": [1, 2] * 250}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.plan_release(marginals(["a"], ways=1), keys={"a": [1, 2]}, absolute=50).fits
+        True
+        """
+        about = {"where": where, "bounds": bounds, "name": name}
+        return release.plan(release_request.read(self._context, self._reader, workload, keys, wanted, about))

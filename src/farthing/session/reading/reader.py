@@ -1,0 +1,398 @@
+"""From what an analyst writes, as SQL or as a method call, to a checked question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from farthing.engines.engine import scope
+from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
+from farthing.query import AutoBounds, Bounds, Keys, Query
+from farthing.query.aggregates import Count, NamedAggregate
+from farthing.query.expressions import And as Both
+from farthing.query.expressions import Call, Case, Cast, Column, Compare, Literal, Operator, type_of
+from farthing.query.reading import DECLARE
+from farthing.query.schema import NUMBER_TYPES, Schema, Type
+from farthing.session.reading.checks import check_expression, check_names
+from farthing.session.reading.request import WIDTHS
+from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predicate, parse_scalar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from farthing.accuracy.target import Target
+    from farthing.privacy.unit import PrivacyUnit
+    from farthing.query.aggregates import Aggregate
+    from farthing.query.expressions import Expression, Scalar
+    from farthing.query.joins import Join
+    from farthing.query.part import QueryPart
+    from farthing.session.core.door import Door
+    from farthing.sql import Asked
+
+PRIVATE = "private"
+"""`keys="private"`: the groups that exist are found privately."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuestion:
+    """A checked question, and what is to become of its answer.
+
+    Attributes:
+        query: the question; a search for keys where they are to be found privately.
+        outputs: what is asked of every group.
+        asked: the SQL that it was written in, or None.
+    """
+
+    query: Query
+    outputs: tuple[NamedAggregate, ...]
+    asked: Asked | None = None
+
+    @property
+    def private(self) -> bool:
+        """Whether the groups are to be found privately."""
+        return not self.query.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionReader:
+    """What is needed to read a question.
+
+    Attributes:
+        engine: the door to the protected table.
+        unit: the privacy unit.
+        bounds: the bounds of questions that name none.
+        part: the part of a partition that is asked, or None.
+        keys: the public keys of grouping columns for which a question lists none.
+        target: the accuracy of questions that name neither an accuracy nor a loss, or None.
+    """
+
+    engine: Door
+    unit: PrivacyUnit
+    bounds: Bounds | AutoBounds
+    part: QueryPart | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    target: Target | None = None
+
+    def wanted(self, how: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return how a question is to be answered: within the default target where it names no accuracy and no loss."""
+        if self.target is None or any(how.get(name) is not None for name in (*WIDTHS, "loss")):
+            return how
+        widths = {name: width for name in ("relative", "absolute") if (width := getattr(self.target, name))}
+        return widths | {name: getattr(self.target, name) for name in ("confidence", "simultaneous")} | dict(how)
+
+    def sql(self, text: object, keys: Any, bounds: Bounds | None) -> CheckedQuestion:
+        """Return the question of a SQL text."""
+        if not isinstance(text, str):
+            raise UnsupportedQuery(
+                "the question is no text",
+                construct="SQL",
+                rule="SQL is a text",
+                got=type(text).__name__,
+                next_step='"SELECT COUNT(*) FROM data"',
+            )
+        engine = self.engine
+        bounds = self._bounds(bounds)
+        asked = parse(
+            text,
+            table=engine.name,
+            schema=engine.schema,
+            tables=engine.tables,
+            public=engine.public,
+            unit=self.unit.column,
+            bounds=bounds,
+        )
+        named = {name: getattr(asked.options, name) for name in ("max_groups", "max_rows")}
+        bounds = replace(bounds, **{name: value for name, value in named.items() if value is not None})
+        made = self._query(
+            asked.by, keys, asked.where, asked.outputs, bounds, dict(asked.groupings), self._fanned(asked.joins, bounds)
+        )
+        return replace(made, asked=asked)
+
+    def call(
+        self,
+        aggregate: Aggregate,
+        default: str,
+        *,
+        by: Any = None,
+        keys: Any = None,
+        where: Any = None,
+        name: str | None = None,
+        bounds: Bounds | None = None,
+    ) -> CheckedQuestion:
+        """Return the question of a method call; `default` names its answer column where the caller does not."""
+        names, groupings = self._groupings(by)
+        outputs = (NamedAggregate(default if name is None else name, aggregate),)
+        return self._query(names, keys, self._predicate(where), outputs, self._bounds(bounds), groupings, ())
+
+    def histogram(
+        self,
+        value: Any,
+        edges: Sequence[float],
+        *,
+        by: Any = None,
+        keys: Any = None,
+        where: Any = None,
+        name: str | None = None,
+        bounds: Bounds | None = None,
+    ) -> CheckedQuestion:
+        """Return the question of a histogram: rows by bins of a value, and by further columns."""
+        scalar = self.value(value)
+        stem = value if isinstance(value, str) and value.isidentifier() else "bin"
+        bins, ends = binned(scalar, stem, edges)
+        names, groupings = self._groupings(by)
+        if keys is not None and not isinstance(keys, Mapping):
+            raise InvalidKeys(
+                "the keys of a cross table are no mapping",
+                rule="one list for each further column; the bins are keys already",
+                got=type(keys).__name__,
+                next_step='keys={"dest": ["ORD", "ATL"]}',
+            )
+        listed = crossed(ends, self._listed(keys or {}))
+        outputs = (NamedAggregate("count" if name is None else name, Count()),)
+        every, found = (*names, *bins), groupings | bins
+        return self._query(every, listed, self._predicate(where), outputs, self._bounds(bounds), found, ())
+
+    def crossing(
+        self, columns: tuple[str, ...], *, keys: Any, where: Any = None, bounds: Bounds | None = None
+    ) -> tuple[Query, tuple[Keys, ...]]:
+        """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
+        given = self._listed(keys)
+        if not isinstance(given, Mapping) or set(given) != set(columns):
+            named = sorted(map(str, given)) if isinstance(given, Mapping) else []
+            raise InvalidKeys(
+                "a release needs the listed values of each of its columns",
+                rule="keys is a mapping with one list for each column of the workload, and no others",
+                got=f"keys for {', '.join(named) or 'none'}",
+                next_step="keys={" + ", ".join(f"{column!r}: [...]" for column in columns) + "}",
+            )
+        schema = self.engine.schema
+        made = self._query(columns, PRIVATE, self._predicate(where), (), self._bounds(bounds), {}, ())
+        lists = tuple(Keys.of((name,), {name: given[name]}, schema) for name in columns)
+        return made.query, tuple(one for one in lists if one is not None)
+
+    def scalar(self, value: Any) -> Scalar:
+        """Return a value of any type, from a column's name, SQL, ibis or ready made."""
+        schema = self.engine.schema
+        if isinstance(value, str):
+            return Column(value) if value in schema.names else parse_scalar(value, schema)
+        found: Any = value if isinstance(value, Column | Literal | Call | Cast | Case) else from_ibis(value, schema)
+        type_of(found, schema)
+        checked: Scalar = found
+        return checked
+
+    def value(self, value: Any) -> Scalar:
+        """Return the number that is to be added, averaged or ranked, from a column's name, SQL or ibis."""
+        found = self.scalar(value)
+        kind = type_of(found, self.engine.schema)
+        if kind not in NUMBER_TYPES:
+            raise UnsupportedQuery(
+                "only numbers are added, averaged or ranked",
+                construct="value",
+                rule="an INTEGER, FLOAT or DECIMAL value",
+                got=f"{found} is {kind}",
+                next_step=f"name a numeric column, or CAST it; {DECLARE}",
+            )
+        return found
+
+    def condition(self, value: Any) -> Expression:
+        """Return a condition whose rows are counted, from SQL, ibis or ready made."""
+        found = self._predicate(value)
+        assert found is not None  # noqa: S101  # something was given
+        return found
+
+    def range(self, lower: float | None, upper: float | None, bounds: Bounds | None) -> tuple[float, float]:
+        """Return the clamps of a value: those named, or those of the bounds."""
+        default = self._bounds(bounds)
+        low, high = (lower, upper) if (lower, upper) != (None, None) else (default.lower, default.upper)
+        if low is None or high is None:
+            raise InvalidBounds(
+                "lower and upper are missing",
+                rule="values are clamped into [lower, upper], so that one unit can only move the answer so far",
+                got=f"lower={low!r}, upper={high!r}",
+                next_step="pass lower=0, upper=200, numbers that fit the column; Bounds.auto finds some privately",
+            )
+        Bounds(lower=low, upper=high)  # refuses what is no range
+        return float(low), float(high)
+
+    def _fanned(self, joins: tuple[Join, ...], bounds: Bounds) -> tuple[Join, ...]:
+        """Return joins with the most rows that one row may become, which one row as unit needs declared."""
+        if not joins or not self.unit.is_row:
+            return joins
+        if bounds.max_rows is None:
+            raise InvalidBounds(
+                "max_rows missing for a join where one row is the unit",
+                rule="a row may meet several rows of the joined table; max_rows says how many at most",
+                got=", ".join(join.table for join in joins),
+                next_step="bounds=Bounds(max_rows=1) where each row meets one, as with a table of codes and names",
+            )
+        return tuple(replace(join, fan_out=bounds.max_rows) for join in joins)
+
+    def _bounds(self, bounds: object) -> Bounds:
+        """Return the bounds of a question."""
+        if bounds is None:
+            bounds = self.bounds
+        if not isinstance(bounds, Bounds):
+            raise InvalidBounds(
+                "bounds are no Bounds",
+                rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
+                got=type(bounds).__name__,
+                next_step="pass a farthing.Bounds",
+            )
+        return bounds
+
+    def _groupings(self, by: Any) -> tuple[tuple[str, ...], dict[str, Scalar]]:
+        """Return the names that are grouped by, and what those are that are no columns."""
+        given = (by,) if isinstance(by, str) else by or ()
+        if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
+            return tuple(given), {name: self.scalar(value) for name, value in given.items()}
+        if not isinstance(given, list | tuple) or not all(isinstance(column, str) for column in given):
+            raise UnsupportedQuery(
+                "by names no columns",
+                construct="GROUP BY",
+                rule="by is a column's name, a list of them, or a mapping of new names to expressions",
+                got=repr(by)[:80],
+                next_step='by="dest", by=["dest", "month"], or by={"decade": "floor(age / 10) * 10"}',
+            )
+        for column in given:
+            self.engine.schema.require(column)
+        return tuple(given), {}
+
+    def _predicate(self, where: Any) -> Expression | None:
+        """Return a predicate, from SQL, ibis or ready made."""
+        schema = self.engine.schema
+        if where is None:
+            return None
+        if isinstance(where, str):
+            return parse_predicate(where, schema)
+        if is_ibis(where):
+            return ibis_predicate(where, schema)
+        check_expression(where, schema)
+        checked: Expression = where
+        return checked
+
+    def _query(  # noqa: PLR0917  # the parts of a SELECT, in their order
+        self,
+        by: tuple[str, ...],
+        keys: Any,
+        where: Expression | None,
+        outputs: tuple[NamedAggregate, ...],
+        bounds: Bounds,
+        groupings: Mapping[str, Scalar],
+        joins: tuple[Join, ...],
+    ) -> CheckedQuestion:
+        """Return the checked question."""
+        schema = scope(self.engine, joins)
+        plain = {name: value for name, value in groupings.items() if value != Column(name)}
+        kinds = _kinds(by, plain, schema)
+        for output in outputs:
+            check_names(output.name, by)
+        private = isinstance(keys, str) and keys == PRIVATE
+        if private and not by:
+            raise InvalidKeys(
+                "there are no groups to be found",
+                rule='keys="private" finds the groups of by= or GROUP BY',
+                got="no grouping column",
+                next_step="name the columns, or leave keys out",
+            )
+        listed = None if private else Keys.of(by, self._listed(self._with_defaults(by, keys)), Schema.of(kinds))
+        made = Query(
+            table=self.engine.name,
+            by=by,
+            keys=listed,
+            where=where,
+            outputs=() if private and by else outputs,
+            unit=self.unit,
+            bounds=bounds,
+            part=self.part,
+            groupings=tuple(plain.items()),
+            joins=joins,
+        )
+        return CheckedQuestion(made, outputs)
+
+    def _with_defaults(self, by: tuple[str, ...], keys: Any) -> Any:
+        """Return the keys of a question, and the default ones of the grouping columns that it lists none for."""
+        if not self.keys or not (keys is None or isinstance(keys, Mapping)):
+            return keys
+        given = keys or {}
+        found = {name: self.keys[name] for name in by if name in self.keys and name not in given}
+        return {**given, **found} if found else keys
+
+    def _listed(self, keys: Any) -> Any:
+        """Return keys with every "table.column" of a public table read from it, and "enum" from the column's type."""
+        if not isinstance(keys, Mapping):
+            return keys
+        return {name: self._values(name, given) if isinstance(given, str) else given for name, given in keys.items()}
+
+    def _values(self, name: str, given: str) -> Any:
+        """Return the keys that a text refers to."""
+        table, _, column = given.partition(".")
+        if given == "enum" or table in self.engine.public:
+            return self.engine.listed(name if given == "enum" else column, None if given == "enum" else table)
+        raise InvalidKeys(
+            f"keys of {name!r} are no list",
+            got=repr(given),
+            rule='a list, "table.column" of a declared public table, or "enum" for the categories of the type',
+            next_step='keys="private" finds all groups privately; the public tables are '
+            + (", ".join(sorted(self.engine.public)) or "none: Session(public={...})"),
+        )
+
+
+def kinds_of(engine: Door, query: Query) -> dict[str, Type]:
+    """Return the types of a question's grouping columns."""
+    return _kinds(query.by, dict(query.groupings), scope(engine, query.joins))
+
+
+def _kinds(by: tuple[str, ...], groupings: Mapping[str, Scalar], schema: Schema) -> dict[str, Type]:
+    """Return the types of grouping columns."""
+    return {name: type_of(groupings.get(name, Column(name)), schema) for name in by}
+
+
+def binned(value: Scalar, name: str, edges: Sequence[float]) -> tuple[dict[str, Scalar], pa.Table]:
+    """Return the groupings and keys of a histogram: bins [edge, next edge), the last one closed."""
+    import pyarrow as pa
+
+    given = [float(edge) for edge in edges] if isinstance(edges, Sequence) or hasattr(edges, "__iter__") else []
+    if len(given) < 2 or any(not low < high for low, high in pairwise(given)):
+        raise InvalidKeys(
+            "the edges of a histogram do not rise",
+            rule="at least two finite numbers, each larger than the one before",
+            got=repr(edges)[:80],
+            next_step="edges=[0, 10, 20, 50]",
+        )
+    bins = list(pairwise(given))
+    tests = [
+        Both(
+            (
+                Compare(value, Operator.GE, Literal(low)),
+                Compare(value, Operator.LE if high == given[-1] else Operator.LT, Literal(high)),
+            )
+        )
+        for low, high in bins
+    ]
+    ends = {f"{name}_from": [low for low, _ in bins], f"{name}_to": [high for _, high in bins]}
+    groupings: dict[str, Scalar] = {
+        column: Case(tuple((test, Literal(end)) for test, end in zip(tests, values, strict=True)))
+        for column, values in ends.items()
+    }
+    return groupings, pa.table(ends)
+
+
+def crossed(ends: pa.Table, lists: Mapping[str, Any]) -> Any:
+    """Return the cross product of listed keys and bins, as a table; the bins vary fastest."""
+    import pyarrow as pa
+
+    table = ends
+    for name, given in reversed(list(lists.items())):
+        values = pa.array(given) if not hasattr(given, "to_arrow") else given.to_arrow()
+        rows = table.num_rows
+        places = [place for place in range(len(values)) for _ in range(rows)]
+        table = pa.table(
+            {name: values.take(pa.array(places))}
+            | {
+                column: pa.concat_arrays([table.column(column).combine_chunks()] * len(values))
+                for column in table.column_names
+            }
+        )
+    return table

@@ -1,0 +1,88 @@
+"""One word, one meaning: the glossary is held against the code; no class name stands twice, no imports in circles."""
+
+import ast
+
+import naming
+import pytest
+
+CODE = naming.modules()
+SHARED = {"Asked", "Case", "Part", "Plan", "Question", "Report", "Target"}
+"""Class names of several packages for users, which keep them; there are to be no more."""
+
+TEXT = naming.PAGE.read_text(encoding="utf-8")
+
+
+def unknown(trees, text):
+    """Return the words of the code that the glossary does not have."""
+    return naming.words(trees) - set(naming.terms(text)) - set(naming.plain(text))
+
+
+def twice(trees):
+    """Return the class names that stand in several modules, unless they are for users of as many packages."""
+    public = naming.public(trees)
+    found = {name: places for name, places in naming.classes(trees).items() if len(places) > 1}
+    floors = {name: [place.split(".")[0] for place in places] for name, places in found.items()}
+    return {
+        name: places
+        for name, places in found.items()
+        if len(set(floors[name])) < len(places) or any((floor, name) not in public for floor in floors[name])
+    }
+
+
+def test_every_word_is_in_the_glossary():
+    """Whoever makes a new module or public name of a new word says there what it means, or finds the word there is."""
+    assert set() == unknown(CODE, TEXT)
+
+
+def test_every_word_of_the_glossary_is_used():
+    """No word is explained that no module or public name has; none is explained twice, or both explained and plain."""
+    terms, plain = naming.terms(TEXT), naming.plain(TEXT)
+
+    assert set() == {*terms, *plain} - naming.words(CODE)
+    assert len(terms) == len(set(terms))
+    assert plain == sorted(set(plain))
+    assert set() == set(terms) & set(plain)
+
+
+def test_no_class_name_twice():
+    """A class name means one thing; public packages of their own (`farthing.attacks.Target`) keep their names."""
+    assert {} == twice(CODE)
+    assert SHARED == {name for name, places in naming.classes(CODE).items() if len(places) > 1}
+
+
+def test_no_import_runs_in_a_circle():
+    """Modules do not import one another, at their tops, within functions, or for types."""
+    assert [] == naming.cycles(naming.imports(CODE))
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("import farthing.accuracy.stop_rule", []),
+        ("from farthing.session import Session", [["accuracy.planted", "session", "session.facade"]]),
+        ("def f():\n    from farthing.session import Session", [["accuracy.planted", "session", "session.facade"]]),
+        (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from farthing.session import Session",
+            [["accuracy.planted", "session", "session.facade"]],
+        ),
+    ],
+    ids=["downward", "at the top", "within a function", "for types"],
+)
+def test_a_planted_circle_is_seen(source, seen):
+    """An import that runs up is found wherever it stands, and one that runs down is none."""
+    planted = {
+        "session": ast.parse("from farthing.session.facade import Session"),
+        "session.facade": ast.parse("from farthing.accuracy import planted"),
+        "accuracy.stop_rule": ast.parse(""),
+        "accuracy.planted": ast.parse(source),
+    }
+
+    assert seen == naming.cycles(naming.imports(planted))
+
+
+def test_a_planted_word_is_seen():
+    """A module of a word that nobody explained is found, and so is a class of a name that is taken."""
+    planted = {**CODE, "accuracy.quibble": ast.parse("class Receipt: pass")}
+
+    assert {"quibble"} == unknown(planted, TEXT)
+    assert ["accuracy.quibble", "ledger.entry"] == sorted(twice(planted)["Receipt"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+import socket
+import threading
+import time
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -61,6 +64,24 @@ class World:
         transport = httpx.ASGITransport(app=app(self.service, self.people, limits=limits))
         async with httpx.AsyncClient(transport=transport, base_url="http://farthing") as client:
             yield client
+
+    @contextmanager
+    def listening(self) -> Any:
+        """Listen on a free port of this machine, in a thread; give the address."""
+        import uvicorn
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        config = uvicorn.Config(app(self.service, self.people), port=port, log_config=None, lifespan="off")
+        running = uvicorn.Server(config)
+        thread = threading.Thread(target=lambda: asyncio.run(running.serve()), daemon=True)
+        thread.start()
+        while not running.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{port}/"
+        running.should_exit = True
+        thread.join()
 
     def request(self, method: str, path: str, who: str | None = None, **how: Any) -> httpx.Response:
         """Make one request and return what came."""

@@ -46,6 +46,7 @@ COMMANDS = {
     "groups",
     "version",
     "serve",
+    "mcp",
     "token",
 }
 SOURCE = str(Path(__file__).parents[2] / "src")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 import shutil
-import socket
-import threading
-import time
 
 import pytest
 import servers
 
-from farthing.server.app import app
-
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 sync_api = pytest.importorskip("playwright.sync_api", reason="NOT TESTED: the page needs playwright")
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED: the page needs Chromium, apt-get install chromium"),
+    pytest.mark.skipif(
+        CHROMIUM is None and not os.environ.get("FARTHING_REQUIRE_CHROMIUM"),
+        reason="NOT TESTED: the page needs Chromium, apt-get install chromium",
+    ),
     pytest.mark.filterwarnings("ignore"),  # of the browser's driver
     pytest.mark.thorough,
 ]
@@ -25,22 +23,9 @@ pytestmark = [
 @pytest.fixture
 def world(tmp_path):
     """A server on a free port."""
-    import uvicorn
-
     made = servers.World(tmp_path)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = uvicorn.Config(app(made.service, made.people), port=port, log_config=None, lifespan="off")
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(running.serve()), daemon=True)
-    thread.start()
-    while not running.started:
-        time.sleep(0.01)
-    made.address = f"http://127.0.0.1:{port}/"
-    yield made
-    running.should_exit = True
-    thread.join()
+    with made.listening() as made.address:
+        yield made
     made.close()
 
 

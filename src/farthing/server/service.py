@@ -72,7 +72,7 @@ class Service:
     def plan(self, person: Person, request: Mapping[str, Any]) -> dict[str, Any]:
         """Price a question, free; the id that comes with it confirms it."""
         self.require(person, "owner", "analyst")
-        asked = _checked(request)
+        asked = _checked(self._changed(person, request))
         session = self._session(person, asked)
         plan = self._planned(session, asked)
         ticket = Ticket(person.name, _without_plan(asked), plan.worst_price.farthings)
@@ -193,6 +193,12 @@ class Service:
     def _planned(self, session: Session, asked: Mapping[str, Any]) -> Plan:
         """Return the price of a question."""
         return session.plan(asked["sql"], keys=asked.get("keys"), **_how(asked))
+
+    def _changed(self, person: Person, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the question of a request; with a plan's id, the question of that plan with the request's changes."""
+        if not isinstance(request.get("plan"), str):
+            return request
+        return {**self.tickets.read(request["plan"], person.name).question, **_without_plan(request)}
 
     def _confirmed(self, person: Person, request: Mapping[str, Any]) -> tuple[Mapping[str, Any], int | None]:
         """Return the question of a request and the most that it may be charged; of a plan's id, what was planned."""

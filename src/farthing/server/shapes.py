@@ -82,7 +82,8 @@ def of_error(error: FarthingError) -> dict[str, Any]:
         "got": "" if ours else error.got,
         "next": "ask the owner of the server" if ours else error.next_step,
     }
-    return {"error": {"kind": type(error).__name__} | facts}
+    answer = error.answer.to_dict() if isinstance(error, TargetMissed) else {}  # it was paid for
+    return answer | {"error": {"kind": type(error).__name__} | facts}
 
 
 def inside() -> RefusedRequest:

@@ -397,13 +397,13 @@ CHARGED_LATER = """        from farthing.ledger.entry import Receipt
         receipt = Receipt(0, "", bill.increase.farthings, question, version, exclusive=True)
 """
 RESERVED = "        receipt = self._reserved(version)\n"
-MEASURED = "        answer, price = shielded(step.measured, receipt)\n"
+MEASURED = "            answer, price = shielded(step.measured, receipt)\n"
 
 BOOKS = (
     _one(
         "a refund on error",
         "session/core/transaction.py",
-        "            ledger.fail(receipt)\n",
+        "            ledger.fail(receipt, interrupted=interrupted)\n",
         "            ledger.settle(receipt, 0, None)\n",
         "books",
         "failing",
@@ -411,7 +411,7 @@ BOOKS = (
     _one(
         "nothing closed on an error",
         "session/core/transaction.py",
-        "            _fail(self._context.ledger, self._request)\n",
+        "            _fail(self._context.ledger, self._request, interrupted=not self._failed)\n",
         "            pass\n",
         "left open",
     ),
@@ -495,7 +495,7 @@ BOOKS = (
     Mutant(
         "charged after the answer",
         "session/core/transaction.py",
-        ((RESERVED, CHARGED_LATER), (MEASURED, MEASURED + RESERVED)),
+        ((RESERVED, CHARGED_LATER), (MEASURED, MEASURED + "    " + RESERVED)),
         ("books",),
     ),
     _one(
@@ -594,14 +594,14 @@ DOORS = (
     ),
     _one(
         "files open to the engine",
-        "engines/duck/engine.py",
+        "engines/duck/database.py",
         '        connection.execute("SET enable_external_access = false")\n',
         "",
         "lockdown",
     ),
     _one(
         "settings open to the engine",
-        "engines/duck/engine.py",
+        "engines/duck/database.py",
         '        connection.execute("SET lock_configuration = true")\n',
         "",
         "lockdown",

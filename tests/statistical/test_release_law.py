@@ -123,7 +123,7 @@ def test_intervals_hold_the_truth_of_bounded_units():
 
 @pytest.mark.thorough
 def test_intervals_of_a_relative_target_hold_the_truth():
-    """The pilot decides how precise a table is, and its noise is not part of the answer: misses stay within the rate."""
+    """The pilot decides how precise a table is, and its noise is not part of the answer: misses stay within it."""
     assert [] == refuted(misses(session_of(), relative=0.3, absolute=60), 0.05)
 
 

@@ -87,7 +87,17 @@ def test_every_way_to_the_rows_takes_a_receipt():
     asked = {name for name in ABOUT_ROWS if "receipt" in inspect.signature(getattr(Door, name)).parameters}
 
     assert set(ABOUT_ROWS) == asked
-    assert public == asked | {"name", "schema", "tables", "public", "check", "fingerprint", "identity", "listed"}
+    assert public == asked | {
+        "name",
+        "schema",
+        "tables",
+        "public",
+        "check",
+        "fingerprint",
+        "identity",
+        "listed",
+        "close",
+    }
 
 
 @pytest.mark.parametrize("name", ABOUT_ROWS)

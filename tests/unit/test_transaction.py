@@ -319,7 +319,7 @@ def test_what_no_thread_works_on_is_closed_by_the_next(monkeypatch: pytest.Monke
     monkeypatch.setattr(transaction.time, "sleep", no_waiting)
     with opened() as session:
         with monkeypatch.context() as broken:
-            broken.setattr(transaction, "_fail", lambda *_: None)
+            broken.setattr(transaction, "_fail", lambda *_, **__: None)
             with pytest.raises(ZeroDivisionError):
                 session.count(absolute=30, progress=lambda _: 1 / 0)
             assert session.status()["open"]
@@ -398,6 +398,35 @@ def test_the_owner_says_go_on(tmp_path: Path) -> None:
         assert session.count(absolute=60).met
         assert ["settled", "settled", "failed", "failed"] == [entry.state for entry in session.history()]
         session.verify()
+
+
+def test_interrupts_are_charged_and_are_no_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C as often as one likes holds nothing up, and hides no failure."""
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = a_file(tmp_path)
+    with of_file(path) as session:
+        for times in range(1, 4):
+            spent = session.spent.amount
+            with pytest.raises(KeyboardInterrupt):
+                session.count(absolute=60 + times, progress=stop)
+            assert session.spent.amount > spent
+        assert session.count(absolute=60).met
+        assert ["settled", "failed", "failed", "failed"] == [entry.state for entry in session.history()]
+        session.verify()
+    ruined(path)
+    with of_file(path, same_data=True) as session:
+        for place in range(2):
+            with pytest.raises(DataError, match="the engine could not finish"):
+                session.count(absolute=30 + place)
+            with monkeypatch.context() as broken:
+                broken.setattr(type(session._engine), "measure", lambda *_: stop(None))
+                with pytest.raises(KeyboardInterrupt if not place else DataError):
+                    session.count(absolute=20 + place)
+        with pytest.raises(DataError, match="the last 2 asks of this table failed"):
+            session.count(absolute=10)
 
 
 def test_another_table_of_the_ledger_is_not_held_up(tmp_path: Path) -> None:

@@ -126,6 +126,9 @@ class Engine(Protocol):
             DataError: it is not, or they are not.
         """
 
+    def close(self) -> None:
+        """Close what the engine itself opened; nothing can be asked after that. Closing twice is fine."""
+
     def identity(self) -> str:
         """Return what tells one state of all tables from another without looking at rows; "" where nothing does.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import glob
+import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.engines.engine import engine_failed
+from farthing.engines.own import require_own
 from farthing.engines.reading import text
 from farthing.engines.reading.source import from_csv
 from farthing.errors import DataError
@@ -43,6 +45,9 @@ class RowSource(Protocol):
     def check(self) -> None:
         """Find out cheaply that the rows are still there; DataError otherwise."""
 
+    def close(self) -> None:
+        """Close what reads them."""
+
     def identity(self) -> list[list[int]]:
         """Return what tells one state of the rows from another without looking at them; nothing where that is unknown.
 
@@ -76,6 +81,9 @@ class Files:
         for path in self.files:
             _usable(Path(path))
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def identity(self) -> list[list[int]]:
         """Return size, time of the last change and inode of each file, in an order of their own: names may change."""
         found = []
@@ -95,11 +103,13 @@ class Arrow:
         files: none.
         categories: the values that the type of a column declares, by column. Those of an Arrow dictionary or a pandas
             category are not declared: they may be the ones that occur.
+        opened_by: the process that alone can read them, if not every one can.
     """
 
     read: Callable[[tuple[str, ...] | None], Any]
     files: tuple[str, ...] = ()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    opened_by: int | None = None
 
     def scan(self) -> None:
         """Nothing to scan."""
@@ -114,7 +124,12 @@ class Arrow:
         return rows if plain == rows.schema else rows.cast(plain)
 
     def check(self) -> None:
-        """Rows in memory stay."""
+        """Rows in memory stay; what reads them may belong to another process."""
+        if self.opened_by is not None:
+            require_own(self.opened_by)
+
+    def close(self) -> None:
+        """They are not ours to close."""
 
     def identity(self) -> list[list[int]]:
         """Nothing: what came from memory cannot be told apart without looking at it."""
@@ -267,7 +282,7 @@ def from_polars(frame: Any) -> Arrow:
 
     kinds = lazy.collect_schema().items()
     declared = {name: tuple(kind.categories) for name, kind in kinds if type(kind).__name__ == "Enum"}
-    return Arrow(read, categories=declared)
+    return Arrow(read, categories=declared, opened_by=os.getpid())
 
 
 def from_relation(relation: Any) -> Arrow:
@@ -281,4 +296,4 @@ def from_relation(relation: Any) -> Arrow:
 
     kinds = zip(relation.columns, relation.types, strict=True)
     declared = {name: tuple(kind.children[0][1]) for name, kind in kinds if kind.id == "enum"}
-    return Arrow(read, categories=declared)
+    return Arrow(read, categories=declared, opened_by=os.getpid())

@@ -94,12 +94,13 @@ def settle(
     rows.advance(connection, totals.after(tip, change=change, copies=copies), sync=False)
 
 
-def fail(books: Booking, connection: sa.Connection, receipt: Receipt) -> None:
+def fail(books: Booking, connection: sa.Connection, receipt: Receipt, *, interrupted: bool) -> None:
     """Close a reservation at its whole price, inside a transaction."""
     row = rules.reserved(connection, receipt, books.identity)
     if row.state is None:
         totals = Totals.of(row)
         tip = rows.add_settlement(
-            connection, receipt.id, "failed", receipt.reserved, stored=None, who=books.who, tip=totals.tip
-        )
+            connection, receipt.id, "failed", receipt.reserved, stored=tables.INTERRUPTED if interrupted else None,
+            who=books.who, tip=totals.tip,
+        )  # fmt: skip
         rows.advance(connection, totals.after(tip), sync=False)

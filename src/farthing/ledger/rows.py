@@ -72,12 +72,22 @@ def add_reservation(connection: sa.Connection, reservation: Reservation, who: st
 
 
 def add_settlement(
-    connection: sa.Connection, number: int, state: State, amount: int, *, stored: Stored | None, who: str, tip: Tip
+    connection: sa.Connection,
+    number: int,
+    state: State,
+    amount: int,
+    *,
+    stored: Stored | str | None,
+    who: str,
+    tip: Tip,
 ) -> Tip:
-    """Write what became of a reservation, and which measurement it stored."""
+    """Write what became of a reservation, and which measurement it stored, or a word on why there is none."""
     moment, behind = tip.stamp(now())
     row = {"reservation": number, "state": state, "amount": amount, "who": who, "closed_at": moment, "behind": behind}
-    row |= {"stored": 0, "digest": ""} if stored is None else {"stored": stored.version, "digest": digest(stored.blob)}
+    if isinstance(stored, Stored):
+        row |= {"stored": stored.version, "digest": digest(stored.blob)}
+    else:
+        row |= {"stored": 0, "digest": stored or ""}
     return append(connection, tables.CLOSE, row, tip._replace(clock=moment))
 
 

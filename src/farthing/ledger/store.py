@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from farthing.errors import LedgerError
-from farthing.ledger import booking, rows, rules, tables
+from farthing.ledger import booking, rows, rules
 from farthing.ledger.accounts import Scope, allot, purses, shares
 from farthing.ledger.checking import require_good
 from farthing.ledger.data import DataSet
 from farthing.ledger.entry import Allotment, Receipt, Seal
 from farthing.ledger.opening import looked_at, opened
 from farthing.ledger.process import user
+from farthing.ledger.told import Told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from fractions import Fraction
     from pathlib import Path
 
-    import sqlalchemy as sa
-
     from farthing.ledger.accounts import Owner
     from farthing.ledger.books import Books
-    from farthing.ledger.entry import Entry, Stored, Terms
+    from farthing.ledger.entry import Terms
     from farthing.ledger.shaping import Header
 
-_PAGE = 1000
-_RECENT = 16
-"""So many closed reservations are looked at for failures in a row."""
 
-
-class Ledger:
+class Ledger(Told):
     """Books of one privacy budget, in a file or a PostgreSQL database that processes share, or in memory.
 
     Open them with `Ledger.open` (or `Ledger.inspect` to look only); close them with `close` or a `with` block.
@@ -210,11 +204,6 @@ class Ledger:
         return self._books.store.place
 
     @property
-    def identity(self) -> str:
-        """A random name that tells this ledger apart from every other."""
-        return self._header.identity
-
-    @property
     def hash_key(self) -> int:
         """64 random bits, drawn when the ledger was made: the salt with which engines choose rows. A secret."""
         return self._header.hash_key
@@ -237,52 +226,6 @@ class Ledger:
             return 0
         with self._books.reading() as connection:
             return self.terms.keys_delta - rows.totals(connection).coins
-
-    @property
-    def seal(self) -> Seal:
-        """The end of the hash chain; noted elsewhere, `verify` tells later that nothing was rewritten."""
-        with self._books.reading() as connection:
-            tip = rows.totals(connection).tip
-        return Seal(tip.records, tip.head)
-
-    @property
-    def open_reservations(self) -> list[Entry]:
-        """Reservations neither settled nor failed, newest first: work under way, or what a dead process left."""
-        with self._books.reading() as connection:
-            return [self._entry(row) for row in connection.execute(self._mine(tables.OPEN))]
-
-    def history(self, limit: int | None = None) -> list[Entry]:
-        """Return the entries, newest first: all, or the last `limit`."""
-        with self._books.reading() as connection:
-            return [self._entry(row) for row in connection.execute(self._mine(tables.HISTORY).limit(limit))]
-
-    def entries(self) -> Iterator[Entry]:
-        """Give the entries, oldest first, without ever holding all of them or keeping others from the ledger."""
-        last, page = 0, [0]
-        while page:
-            with self._books.reading() as connection:
-                found = connection.execute(self._mine(tables.PAGE).limit(_PAGE), {"after": last}).all()
-            page = [row.id for row in found]
-            yield from map(self._entry, found)
-            last = max(page, default=last)
-
-    def acts(self) -> list[dict[str, Any]]:
-        """Return what the owner did, oldest first: shares that were allotted, and formats that were carried over."""
-        with self._books.reading() as connection:
-            return [dict(row) for row in connection.execute(tables.ACTED).mappings()]
-
-    def load(self, question: str) -> Stored | None:
-        """Return what was released for a question, or None. It is public: reading it is free."""
-        with self._books.reading() as connection:
-            return rows.load(connection, self._scope.question(question))
-
-    def stored(self, prefix: str) -> list[str]:
-        """Return the questions that begin so and have a stored measurement, in order: what was released is public."""
-        first = self._scope.question(rules.text("prefix", prefix))
-        with self._books.reading() as connection:
-            bounds = {"first": first, "end": first + chr(sys.maxunicode)}
-            found = connection.execute(tables.BEGINNING, bounds).scalars()
-            return [question.removeprefix(self._scope.prefix) for question in found]
 
     def reserve(
         self,
@@ -343,21 +286,6 @@ class Ledger:
         facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone)
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
-    def receipt(self, request: str) -> Receipt | None:
-        """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""
-        with self._books.reading() as connection:
-            row = connection.execute(tables.REQUESTED, {"request": request}).first()
-        if row is None:
-            return None
-        return Receipt(row.id, self.identity, row.reserved, row.question, row.version, row.exclusive, repeated=True)
-
-    def failures(self, prefix: str) -> int:
-        """Return how many of the latest requests that begin so failed in a row, none of them settled since."""
-        with self._books.reading() as connection:
-            recent = connection.execute(tables.CLOSED.limit(_RECENT)).all()
-        states = [row.state for row in recent if (row.request or "").startswith(prefix)]
-        return next((place for place, state in enumerate(states) if state != "failed"), len(states))
-
     def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:
         """Lower a reservation to what was used, and store what was measured, in one transaction.
 
@@ -378,13 +306,17 @@ class Ledger:
             self._data.require_unchanged()
         self._books.write(lambda connection: booking.settle(self._booking, connection, receipt, amount, merge))
 
-    def fail(self, receipt: Receipt) -> None:
+    def fail(self, receipt: Receipt, *, interrupted: bool = False) -> None:
         """Close a reservation whose measurement went wrong. There is no refund: it stays charged whole.
+
+        Args:
+            receipt: what `reserve` gave.
+            interrupted: whether its asker stopped it: `failures` does not count it then.
 
         Noise may have been drawn and seen before the failure, so later asks of the question pay the fresh price.
         What is closed already stays as it is: this may be called on every way out.
         """
-        self._books.write(lambda connection: booking.fail(self._booking, connection, receipt))
+        self._books.write(lambda connection: booking.fail(self._booking, connection, receipt, interrupted=interrupted))
 
     def stands(self, receipt: Receipt) -> bool:
         """Tell whether a reservation is open and has charged more than nothing: whether there is a right to measure.
@@ -430,11 +362,3 @@ class Ledger:
         """Return the purses that a charge here draws on, as they stand."""
         with self._books.reading() as connection:
             return purses(connection, self._scope, self.terms.budget, rows.totals(connection).spent)
-
-    def _mine(self, statement: sa.Select[Any]) -> sa.Select[Any]:
-        """Return a statement about this handle's entries only."""
-        return tables.of_part(statement, self._scope.partition, self._scope.part)
-
-    def _entry(self, row: Any) -> Entry:
-        """Read an entry; a part sees its questions as it asked them."""
-        return rows.entry(row, self._scope.prefix)

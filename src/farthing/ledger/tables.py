@@ -9,6 +9,9 @@ import sqlalchemy as sa
 FORMAT: Final = 4
 """Version of the tables. A reader refuses what is newer, and carries over what is older."""
 
+INTERRUPTED: Final = "interrupted"
+"""What stands in place of a measurement's digest where the asker stopped the work."""
+
 META: Final = sa.MetaData()
 
 # Text that is searched: byte by byte on both databases, so that an index finds what begins with something.
@@ -278,9 +281,10 @@ OPEN_OF: Final = OPEN.where(UNSETTLED.c.question == _question)
 CLOSED: Final = (
     sa.select(SETTLEMENTS.c.state, RESERVATIONS.c.request)
     .join_from(SETTLEMENTS, RESERVATIONS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id)
+    .where(SETTLEMENTS.c.digest != INTERRUPTED)
     .order_by(SETTLEMENTS.c.reservation.desc())
 )
-"""How reservations ended, the latest first."""
+"""How reservations ended, the latest first, but for those that their askers interrupted."""
 
 
 def of_part(statement: sa.Select[tuple[object, ...]], partition: str, part: str) -> sa.Select[tuple[object, ...]]:

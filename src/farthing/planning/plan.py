@@ -171,7 +171,8 @@ class Plan(Tabular):
     @property
     def _raising(self) -> str:
         """How the cap is raised, in words; "" where it is all that is left."""
-        return "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'
+        whole = max(self.worst_price.farthings, self.cap.farthings) >= self.remaining.farthings
+        return "" if whole else '; max_epsilon= or cap="all" raises the cap'
 
     @property
     def _near(self) -> str:

@@ -111,7 +111,7 @@ class Session(Batches):
         try:
             books = self._ledger.over(data_set, label, self._engine.identity, same=same_data)
         except BaseException:
-            self._ledger.close()
+            self.close()
             raise
         self._context = Context(Door(self._engine, books), books, budget, data_set)
         self._reader = QuestionReader(
@@ -264,8 +264,9 @@ class Session(Batches):
         }
 
     def close(self) -> None:
-        """Close the ledger. What was reserved and not settled stays charged."""
+        """Close the ledger, and the embedded engine with its threads. What was reserved stays charged."""
         self._ledger.close()
+        self._engine.close()
 
     def __enter__(self) -> Self:
         return self

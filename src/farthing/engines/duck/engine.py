@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from contextlib import closing, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
+from farthing.engines.duck.database import database, unreadable
 from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found, histogram, measuring, spreading
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation, check
-from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, quoted, reader, text
+from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, text
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
 from farthing.engines.sources import Files
-from farthing.errors import DataError, InvalidKeys
+from farthing.errors import InvalidKeys
 from farthing.query.schema import REAL_TYPES, Schema
 
 if TYPE_CHECKING:
@@ -33,20 +32,13 @@ if TYPE_CHECKING:
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
 
-_SETTINGS: Final = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-    "preserve_insertion_order": "false",
-}
-
 
 class DuckDBEngine:
     """Exact bounded measures of files or Arrow data, by an embedded DuckDB.
 
     The database is in memory, reads the tables' own files and nothing else, writes nothing but its spill files, loads
     no extension, sees no Python variable, and its settings are frozen. Calls may come from several threads: each has
-    its own cursor.
+    its own cursor; and from forked processes: each has its own database.
 
     Args:
         source: the protected table.
@@ -67,7 +59,7 @@ class DuckDBEngine:
         self._public = frozenset(public or {})
         self._views = {other: f"farthing_joined_{place}" for place, other in enumerate(beside)}
         self._sources = {TABLE: source} | {self._views[other]: beside[other] for other in beside}
-        self._connection = _locked(self._sources)
+        self._database = database(self._sources)
         joined = {other: self._describe(view, public=other in self._public) for other, view in self._views.items()}
         self._catalog = DuckCatalog(self._describe(TABLE), joined)
         self._probe = self._hash_function()
@@ -98,7 +90,18 @@ class DuckDBEngine:
             source.check()
             known = self._relation(view)
             if after_failure and self._describe(view, public=known.public).native != known.native:
-                raise _unreadable(source)
+                raise unreadable(source)
+
+    def close(self) -> None:
+        """Close the database, its threads and its folder; nothing can be asked after that."""
+        self._database.close()
+        for source in self._sources.values():
+            source.close()
+
+    @property
+    def _connection(self) -> Any:
+        """This process's own connection."""
+        return self._database.get().connection
 
     def identity(self) -> str:
         """Return what tells one state of the tables' files from another; see `Engine.identity`."""
@@ -242,7 +245,7 @@ class DuckDBEngine:
             apart = _apart(cursor, source, native)
             packed = _packed(cursor, source)
         if packed is None:
-            raise _unreadable(source)
+            raise unreadable(source)
         schema = Schema.of({column: canonical_type(kind) for column, kind in native.items() if column not in apart})
         return DuckRelation(view, native, schema, public, packed)
 
@@ -304,31 +307,6 @@ def _packed(cursor: Any, source: RowSource) -> frozenset[str]:
     return frozenset(row[0] for row in cursor.execute(sql).fetchall())
 
 
-def _locked(sources: Mapping[str, RowSource]) -> Any:
-    """Return a DuckDB that can read the sources' files and do nothing else."""
-    import duckdb
-
-    connection = duckdb.connect(":memory:", config=dict(_SETTINGS))
-    spill = Path(tempfile.gettempdir()) / f"farthing-spill-{id(connection):x}"
-    source = next(iter(sources.values()))
-    with suppress(duckdb.Error):
-        connection.execute(f"SET temp_directory = {text(str(spill))}")
-        with suppress(duckdb.CatalogException):  # without ICU the zone is UTC anyway
-            connection.execute("SET GLOBAL TimeZone = 'UTC'")  # in which CSV text without a zone is read
-        for view, source in sources.items():  # the last one is what failed
-            scan = source.scan()
-            if scan is not None:
-                connection.execute(f"CREATE VIEW {quoted(view)} AS SELECT * FROM {scan}")
-        paths = [path for each in sources.values() if each.scan() is not None for path in each.files]
-        if paths:
-            connection.execute(f"SET allowed_paths = [{', '.join(map(text, paths))}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        return connection
-    connection.close()
-    raise _unreadable(source)
-
-
 def _no_categories(column: str) -> InvalidKeys:
     """Return the error of a column whose type does not list its values."""
     return InvalidKeys(
@@ -336,14 +314,4 @@ def _no_categories(column: str) -> InvalidKeys:
         rule="categories are those that a column's type declares, as ENUM does",
         got=column,
         next_step="list the keys, or name a column of a public table",
-    )
-
-
-def _unreadable(source: RowSource) -> DataError:
-    """Return the error of a table that cannot be opened."""
-    return DataError(
-        "the table cannot be read",
-        rule="a table is a Parquet file, or a CSV file with a header",
-        got=", ".join(source.files[:3]),
-        next_step="open it with DuckDB to see why: its own words may quote rows, so they are not repeated here",
     )

@@ -7,6 +7,7 @@ leaf or a place of a histogram comes back.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from farthing.engines.foreign.keys import KEYS, listed, numbered, portable
 from farthing.engines.foreign.measures import crossed, found, histogram, measuring, spreading
 from farthing.engines.foreign.rows import IbisCatalog, IbisRelation, check
 from farthing.engines.foreign.scalars import sendable
+from farthing.engines.own import require_own
 from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery
 from farthing.query.expressions import Literal
 from farthing.query.schema import Schema, Type
@@ -54,7 +56,7 @@ class IbisEngine:
         public: Mapping[str, Any] | None = None,
         protected: Mapping[str, Any] | None = None,
     ) -> None:
-        self._name = name
+        self._name, self._opened_by = name, os.getpid()
         table = _table(table)
         self._connection = table.get_backend()
         self._backend = _backend_of(self._connection)
@@ -87,7 +89,11 @@ class IbisEngine:
 
     def check(self, *, after_failure: bool = False) -> None:  # noqa: ARG002  # the backend is asked in any case
         """Find out cheaply that the table is still there; DataError otherwise."""
+        require_own(self._opened_by)
         self._run(self._catalog.own.table.limit(0))
+
+    def close(self) -> None:
+        """The connection is the user's own."""
 
     def identity(self) -> str:
         """Nothing: what the rows are cannot be told without looking at them."""

@@ -103,6 +103,9 @@ class MemoryEngine:
     def check(self, *, after_failure: bool = False) -> None:
         """Rows in memory stay."""
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def identity(self) -> str:
         """Nothing: what the rows are cannot be told without looking at them."""
         return ""

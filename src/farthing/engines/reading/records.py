@@ -112,6 +112,7 @@ def converter() -> Any:
         },
     )
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    connection.execute("SET temp_directory = ''")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection

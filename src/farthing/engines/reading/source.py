@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from farthing.engines.own import Own
 from farthing.engines.reading.lines import blocks, clean, header
 from farthing.engines.reading.records import arrow_types, converter, fields, typed
 from farthing.errors import DataError
@@ -51,7 +52,7 @@ class CsvFiles:
     held: HeldFiles
     reading: Csv
     names: tuple[str, ...]
-    _casts: Any = field(default_factory=converter, repr=False, compare=False)
+    _casts: Own = field(default_factory=lambda: Own(converter, _close), repr=False, compare=False)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -81,6 +82,10 @@ class CsvFiles:
         """Refuse a file that is gone, a folder or empty."""
         self.held.check()
 
+    def close(self) -> None:
+        """Close what casts their text."""
+        self._casts.close()
+
     def identity(self) -> list[list[int]]:
         """Return what tells the files' state, and how they are read: read otherwise, they are other rows."""
         declared = hashlib.sha256(repr(replace(self.reading, path="-")).encode()).digest()  # a file may move
@@ -109,12 +114,17 @@ class CsvFiles:
             return list(texts.rename_columns(schema.names).to_batches())
         sql = ", ".join(typed(f"c{place}", name, kind, reading)
                         for place, name, kind in zip(wanted, schema.names, kinds, strict=True))  # fmt: skip
-        cursor = self._casts.cursor()
+        cursor = self._casts.get().cursor()
         try:
             cursor.register("lines", texts)
             return list(cursor.execute(f"SELECT {sql} FROM lines").to_arrow_table().cast(schema).to_batches())
         finally:
             cursor.close()
+
+
+def _close(connection: Any) -> None:
+    """Close a connection, and wait for its threads."""
+    connection.close()
 
 
 def from_csv(held: HeldFiles, reading: Csv) -> CsvFiles:

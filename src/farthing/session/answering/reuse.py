@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from itertools import chain, combinations, product
+from itertools import chain, combinations, islice, product
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS: Final = 4
 """How many columns of constants are looked at; with n of them there are 3^n families."""
+
+_MOST_FAMILIES: Final = 16
+"""How many predicates are tried for each set of columns: all that four conditions can be left of."""
 
 _MOST_CELLS: Final = 10**7
 """How many stored cells one free answer may be made of."""
@@ -119,7 +122,7 @@ def _families(query: Query) -> Iterator[tuple[dict[str, list[Literal | None]], E
     for chosen in chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1)):
         mine = [part for part in parts if part in held and held[part][0] in chosen]
         columns = {name: _common([held[part][1] for part in mine if held[part][0] == name]) for name in chosen}
-        for dropped in product((True, False), repeat=len(mine)):
+        for dropped in islice(product((True, False), repeat=len(mine)), _MOST_FAMILIES):
             gone = {part for part, drop in zip(mine, dropped, strict=True) if drop}
             yield columns, conjunction(tuple(part for part in parts if part not in gone))
 

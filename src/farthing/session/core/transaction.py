@@ -161,6 +161,7 @@ class _Work:
         self._request = f"{_tag(context.data_set)}.{secrets.token_hex(16)}"
         self.about = (context.ledger.identity, question, threading.get_ident())
         self.closed = False
+        self._failed = False
 
     def done(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle; whatever is raised on the way, wherever, leaves nothing open.
@@ -180,7 +181,11 @@ class _Work:
     def _measured(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle."""
         receipt = self._reserved(version)
-        answer, price = shielded(step.measured, receipt)
+        try:
+            answer, price = shielded(step.measured, receipt)
+        except Exception:
+            self._failed = True
+            raise
         self._context.ledger.settle(receipt, price.farthings, lambda current: step.merged(current, answer, receipt))
         self.closed = True
         return answer
@@ -222,7 +227,7 @@ class _Work:
     def _close(self) -> None:
         """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output."""
         if not self.closed:
-            _fail(self._context.ledger, self._request)
+            _fail(self._context.ledger, self._request, interrupted=not self._failed)
             self.closed = True
 
 
@@ -255,7 +260,7 @@ def _wait(ledger: Ledger, question: str, deadline: float) -> None:
         held = [entry for entry in ledger.open_reservations if entry.question == question and entry.alive]
         given_up = [entry for entry in held if _given_up(entry)]
         for entry in given_up:
-            _fail(ledger, entry.request)
+            _fail(ledger, entry.request, interrupted=True)
         if len(given_up) == len(held):
             return
         time.sleep(_PAUSE_S)
@@ -275,15 +280,15 @@ def _given_up(entry: Entry) -> bool:
     return work is None or work.closed
 
 
-def _fail(ledger: Ledger, request: str | None) -> None:
-    """Close a request's reservation as failed, if there is one and it is open.
+def _fail(ledger: Ledger, request: str | None, *, interrupted: bool) -> None:
+    """Close a request's reservation as failed, or interrupted, if there is one and it is open; both stay charged.
 
     A ledger that cannot be written hides no other error: the reservation stays charged, and is closed by the next ask.
     """
     with suppress(LedgerError):
         receipt = None if request is None else ledger.receipt(request)
         if receipt is not None:
-            ledger.fail(receipt)
+            ledger.fail(receipt, interrupted=interrupted)
 
 
 def _tag(data_set: str) -> str:

@@ -15,6 +15,7 @@ from argon2 import PasswordHasher
 
 import farthing
 from farthing.server.app import app
+from farthing.server.connections import TimedConnection
 from farthing.server.datasets import ServedTable
 from farthing.server.people import Register
 from farthing.server.service import Service
@@ -38,7 +39,8 @@ ROLES = {"owner": "owner", "alice": "analyst", "bob": "analyst", "eve": "auditor
 class World:
     """A service, its people and their tokens."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, table: Any = TABLE, **settings: Any) -> None:
+        self.table = table
         self.folder = folder
         self.people = Register(folder / "tokens.json", hasher=QUICK)
         self.tokens = {name: self.people.add(name, role) for name, role in ROLES.items()}  # type: ignore[arg-type]
@@ -51,7 +53,7 @@ class World:
         target = farthing.Target(relative=0.1, absolute=50)
         ledger = self.folder / "rides.ledger"
         return farthing.Session(
-            TABLE, name="rides", budget=BUDGET, ledger=ledger, keys={"zone": ZONES}, target=target, **who
+            self.table, name="rides", budget=BUDGET, ledger=ledger, keys={"zone": ZONES}, target=target, **who
         )
 
     def person(self, name: str) -> Any:
@@ -73,7 +75,9 @@ class World:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        config = uvicorn.Config(app(self.service, self.people), port=port, log_config=None, lifespan="off")
+        config = uvicorn.Config(
+            app(self.service, self.people), port=port, log_config=None, lifespan="off", http=TimedConnection
+        )
         running = uvicorn.Server(config)
         thread = threading.Thread(target=lambda: asyncio.run(running.serve()), daemon=True)
         thread.start()

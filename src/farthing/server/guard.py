@@ -8,6 +8,7 @@ import logging
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import ClientDisconnect
@@ -169,9 +170,8 @@ class Guard:
             self._counts.under_way -= 1
             took, route = time.monotonic() - began, getattr(scope.get("route"), "path", "other")
             self._counts.add(route, status, took)
-            LOG.info(
-                json.dumps({"method": scope["method"], "route": route, "status": status, "seconds": round(took, 3)})
-            )
+            facts = {"method": scope["method"], "route": route, "status": status, "seconds": round(took, 3)}
+            LOG.info(json.dumps({"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"} | facts))
 
 
 async def body_of(request: Request) -> Mapping[str, Any]:

@@ -65,9 +65,12 @@ async def _served(
     """Serve both faces in one loop."""
     import uvicorn
 
+    from farthing.server.connections import TimedConnection
+
     limits = Limits()
     config = uvicorn.Config(
         app(service, people, limits=limits),
+        http=TimedConnection,
         host=address.host,
         port=address.port,
         log_config=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import tempfile
@@ -130,7 +131,9 @@ def data_set(config: Config) -> ServedTable:
 
 
 def _ready(host: str, port: int, wire: int | None) -> None:
-    """Tell where the server listens."""
+    """Tell where the server listens; from now on each request is one line on stderr."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("farthing.server").setLevel(logging.INFO)
     show.say(f"farthing answers on http://{host}:{port}")
     if wire is not None:
         show.say(f"and on the PostgreSQL wire, host {host}, port {wire}")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from farthing.query.reading import Csv
     from farthing.release import Answer
     from farthing.released import Release
+    from farthing.server.client import connect
     from farthing.session import Progress, Session
     from farthing.trace import Trace
     from farthing.workload import Workload
@@ -75,6 +76,7 @@ _HOMES = {
     "Workload": "workload",
     "Zcdp": "privacy.loss",
     "calendar": "query.calendar",
+    "connect": "server.client",
 }
 
 _PACKAGES = frozenset({"attacks", "audit", "limits", "models", "workloads"})
@@ -111,6 +113,7 @@ __all__ = [
     "Zcdp",
     "__version__",
     "calendar",
+    "connect",
 ]
 
 

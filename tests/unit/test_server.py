@@ -12,7 +12,7 @@ import servers
 import farthing
 from farthing.errors import DataError, FarthingError
 from farthing.server import openapi, shapes
-from farthing.server.app import LARGEST, Limits
+from farthing.server.guard import LARGEST, Limits
 from farthing.server.tickets import LASTS, Ticket, Tickets
 
 

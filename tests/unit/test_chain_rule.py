@@ -105,7 +105,7 @@ def test_laws_agree_with_their_names():
 
 
 @pytest.mark.parametrize("beta", [0.3, 0.05, 1e-3, 1e-6, 1e-12])
-@pytest.mark.parametrize("relative", [0.0015, 0.0031, 0.01, 0.09, 0.14, 0.99])
+@pytest.mark.parametrize("relative", [0.0015, 0.0031, 0.01, 0.09, 0.14, 0.5])
 def test_looks_are_followed_once(relative, beta, monkeypatch):
     """The table is so near that a plan follows its looks once, mostly; each look has few enough cells."""
     relative = tamed(relative, beta, LAPLACE)

@@ -156,6 +156,7 @@ def test_moved_ledger_still_verifies(made, tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     path = shutil.copy(made, folder / "moved")
+    shutil.copy(f"{made}-head", folder / "moved-head")
     with Ledger.inspect(made) as before, Ledger.open(path, TERMS) as ledger:
         assert before.verify() == ledger.verify()
         ledger.reserve(increase=1, fresh=1, question="more", version=0, label="more")

@@ -79,9 +79,12 @@ def _made(where: Path) -> tuple[Path, int | None]:
     """Make a folder and lock it; make another if somebody took it for a dead one before it was locked."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=where))
-        handle = _locked(folder, wait=True)
-        if folder.exists():
-            return folder, handle
+        with suppress(FileNotFoundError):
+            handle = _locked(folder, wait=True)
+            if folder.exists():
+                return folder, handle
+            if handle is not None:
+                os.close(handle)
 
 
 def _sweep(where: Path) -> None:

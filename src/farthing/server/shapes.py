@@ -24,6 +24,7 @@ from farthing.privacy.words import state
 if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
     from farthing.planning import Plan
+    from farthing.planning.release import ReleasePlan
     from farthing.release import Answer
     from farthing.session import Progress
 
@@ -81,7 +82,7 @@ def inside() -> RefusedRequest:
     )
 
 
-def of_plan(plan: Plan) -> dict[str, Any]:
+def of_plan(plan: Plan | ReleasePlan) -> dict[str, Any]:
     """Return a price, before it is paid."""
     return {
         "question": plan.question,

@@ -46,6 +46,9 @@ COMMANDS = {
     "resume",
     "groups",
     "version",
+    "serve",
+    "mcp",
+    "token",
 }
 SOURCE = str(Path(__file__).parents[2] / "src")
 RUN = "import sys; sys.argv[0] = 'farthing'; from farthing.cli import main; main()"

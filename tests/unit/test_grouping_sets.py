@@ -19,7 +19,6 @@ from farthing.cli.app import app
 from farthing.engines.duck.engine import DuckDBEngine
 from farthing.errors import InvalidBounds, InvalidKeys, InvalidOption, InvalidTarget, OutOfReach, UnsupportedQuery
 from farthing.query.schema import Schema, Type
-from farthing.server import shapes
 from farthing.sql import parse
 from farthing.workloads import marginals
 
@@ -136,7 +135,7 @@ def test_explain_and_plan_tell_the_price():
         plan = session.sql("EXPLAIN " + CUBE, keys=KEYS, absolute=40)
         assert plan.worst_price == session.plan(CUBE, keys=KEYS, absolute=40).worst_price
         assert not session.history()
-        served = shapes.of_plan(plan)
+        served = plan.to_dict()
         assert (served["advice"], served["prices"], served["fits"]) == ("", [], True)
         assert any("residuals" in step for step in plan.steps)
         with pytest.raises(OutOfReach) as refused:

@@ -18,6 +18,7 @@ from farthing.cli.commands import (
     groups,
     history,
     init,
+    mcp,
     plan,
     release,
     resume,
@@ -60,6 +61,7 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     same_data.same_data,
     resume.resume,
     serve.serve,
+    mcp.mcp,
     groups.groups,
     compare.compare,
     audit.audit,
@@ -91,5 +93,5 @@ def farthing() -> None:
 
 for command in _COMMANDS:
     app.command()(with_options(command))
-app.add_typer(attack.attack, name="attack")
 app.add_typer(token.token, name="token")
+app.add_typer(attack.attack, name="attack")

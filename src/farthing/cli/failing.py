@@ -74,9 +74,7 @@ def _facts(error: FarthingError) -> dict[str, Any]:
     """Return an error as plain values; an answer that was paid for comes with it."""
     facts: dict[str, Any] = {}
     if isinstance(error, TargetMissed):
-        from farthing.cli.show import plain
-
-        facts = plain(error.answer)
+        facts = error.answer.to_dict()
     facts["error"] = {
         "kind": type(error).__name__,
         "what": error.what,

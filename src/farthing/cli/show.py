@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.words import state
@@ -69,22 +68,6 @@ def echo_csv(table: pa.Table) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(tabular.csv_bytes(table, guarded))
     sys.stdout.buffer.flush()
-
-
-def plain(answer: Answer) -> dict[str, Any]:
-    """Return an answer as plain values: its rows, its price, its promise."""
-    target = answer.target
-    return {
-        "answers": answer.rows(),
-        "paid": state(answer.paid, answer.delta),
-        "remaining": state(answer.remaining, answer.delta),
-        "target": None if target is None else asdict(target),
-        "goal": answer.goal,
-        "confidence": answer.confidence,
-        "confidence_together": answer.confidence_together,
-        "about": answer.about,
-        "doubling": None if answer.doubling is None else state(answer.doubling, answer.delta),
-    }
 
 
 def money(loss: Booked, delta: float) -> str:

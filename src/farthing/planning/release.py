@@ -333,6 +333,9 @@ class ReleasePlan:
             "fits": self.fits,
             "free": self.free,
             "about": self.about,
+            "advice": self.advice,
+            "steps": list(self.steps),
+            "prices": self.prices,
         }
 
     def __str__(self) -> str:

@@ -31,6 +31,7 @@ from farthing.audit import corpus, itself
 
 sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
 import outer_checks
+import release_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -396,6 +397,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "honest": outer_checks.honest,
     "claims": outer_checks.claims,
     "odd rows": outer_checks.odd_rows,
+    "tables": release_checks.tables,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

@@ -2,7 +2,7 @@
 
 Groups: NOISE draws, NUMBERS the size of what is drawn and told, BOUNDS what a unit can move, PRICES what is charged,
 BOOKS what the ledger keeps and refuses, DOORS ways to rows and to exact numbers, EDGES how files come in, how text goes
-out, what one odd row does, and whom an attack calls guilty.
+out, what one odd row does, and whom an attack calls guilty, RELEASES many tables at once.
 
 An edit names the exact old text: where the source moved on, it fails loudly, and the list is brought up to date.
 """
@@ -684,4 +684,28 @@ EDGES = (
     ),
 )
 
-MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES)
+RELEASES = (
+    _one(
+        "a residual that is not charged",
+        "session/answering/release.py",
+        "            paid += more\n",
+        "            paid += more if subset else 0\n",
+        "tables",
+    ),
+    _one(
+        "contrasts that are not orthogonal",
+        "mechanisms/residuals.py",
+        "places * table.take(",
+        "1 * table.take(",
+        "tables",
+    ),
+    _one(
+        "the pilot's noise in the answer",
+        "session/answering/release.py",
+        "self._sharpened(measuring, self.kept.answer, made.design.grains)",
+        "self._sharpened(measuring, pilot, made.design.grains)",
+        "tables",
+    ),
+)
+
+MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *RELEASES)

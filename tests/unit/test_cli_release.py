@@ -68,14 +68,14 @@ def test_tables_are_written_to_a_folder():
     assert all("rows" not in table for table in facts["tables"])
     written = {table["file"]: pq.read_table(table["file"]) for table in facts["tables"]}
     assert sorted(written) == sorted(map(str, Path("tables").iterdir()))
-    assert {"count", "count_lower", "count_upper", "met", "paid"} < set(next(iter(written.values())).column_names)
+    assert {"count", "count_lower", "count_upper", "met", "paid"} <= set(next(iter(written.values())).column_names)
     spent = told("status")["spent"]["mu"]
     again = run("release", *THREE, "--rms", "5", "--cap", "all", "--to", "tables")
     assert again.exit_code == 2
     assert "there already" in again.stderr
     assert spent == told("status")["spent"]["mu"]
     shown = run("release", *THREE, "--rms", "40", "--to", "more")
-    assert "more/001-zone-late.parquet" in shown.stdout.replace("\\", "/")
+    assert "more/001-zone_late.parquet" in shown.stdout.replace("\\", "/")
     assert "paid epsilon 0" in shown.stdout
 
 

@@ -260,6 +260,11 @@ class ReleasePlan:
         return self.design.total >= MOST_GRAINS
 
     @property
+    def confidence(self) -> float:
+        """The chance that an interval holds its truth."""
+        return self.goal.confidence
+
+    @property
     def rmse(self) -> float:
         """The root mean squared error of a cell."""
         return self.design.rmse
@@ -297,6 +302,22 @@ class ReleasePlan:
         width = goal.critical * math.sqrt(float((basis.counted * reached.variances).max()))
         return f"absolute={_rounded_up(width):.6g} would fit"
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What will be measured, in words, in order."""
+        looks = ("a coarse look at all tables",) if self.goal.relative and not self.free else ()
+        return (*looks, "noisy residuals, one for each subset of the columns of a table")
+
+    @property
+    def prices(self) -> list[dict[str, Any]]:
+        """The price by the size of a cell: none, since members of all cells pay the same."""
+        return []
+
+    @property
+    def advice(self) -> str:
+        """What to do about a plan that does not fit or does not reach; "" when all is well."""
+        return "" if self.fits and self.reachable else self.fitting
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, for JSON."""
         return {
@@ -312,6 +333,9 @@ class ReleasePlan:
             "fits": self.fits,
             "free": self.free,
             "about": self.about,
+            "advice": self.advice,
+            "steps": list(self.steps),
+            "prices": self.prices,
         }
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from farthing.planning import Plan
+    from farthing.planning.release import ReleasePlan
     from farthing.privacy.loss import Booked
     from farthing.server.people import Person
     from farthing.server.wire.catalog import EmptyTables
@@ -190,7 +191,7 @@ class Service:
         """Return the session in which somebody asks."""
         return self.sessions.of(self._data_set(person, asked["dataset"]), person.name)
 
-    def _planned(self, session: Session, asked: Mapping[str, Any]) -> Plan:
+    def _planned(self, session: Session, asked: Mapping[str, Any]) -> Plan | ReleasePlan:
         """Return the price of a question."""
         return session.plan(asked["sql"], keys=asked.get("keys"), **_how(asked))
 
@@ -249,7 +250,7 @@ def _how(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: asked[name] for name in OPTIONS if asked.get(name) is not None}
 
 
-def _require_price(plan: Plan, most: int) -> None:
+def _require_price(plan: Plan | ReleasePlan, most: int) -> None:
     """Refuse a question whose price has risen since it was planned."""
     price: Booked = plan.worst_price
     if price.farthings > most:

@@ -52,6 +52,8 @@ class Asked:
         columns: the names of the SELECT list, in its order.
         explain: whether the text began with EXPLAIN: a price is asked, nothing else.
         options: what the text set itself.
+        sets: the grouping columns of each set of CUBE, ROLLUP, GROUPING SETS, () the total; none for a plain GROUP BY.
+        levels: (name, columns) of each GROUPING of the SELECT list.
     """
 
     by: tuple[str, ...]
@@ -63,6 +65,8 @@ class Asked:
     columns: tuple[str, ...] = ()
     explain: bool = False
     options: Options = field(default_factory=Options)
+    sets: tuple[tuple[str, ...], ...] = ()
+    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def name(self) -> str:

@@ -10,13 +10,20 @@ from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
 from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
+from farthing.sql.grouping_sets import is_level, node_sets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
     from farthing.sql.translator import Translator
 
 MOST_COLUMNS: Final = 100
 """The most columns of an answer."""
+
+MOST_BITS: Final = 31
+"""The most columns that one GROUPING tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of the SELECT list: an aggregate, or a grouping column."""
+    """One item of the SELECT list: an aggregate, a grouping column, or GROUPING of some (neither of them)."""
 
     node: Node
     alias: str | None
@@ -54,6 +61,8 @@ class Listed:
             body = node.this if alias is not None else node
             if inner(body) is not None:
                 items.append(Item(node, alias, aggregates.read(body), None))
+            elif is_level(body):
+                items.append(Item(node, alias, None, None))
             else:
                 items.append(Item(node, alias, None, cls._scalar(body, reader)))
         if not any(item.read for item in items):
@@ -90,25 +99,26 @@ class Listed:
     def named(self, groups: list[Group]) -> tuple[tuple[NamedAggregate, ...], tuple[str, ...]]:
         """Return the aggregates with their names, and the names of all items; columns that are no group are refused."""
         taken = {group.name.casefold() for group in groups}
-        taken |= {item.alias.casefold() for item in self.items if item.read and item.alias}
+        taken |= {item.alias.casefold() for item in self.items if item.scalar is None and item.alias}
         outputs, columns = list[NamedAggregate](), list[str]()
         for item in self.items:
-            if item.read is None:
+            if item.scalar is not None:
                 columns.append(self._group(item, groups))
                 continue
-            name = item.alias or _free(item.read.name, taken)
+            name = item.alias or _free("grouping" if item.read is None else item.read.name, taken)
             if name in columns or any(name.casefold() == group.name.casefold() for group in groups):
                 raise self.source.refuse(
                     f"alias {name!r}", "the answer needs a name of its own: COUNT(*) AS n", item.node, name.upper()
                 )
             taken.add(name.casefold())
-            outputs.append(NamedAggregate(name, item.read.aggregate))
+            if item.read is not None:
+                outputs.append(NamedAggregate(name, item.read.aggregate))
             columns.append(name)
         return tuple(outputs), tuple(columns)
 
     def _group(self, item: Item, groups: list[Group]) -> str:
         """Return the name of the grouping column that an item is."""
-        assert item.scalar is not None, "an item is an aggregate or a value"  # noqa: S101
+        assert item.scalar is not None, "only values are grouping columns"  # noqa: S101
         text = item.scalar.canonical()
         for group in groups:
             if group.scalar.canonical() == text:
@@ -148,6 +158,74 @@ def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]
         name = _group_name(node, scalar, reader, listed, {known.name.casefold() for known in groups})
         groups.append(Group(name, scalar, node))
     return groups
+
+
+def read_grouping(select: Node, reader: Translator, listed: Listed) -> tuple[list[Group], tuple[tuple[str, ...], ...]]:
+    """Return the grouping columns, and the names of those of each grouping set; no sets for a plain GROUP BY."""
+    group = select.args.get("group")
+    sets = None if group is None else node_sets(group, reader.source)
+    if sets is None:
+        return read_groups(select, reader, listed), ()
+    groups, known, found = list[Group](), dict[int, Group](), list[tuple[str, ...]]()
+    for nodes in sets:
+        for node in nodes:
+            if id(node) not in known:
+                known[id(node)] = _once(node, reader, listed, groups)
+        found.append(tuple(dict.fromkeys(known[id(node)].name for node in nodes)))
+    _check_sets(found, reader.source, group)
+    return groups, tuple(found)
+
+
+def _once(node: Node, reader: Translator, listed: Listed, groups: list[Group]) -> Group:
+    """Return a grouping column, which may have been named before; a new one joins the others."""
+    scalar = _grouped(node, reader, listed)
+    for group in groups:
+        if group.scalar.canonical() == scalar.canonical():
+            return group
+    _check_group(node, scalar, reader, groups)
+    name = _group_name(node, scalar, reader, listed, {known.name.casefold() for known in groups})
+    groups.append(Group(name, scalar, node))
+    return groups[-1]
+
+
+def _check_sets(sets: list[tuple[str, ...]], source: SqlText, group: Node) -> None:
+    """Refuse a set that is there twice, and sets without any column."""
+    if not any(sets):
+        raise source.refuse("grouping sets without a column", "leave GROUP BY out", group, "GROUP")
+    seen = set[frozenset[str]]()
+    for columns in sets:
+        if frozenset(columns) in seen:
+            shown = f"({', '.join(columns)})"[:60]
+            raise source.refuse(f"the grouping set {shown} twice", "name each set once", group, "GROUP")
+        seen.add(frozenset(columns))
+
+
+def levels(
+    listed: Listed, columns: tuple[str, ...], groups: list[Group], reader: Translator
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the name of each GROUPING(...) of the SELECT list, with the grouping columns that it is of."""
+    pairs = zip(listed.items, columns, strict=True)
+    return tuple((name, level_of(_body(item), reader, {group.scalar.canonical(): group.name for group in groups}))
+                 for item, name in pairs if item.read is None and item.scalar is None)  # fmt: skip
+
+
+def level_of(node: Node, reader: NodeReader, named: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the grouping columns that GROUPING(...) is of.
+
+    Args:
+        node: the call.
+        reader: reads its arguments.
+        named: the names of the grouping columns, by their canonical texts.
+    """
+    found = [named.get(reader.scalar(argument).canonical()) for argument in node.expressions]
+    if not found or len(found) > MOST_BITS or None in found:
+        raise reader.source.refuse("GROUPING of another value", "name columns of GROUP BY: GROUPING(a)", node)
+    return tuple(name for name in found if name is not None)
+
+
+def _body(item: Item) -> Node:
+    """Return an item without its alias."""
+    return item.node.this if item.alias is not None else item.node
 
 
 def _grouped(node: Node, reader: Translator, listed: Listed) -> Scalar:

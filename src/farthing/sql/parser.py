@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.unit import PrivacyUnit
+from farthing.query.aggregates import Count
 from farthing.query.bounding import Bounds
 from farthing.query.expressions import Column, Expression, Scalar
 from farthing.sql.aggregates import Aggregates
 from farthing.sql.asked import Asked, Options
 from farthing.sql.google import opened
-from farthing.sql.listing import MOST_COLUMNS, Listed, read_groups
+from farthing.sql.listing import MOST_COLUMNS, Listed, levels, read_grouping
 from farthing.sql.names import Names, Place
 from farthing.sql.releases import ReleasedColumns, read_aftermath
 from farthing.sql.tables import Owned, read_tables
@@ -21,6 +22,7 @@ from farthing.sql.translator import Translator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from farthing.query.aggregates import NamedAggregate
     from farthing.query.schema import Schema
     from farthing.sql.text import Node
 
@@ -69,9 +71,12 @@ def parse(
     condition = None if where is None else reader.whole(where.this)
     aggregates = Aggregates(reader.within("an aggregate"), privacy_unit, bounds or Bounds())
     listed = Listed.of(select, reader.within("SELECT"), aggregates)
-    groups = read_groups(select, reader.within("GROUP BY"), listed)
+    groups, sets = read_grouping(select, reader.within("GROUP BY"), listed)
     outputs, columns = listed.named(groups)
-    released = ReleasedColumns(columns, tuple((group.name, group.scalar) for group in groups), outputs, aggregates)
+    told = levels(listed, columns, groups, reader.within("GROUPING"))
+    _check_sets(source, select, sets, outputs, told)
+    named = tuple((group.name, group.scalar) for group in groups)
+    released = ReleasedColumns(columns, named, outputs, aggregates, told)
     return Asked(
         by=tuple(group.name for group in groups),
         where=condition,
@@ -82,6 +87,8 @@ def parse(
         columns=columns,
         explain=start.explain,
         options=_with_rows(source, start.options, listed),
+        sets=sets,
+        levels=told,
     )
 
 
@@ -154,6 +161,31 @@ def _select(source: SqlText, tree: Node) -> Node:
     if len(tree.expressions) > MOST_COLUMNS:
         raise source.refuse(f"more than {MOST_COLUMNS} columns", "ask for fewer at a time", tree.expressions[-1])
     return tree
+
+
+def _check_sets(
+    source: SqlText,
+    select: Node,
+    sets: tuple[tuple[str, ...], ...],
+    outputs: tuple[NamedAggregate, ...],
+    told: tuple[Any, ...],
+) -> None:
+    """Refuse GROUPING without grouping sets, and grouping sets of anything but one COUNT(*) of one table."""
+    if not sets:
+        if told:
+            raise source.refuse("GROUPING without grouping sets", "group by CUBE, ROLLUP or GROUPING SETS", select)
+        return
+    if len(outputs) > 1 or outputs[0].aggregate != Count():
+        raise source.refuse(
+            "grouping sets of anything but COUNT(*)",
+            "ask for COUNT(*) alone by grouping sets, and for the rest with a plain GROUP BY",
+            select.args["group"],
+            "GROUP",
+        )
+    if select.args.get("joins"):
+        raise source.refuse(
+            "grouping sets beside a join", "ask for each set by itself with a plain GROUP BY", select, "JOIN"
+        )
 
 
 def _with_rows(source: SqlText, options: Options, listed: Listed) -> Options:

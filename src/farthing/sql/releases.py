@@ -10,6 +10,8 @@ from farthing.query.aftermath import Aftermath, Order
 from farthing.query.expressions import Column, Expression, Scalar
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
+from farthing.sql.grouping_sets import is_level
+from farthing.sql.listing import level_of
 from farthing.sql.names import Names, Place
 
 if TYPE_CHECKING:
@@ -30,18 +32,21 @@ class ReleasedColumns:
         groups: (name, scalar) of every grouping column.
         outputs: the aggregates.
         aggregates: reads an aggregate in HAVING or ORDER BY.
+        levels: (name, columns) of each GROUPING.
     """
 
     columns: tuple[str, ...]
     groups: tuple[tuple[str, Scalar], ...]
     outputs: tuple[NamedAggregate, ...]
     aggregates: Aggregates
+    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def names(self) -> Names:
         """What names mean after the release."""
         reader = self.aggregates.reader
         kinds = {name: reader.type(scalar) for name, scalar in self.groups}
+        kinds |= {name: Type.INTEGER for name, _ in self.levels}
         for output in self.outputs:
             kinds[output.name] = Type.FLOAT
             for end in ENDS:
@@ -56,6 +61,8 @@ class ReleasedColumns:
         """
         if inner(node) is not None:
             return self._aggregate(node)
+        if is_level(node):
+            return self._level(node)
         kind = type(node).__name__
         if kind in ("Literal", "Boolean", "Paren", "Null") or (kind == "Column" and self._is_answer(node)):
             return None
@@ -69,8 +76,18 @@ class ReleasedColumns:
     def _is_answer(self, node: Node) -> bool:
         """Return whether a column is named as the answer names it."""
         known = {name.casefold() for name, _ in self.groups}
+        known |= {name.casefold() for name, _ in self.levels}
         known |= {output.name.casefold() + end for output in self.outputs for end in ("", *ENDS)}
         return node.args.get("table") is None and str(node.name).casefold() in known
+
+    def _level(self, node: Node) -> Scalar:
+        """Return the column of a GROUPING(...)."""
+        reader = self.aggregates.reader
+        columns = level_of(node, reader, {scalar.canonical(): name for name, scalar in self.groups})
+        found = next((name for name, of in self.levels if of == columns), None)
+        if found is None:
+            raise reader.source.refuse("GROUPING that is not selected", "put it in the SELECT list", node)
+        return Column(found)
 
     def _aggregate(self, node: Node) -> Scalar | None:
         """Return the column of an aggregate; None for a ratio that is none, whose parts may be."""

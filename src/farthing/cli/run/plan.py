@@ -14,6 +14,7 @@ from farthing.errors import InvalidOption
 if TYPE_CHECKING:
     from farthing.cli.input.options.question import QuestionOptions
     from farthing.planning import Plan
+    from farthing.planning.release import ReleasePlan
 
 
 def plan(sql: str, wanted: QuestionOptions, config: str | None, *, as_json: bool) -> None:
@@ -36,7 +37,7 @@ def refuse_paid_plan(wanted: QuestionOptions) -> None:
         )
 
 
-def tell_plan(made: Plan, *, as_json: bool) -> None:
+def tell_plan(made: Plan | ReleasePlan, *, as_json: bool) -> None:
     """Print a plan."""
     if as_json:
         show.echo_json(made.to_dict())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from farthing.errors import InvalidBounds
 from farthing.planning.relative_count import require
 from farthing.query import AutoBounds, Bounds
 from farthing.session.answering import contribution_report
@@ -28,7 +29,15 @@ def bounded(
 ) -> tuple[CheckedQuestion, Booked]:
     """Return a question under the bounds that were given, or that are chosen privately, and what choosing cost."""
     tried = read(FOR_NOW if isinstance(given, AutoBounds) else given)
-    require(request.mechanism, tried.outputs, context.budget.currency, private=tried.private)
+    if tried.lists and isinstance(given, AutoBounds):
+        raise InvalidBounds(
+            "bounds are not chosen for grouping sets",
+            rule="the bounds of tables at once are named",
+            got="Bounds.auto",
+            next_step="bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data",
+        )
+    if not tried.lists:
+        require(request.mechanism, tried.outputs, context.budget.currency, private=tried.private)
     request.check_signs(tried.outputs)
     if not isinstance(given, AutoBounds):
         return tried, context.loss(0)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.query.keys import Keys
     from farthing.session.core.context import Context
-    from farthing.session.reading.reader import QuestionReader
+    from farthing.session.reading.reader import CheckedQuestion, QuestionReader
 
 MOST_CELLS: Final = 10**8
 """The most cells of all tables of one release."""
@@ -116,6 +116,72 @@ def read(  # noqa: PLR0917  # what a release is asked by
             got=type(workload).__name__,
             next_step='farthing.workloads.marginals(["sex", "age"], ways=2)',
         )
+    _check_workload(context, workload)
+    names = tuple(sorted(workload.columns))
+    query, shown = reader.crossing(names, keys=keys, where=about_what.get("where"), bounds=about_what.get("bounds"))
+    return _checked(context, query, shown, workload, options, about_what.get("name", "count"))
+
+
+def of_sets(context: Context, question: CheckedQuestion, request: Request) -> ReleaseRequest:
+    """Return the release of the grouping sets of a SQL text; nothing is charged.
+
+    Args:
+        context: the data and the books.
+        question: the text as it was read, with the listed values of its columns.
+        request: the target and the price, as of any question.
+    """
+    asked = question.asked
+    assert asked is not None  # noqa: S101  # grouping sets are written in SQL
+    workload = Marginals(asked.sets, (1.0,) * len(asked.sets))
+    _check_workload(context, workload)
+    return _checked(context, question.query, question.lists, workload, _options(request, asked.name), asked.name)
+
+
+def _options(request: Request, name: str) -> dict[str, Any]:
+    """Return the options of a release from those of a question; refuse those that tables do not have."""
+    terms = {
+        "rank": request.rank is not None,
+        "together": request.together,
+        "share": request.share < 1,
+        "nonnegative": request.nonnegative,
+        "on_miss": request.on_miss != "return",
+        "found_above": request.found_above is not None,
+        "mechanism": request.mechanism is not None,
+    }
+    for term, given in terms.items():
+        if given:
+            raise InvalidTarget(
+                f"{term}= with grouping sets",
+                rule="tables at once have relative=, absolute=, loss=, confidence=, simultaneous=, max_epsilon=, cap=",
+                got=f"{term}=",
+                next_step="leave it out, or ask for each set with a plain GROUP BY",
+            )
+    found = {each: getattr(request, each) for each in ("loss", "confidence", "simultaneous", "max_epsilon", "cap")}
+    target = request.target(name)
+    if target is None:
+        return found
+    return found | {"relative": target.relative or None, "absolute": target.absolute or None}
+
+
+def _checked(  # noqa: PLR0917  # the parts of a release, in their order
+    context: Context,
+    query: Query,
+    shown: tuple[Keys, ...],
+    workload: Marginals,
+    options: Mapping[str, Any],
+    name: str,
+) -> ReleaseRequest:
+    """Return a release, its size, goal and name checked."""
+    _check_cells(workload, dict(zip(query.by, map(len, shown), strict=True)))
+    request, errors, relative = wanted(options)
+    lists = tuple(one.arranged() for one in shown)
+    by_name = dict(zip(query.by, shown, strict=True))
+    _check_name(name, query.by)
+    return ReleaseRequest(context, query, lists, by_name, workload, request, errors, name, relative)
+
+
+def _check_workload(context: Context, workload: Marginals) -> None:
+    """Refuse what cannot be released, whatever its keys."""
     _check_columns(workload)
     if context.budget.currency is Pure:
         raise UnsupportedQuery(
@@ -125,17 +191,6 @@ def read(  # noqa: PLR0917  # what a release is asked by
             got="a pure budget",
             next_step="open the ledger with Budget(epsilon=1, delta=1e-6), or ask for each table with count",
         )
-    names = tuple(sorted(workload.columns))
-    query, shown = reader.crossing(names, keys=keys, where=about_what.get("where"), bounds=about_what.get("bounds"))
-    _check_cells(workload, dict(zip(names, map(len, shown), strict=True)))
-    request, errors, relative = wanted(options)
-    lists = tuple(one.arranged() for one in shown)
-    name = about_what.get("name", "count")
-    asked = ReleaseRequest(
-        context, query, lists, dict(zip(names, shown, strict=True)), workload, request, errors, name, relative
-    )
-    _check_name(name, names)
-    return asked
 
 
 def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, float | None], float]:

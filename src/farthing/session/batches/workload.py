@@ -70,6 +70,13 @@ class Drafts(Questions):
             raise _refused("EXPLAIN" if method == "sql" else "explain=True")
         if made.request.on_miss == "raise":
             raise _no_raise()
+        if method == "sql" and made.read(FOR_NOW).lists:
+            raise UnsupportedQuery(
+                "grouping sets in a workload",
+                construct="grouping sets",
+                rule="the questions of a workload have one plain GROUP BY each, or none",
+                next_step="ask it by itself: session.sql(...)",
+            )
         return replace(made, name=name)
 
     def _has_goal(self, method: str, asked: Mapping[str, Any]) -> bool:

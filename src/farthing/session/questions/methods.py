@@ -10,7 +10,7 @@ from farthing.session.answering import contribution_report
 from farthing.session.answering.bounds import FOR_NOW, Read
 from farthing.session.questions.choices import Choices
 from farthing.session.questions.comparisons import Comparisons
-from farthing.session.questions.pipeline import planned, said
+from farthing.session.questions.pipeline import priced, said
 from farthing.session.questions.releases import Releases
 from farthing.session.reading.request import Request
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from farthing.planning import Plan
+    from farthing.planning.release import ReleasePlan
     from farthing.privacy.loss import Booked, Loss
     from farthing.query import AutoBounds, Bounds
     from farthing.query.aggregates import Aggregate
@@ -308,7 +309,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         """
         read, request, explain = self._read(text, keys, (lower, upper), how)
         if explain:
-            return planned(self._context, read, self._given(bounds), request)
+            return priced(self._context, read, self._given(bounds), request)
         return self._answered(read, self._given(bounds), request)
 
     def plan(
@@ -319,7 +320,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         lower: float | None = None,
         upper: float | None = None,
         **asking: Unpack[Asking],
-    ) -> Plan:
+    ) -> Plan | ReleasePlan:
         """Price a question, as SQL text or as in `count`, before anything is paid. Touches no data and is free.
 
         Args:
@@ -339,7 +340,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
             read, request = self._counting(by, asking), Request.of(**self._reader.wanted(_how(asking)))
         else:
             read, request, _ = self._read(text, asking.get("keys"), (lower, upper), _how(asking))
-        return planned(self._context, read, self._given(asking.get("bounds")), request)
+        return priced(self._context, read, self._given(asking.get("bounds")), request)
 
     def bounds_report(
         self,

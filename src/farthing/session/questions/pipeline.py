@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.errors import TargetMissed
 from farthing.query import AutoBounds
 from farthing.query.aggregates import Count, CountUnits
-from farthing.session.answering import mixed_question, private_keys
+from farthing.session.answering import grouping_sets, mixed_question, private_keys
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
 from farthing.session.choosing import most_common
@@ -17,18 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.planning import Plan
+    from farthing.planning.release import ReleasePlan
     from farthing.privacy.budget import Budget
     from farthing.query import Bounds
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
     from farthing.session.core.context import Context
+    from farthing.session.reading.reader import CheckedQuestion
     from farthing.session.reading.request import Request
     from farthing.sql.asked import Options
 
 
-def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan:
-    """Return the plan of a question; it spends nothing."""
+def priced(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan | ReleasePlan:
+    """Return the plan of a question, or of its release where it has grouping sets; it spends nothing."""
     question, _ = bounded(context, read, given, request, free=True)
+    return (grouping_sets.plan if question.lists else _planned)(context, question, request)
+
+
+def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan:
+    """Return the plan of a question without grouping sets; it spends nothing."""
+    return _planned(context, bounded(context, read, given, request, free=True)[0], request)
+
+
+def _planned(context: Context, question: CheckedQuestion, request: Request) -> Plan:
+    """Return the plan of a question without grouping sets, under its bounds."""
     if question.private:
         return private_keys.plan(context, question, request)
     ordered = most_common.ordered(context, question, request)
@@ -51,6 +63,8 @@ def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: 
         return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
 
     try:
+        if question.lists:
+            return told(grouping_sets.ask(context, question, request))
         if question.private:
             return told(private_keys.ask(context, question, request))
         ordered = most_common.ordered(context, question, request)

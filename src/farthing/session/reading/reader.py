@@ -43,11 +43,13 @@ class CheckedQuestion:
         query: the question; a search for keys where they are to be found privately.
         outputs: what is asked of every group.
         asked: the SQL that it was written in, or None.
+        lists: with grouping sets, the listed values of each column, in the order of their names.
     """
 
     query: Query
     outputs: tuple[NamedAggregate, ...]
     asked: Asked | None = None
+    lists: tuple[Keys, ...] = ()
 
     @property
     def private(self) -> bool:
@@ -105,6 +107,10 @@ class QuestionReader:
         )
         named = {name: getattr(asked.options, name) for name in ("max_groups", "max_rows")}
         bounds = replace(bounds, **{name: value for name, value in named.items() if value is not None})
+        if asked.sets:
+            by, given, named = tuple(sorted(asked.by)), self._with_defaults(asked.by, keys), dict(asked.groupings)
+            query, lists = self.crossing(by, keys=given, where=asked.where, bounds=bounds, groupings=named)
+            return CheckedQuestion(query, asked.outputs, asked, lists)
         made = self._query(
             asked.by, keys, asked.where, asked.outputs, bounds, dict(asked.groupings), self._fanned(asked.joins, bounds)
         )
@@ -155,7 +161,13 @@ class QuestionReader:
         return self._query(every, listed, self._predicate(where), outputs, self._bounds(bounds), found, ())
 
     def crossing(
-        self, columns: tuple[str, ...], *, keys: Any, where: Any = None, bounds: Bounds | None = None
+        self,
+        columns: tuple[str, ...],
+        *,
+        keys: Any,
+        where: Any = None,
+        bounds: Bounds | None = None,
+        groupings: Mapping[str, Scalar] | None = None,
     ) -> tuple[Query, tuple[Keys, ...]]:
         """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
         given = self._listed(keys)
@@ -167,8 +179,9 @@ class QuestionReader:
                 got=f"keys for {', '.join(named) or 'none'}",
                 next_step="keys={" + ", ".join(f"{column!r}: [...]" for column in columns) + "}",
             )
-        schema = self.engine.schema
-        made = self._query(columns, PRIVATE, self._predicate(where), (), self._bounds(bounds), {}, ())
+        values = groupings or {}
+        made = self._query(columns, PRIVATE, self._predicate(where), (), self._bounds(bounds), values, ())
+        schema = Schema.of(_kinds(columns, dict(made.query.groupings), self.engine.schema))
         lists = tuple(Keys.of((name,), {name: given[name]}, schema) for name in columns)
         return made.query, tuple(one for one in lists if one is not None)
 

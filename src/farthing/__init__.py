@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from farthing.accuracy.target import Target
     from farthing.chosen import Chosen, Ranking
+    from farthing.client import connect
     from farthing.errors import (
         BudgetExceeded,
         DataError,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from farthing.query.reading import Csv
     from farthing.release import Answer
     from farthing.released import Release
-    from farthing.server.client import connect
     from farthing.session import Progress, Session
     from farthing.trace import Trace
     from farthing.workload import Workload
@@ -76,7 +76,7 @@ _HOMES = {
     "Workload": "workload",
     "Zcdp": "privacy.loss",
     "calendar": "query.calendar",
-    "connect": "server.client",
+    "connect": "client",
 }
 
 _PACKAGES = frozenset({"attacks", "audit", "limits", "models", "workloads"})

@@ -6,22 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing import tabular
-from farthing.errors import FarthingError, InvalidOption, UnsupportedQuery
+from farthing.errors import InvalidOption, UnsupportedQuery
 from farthing.mechanisms.residuals import put_together, residual_table
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -36,7 +33,7 @@ MOST_HISTOGRAM: Final = 10**8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Tabular):
     """The counts by some columns, with an interval for each cell; all cells of a table have the same half-width.
 
     Attributes:
@@ -89,44 +86,19 @@ class Table:
         columns |= {f"{self.name}_upper": flat + self.half_width}
         return pa.table(columns | {"met": self.met.reshape(-1), "paid": np.full(flat.size, self.paid)})
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the cells as a pandas data frame."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the cells as a Polars data frame."""
-        if find_spec("polars") is None:
-            raise FarthingError(
-                "Polars is not installed",
-                next_step="python -m pip install 'farthing[polars]'",
-                rule="Polars is an extra",
-            )
-        import polars as pl
-
-        frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)  # noqa: S101  # a table always gives a frame
-        return frame
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the cells as plain dictionaries, for JSON."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
-
     @property
     def caption(self) -> str:
         """What is shown, in one line."""
         return f"{self.name} by {', '.join(self.keys) or 'nothing'}, each within +/-{self.half_width:.4g}"
 
-    def __repr__(self) -> str:
-        return tabular.text(self.to_arrow(), self.caption)
-
-    def _repr_html_(self) -> str:
-        """Return the notebook's view."""
-        return tabular.html(self.to_arrow(), self.caption)
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The line below the cells: what is shown."""
+        return (self.caption,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Mapping[tuple[str, ...], Table]):
+class Release(Tabular, Mapping[tuple[str, ...], Table]):
     """Many tables of counts at once: a mapping from columns to a `Table`, all of them consistent with each other.
 
     Tables that share columns agree on every total over them. Each interval holds the count *of the bounded data* with
@@ -293,17 +265,27 @@ class Release(Mapping[tuple[str, ...], Table]):
             pq.write_table(self[table].to_arrow(), file)
         return files
 
-    def to_arrow(self, columns: str | tuple[str, ...]) -> pa.Table:
-        """Return one table as Arrow: see `Table.to_arrow`."""
-        return self[columns].to_arrow()
+    def to_arrow(self, columns: str | tuple[str, ...] | None = None) -> pa.Table:
+        """Return one table as Arrow, see `Table.to_arrow`; without columns one row a table, with its half-width."""
+        import pyarrow as pa
+
+        if columns is not None:
+            return self[columns].to_arrow()
+        return pa.table(
+            {
+                "table": [", ".join(table) or "total" for table in self.tables],
+                "cells": self._plan.design.basis.cells.astype(np.int64),
+                "half_width": self._plan.half_widths,
+            }
+        )
 
     @property
     def caption(self) -> str:
         """The promise in one line."""
-        cells = int(self._plan.design.basis.cells.sum())
+        cells, tables = int(self._plan.design.basis.cells.sum()), len(self.tables)
         return (
-            f"{len(self.tables):,} tables, {cells:,} cells, {self.goal}, {self.confidence:.4g} confidence, "
-            f"root mean squared error {self.rmse:.4g}"
+            f"{tables:,} table{'s' if tables > 1 else ''}, {cells:,} cells, {self.goal}, "
+            f"{self.confidence:.4g} confidence, root mean squared error {self.rmse:.4g}"
         )
 
     @property
@@ -315,25 +297,10 @@ class Release(Mapping[tuple[str, ...], Table]):
             left += f" = epsilon {self.remaining.epsilon(self.delta):.4g}"
         return f"{text}; {left}"
 
-    def __repr__(self) -> str:
-        return tabular.text(self._summary(), self.caption, self.price, self.about)
-
-    def _repr_html_(self) -> str:
-        """Return the notebook's view: the tables with their half-widths, and the lines below them."""
-        return tabular.html(self._summary(), self.caption, self.price, self.about)
-
-    def _summary(self) -> pa.Table:
-        """Return one row a table: its columns, cells and half-width."""
-        import pyarrow as pa
-
-        widths = self._plan.half_widths
-        return pa.table(
-            {
-                "table": [", ".join(table) or "total" for table in self.tables],
-                "cells": self._plan.design.basis.cells.astype(np.int64),
-                "half_width": widths,
-            }
-        )
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the tables: the promise, the price, what the counts are about."""
+        return self.caption, self.price, self.about
 
     @cached_property
     def _residuals(self) -> dict[tuple[int, ...], Float64]:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -425,3 +426,55 @@ def test_all_backends_are_seen():
     """Each folder of `engines` is a backend, with an engine and rows of its own."""
     assert {"duck", "foreign", "memory"} == {path.parent.name for path in BACKENDS}
     assert all((SOURCE / "engines" / name / "rows.py") in BACKENDS for name in ("duck", "foreign", "memory"))
+
+
+def too_much(function):
+    """Return the one field that a function reads of a request which it takes whole; None where it uses more."""
+    from farthing.session.reading.request import Request
+
+    fields, asked = set(Request.__dataclass_fields__) | {"spend"}, annotated(function, "Request")
+    owners = {id(node.value): node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    uses = [owners.get(id(node)) for node in ast.walk(function) if isinstance(node, ast.Name) and node.id in asked]
+    return f"{function.name}: {uses[0]}" if len(set(uses)) == 1 and uses[0] in fields else None
+
+
+def test_a_request_is_handed_on_whole_only_where_it_is_used():
+    """A function that reads one field of a request takes that field; the fields say what it depends on."""
+    assert {} == told(
+        FILES, lambda path: [found for each in nodes(path, ast.FunctionDef) if (found := too_much(each)) is not None]
+    )
+
+
+def test_a_request_that_is_too_much_is_seen():
+    """The test above has power: one field alone is told; two of them, or the whole of it, are not."""
+    one, two, whole = (
+        ast.parse(f"def of(request: Request): return {body}").body[0]
+        for body in ("request.progress", "request.progress or request.share", "plan(request) or request.share")
+    )
+    assert "of: progress" == too_much(one)
+    assert too_much(two) is None
+    assert too_much(whole) is None
+
+
+def test_the_kind_of_plan_is_typed():
+    """How a plan is priced is in its type, `Plan[P]`: no method asserts it when private data were read."""
+
+    def asserted(path):
+        return [
+            node.lineno
+            for node in nodes(path, ast.Assert)
+            if "isinstance(" in (text := ast.unparse(node.test)) and "pricing" in text.lower()
+        ]
+
+    assert {} == told(FILES, asserted)
+
+
+def test_floors_name_every_module():
+    """No module is outside of the floors of its package: each contract of layers is exhaustive."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = [contract for contract in contracts if contract["type"] == "layers"]
+
+    assert len(layers) >= 3
+    assert [] == [contract["name"] for contract in layers if not contract.get("exhaustive")]

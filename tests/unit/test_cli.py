@@ -34,6 +34,7 @@ COMMANDS = {
     "init",
     "ask",
     "plan",
+    "release",
     "select",
     "bounds",
     "status",

@@ -9,9 +9,9 @@ import pytest
 import servers
 
 from farthing.cli.run.mcp import counter_of
+from farthing.client import Wire
 from farthing.errors import InvalidOption
 from farthing.server.agents import LocalCounter, RemoteCounter, tools
-from farthing.server.client import Wire
 
 mcp = pytest.importorskip("mcp", reason="NOT TESTED: agents need the extra mcp")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

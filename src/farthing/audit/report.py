@@ -6,7 +6,11 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from farthing.tabular import Tabular
+
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from farthing.audit.clock import Timing
     from farthing.audit.findings import Finding
 
@@ -62,8 +66,8 @@ class Check:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, repr=False)
+class Report(Tabular):
     """The page.
 
     Attributes:
@@ -71,7 +75,7 @@ class Report:
         quick: whether it was the quick battery.
         seed: of the questions that were made at random; noise has none.
         confidence: the chance that no bound of the whole page is wrong.
-        rows: the mechanisms.
+        mechanisms: what was found of each mechanism.
         checks: the oracles.
         timing: what a clock sees; stated, not judged.
         seconds: how long it took.
@@ -87,7 +91,7 @@ class Report:
     quick: bool
     seed: int
     confidence: float
-    rows: tuple[Row, ...]
+    mechanisms: tuple[Row, ...]
     checks: tuple[Check, ...]
     timing: Timing
     seconds: float
@@ -95,9 +99,9 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """Broken where anything is; undecided where a planted bug escaped, so that a test means nothing; else holds."""
-        if self.findings or any(row.broken for row in self.rows):
+        if self.findings or any(row.broken for row in self.mechanisms):
             return "broken"
-        return "holds" if all(row.caught for row in self.rows) else "undecided"
+        return "holds" if all(row.caught for row in self.mechanisms) else "undecided"
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -109,9 +113,23 @@ class Report:
         """What the command line returns: 0 holds, 10 broken, 11 undecided."""
         return EXIT_CODES[self.verdict]
 
+    def to_arrow(self) -> pa.Table:
+        """Return one row a mechanism: what was claimed and found, and whether a planted bug was seen."""
+        import pyarrow as pa
+
+        kinds = {"name": pa.string(), "parameter": pa.string(), "claimed": pa.float64(), "found": pa.float64()}
+        kinds |= {"broken": pa.bool_(), "sees": pa.float64(), "bug": pa.string(), "caught": pa.bool_()}
+        kinds |= {"event": pa.string(), "samples": pa.int64(), "seconds": pa.float64()}
+        return pa.Table.from_pylist([asdict(row) for row in self.mechanisms], pa.schema(kinds.items()))
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the mechanisms: the oracles, the clock, the verdict."""
+        return tuple(self.lines())
+
     def to_dict(self) -> dict[str, Any]:
         """Return the page as plain values, for JSON; what no test could see is null."""
-        rows = [asdict(row) | {"sees": row.sees if isfinite(row.sees) else None} for row in self.rows]
+        rows = [asdict(row) | {"sees": row.sees if isfinite(row.sees) else None} for row in self.mechanisms]
         return {
             "verdict": self.verdict,
             "version": self.version,
@@ -140,10 +158,10 @@ class Report:
         ]
 
     def __str__(self) -> str:
-        wide = max((len(row.name) for row in self.rows), default=0)
+        wide = max((len(row.name) for row in self.mechanisms), default=0)
         table = [
             f"{row.name:{wide}}  {row.parameter:7} claimed {row.claimed:<8.4g} found {row.found:<8.4g} "
             f"{'BROKEN' if row.broken else 'holds '}  {row.bug}: {'seen' if row.caught else 'NOT SEEN'}"
-            for row in self.rows
+            for row in self.mechanisms
         ]
         return "\n".join([*table, *self.lines()])

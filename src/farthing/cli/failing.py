@@ -19,7 +19,7 @@ _LOSS = re.compile(r"\b(?:farthing\.)?(Gdp|Zcdp|Pure)\((mu|rho|epsilon|[\d.e-]+)
 _CURRENCY = {"Gdp": "mu", "Zcdp": "rho", "Pure": "epsilon"}
 _BY_NAME = re.compile(r"\b(relative|absolute|rank)=\{'([^']*)': ([\d.]+)[^}]*\}")
 _OPTION = re.compile(
-    r"\b(within|order_correct|relative|absolute|rank|confidence|loss|max_epsilon|cap|on_miss|lower|upper|max_groups|max_rows|found_above|keys|strategy|order)"
+    r"\b(within|order_correct|relative|absolute|rms|rank|confidence|loss|max_epsilon|cap|on_miss|lower|upper|max_groups|max_rows|found_above|keys|strategy|order)"
     r"""=["']?(?![{\[])([\w.%=]*)["']?"""
 )
 _WORDS = {

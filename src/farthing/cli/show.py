@@ -126,7 +126,7 @@ def answer_table(answer: Answer, rows: Sequence[int]) -> Table:
             continue
         table.add_column(name, justify="right", no_wrap=True)
         table.add_column(f"{answer.confidence * 100:.6g}% interval", justify="right", no_wrap=True)
-        digits[name] = _digits([(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen])
+        digits[name] = digits_of([(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen])
     table.add_column("met", no_wrap=True)
     table.add_column(f"paid ({answer.paid.parameter})", justify="right", no_wrap=True)
     for place, row in zip(rows, chosen, strict=True):
@@ -210,7 +210,7 @@ def number(x: float, digits: int) -> str:
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
-def _digits(half_widths: Sequence[float]) -> int:
+def digits_of(half_widths: Sequence[float]) -> int:
     """Return how many decimals an interval is worth: two figures of the narrowest half-width."""
     least = min((width for width in half_widths if width > 0 and math.isfinite(width)), default=1.0)
     return max(0, min(6, 1 - math.floor(math.log10(least))))

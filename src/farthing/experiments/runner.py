@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,9 +14,12 @@ from farthing.experiments.chance import stream
 from farthing.experiments.methods import METHODS, Method
 from farthing.experiments.setting import Played, Setting
 from farthing.experiments.tuned import stored
+from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
 
     from farthing.experiments.choice import PublicChoice
 
@@ -104,8 +107,8 @@ class Cell:
         return cls(total / trials, error, share, trials, choice)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Tabular):
     """All cells of a run.
 
     Attributes:
@@ -117,8 +120,31 @@ class Comparison:
 
     plan: Plan
     titles: dict[str, str]
-    cells: dict[str, dict[float, dict[str, Cell]]] = field(repr=False)
+    cells: dict[str, dict[float, dict[str, Cell]]]
     skipped: tuple[str, ...]
+
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """The lines below the cells: the target, how much was played, and what was left out."""
+        plan = self.plan
+        target = f"within {100 * plan.relative:g} %, {plan.confidence:.4g} confidence, delta {plan.delta:g}"
+        left_out = (f"skipped, since their data are not installed: {', '.join(self.skipped)}",) if self.skipped else ()
+        return f"{target}, seed {plan.seed}", *left_out
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row for each task, epsilon and method: what a session returned on average."""
+        import pyarrow as pa
+
+        kinds = {"task": pa.string(), "epsilon": pa.float64(), "method": pa.string(), "returned": pa.float64()}
+        kinds |= {"error": pa.float64(), "within": pa.float64(), "trials": pa.int64()}
+        rows = [
+            {"task": task, "epsilon": at, "method": name, "returned": cell.returned, "error": cell.error,
+             "within": cell.within, "trials": cell.trials}
+            for task, promises in self.cells.items()
+            for at, methods in promises.items()
+            for name, cell in methods.items()
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, pa.schema(kinds.items()))
 
 
 def compare(plan: Plan, *, told: Callable[[str, int, int], None] | None = None) -> Comparison:

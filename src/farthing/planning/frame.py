@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from farthing.errors import InvalidTarget
-from farthing.planning.plan import Plan
+from farthing.planning.plan import Plan, Pricing
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from farthing.accuracy.target import Target
     from farthing.privacy.budget import Budget
     from farthing.query.query import Query
+
+P = TypeVar("P", bound=Pricing)
 
 DEFAULT_SHARE: Final = Fraction(1, 10)
 """The part of the budget that one question may use unless it is told otherwise."""
@@ -145,7 +147,7 @@ class Frame:
         """The currency of Gaussian noise in this ledger."""
         return Gdp if self.budget.currency is Gdp else Zcdp
 
-    def plan(self, **parts: Any) -> Plan:
+    def plan(self, *, pricing: P, **parts: Any) -> Plan[P]:
         """Return the plan of this question, given what depends on how it will be measured."""
         return Plan(
             question=describe(self.query),
@@ -155,6 +157,7 @@ class Frame:
             remaining=self.remaining,
             delta=self.budget.report_delta,
             about=about(self.query),
+            pricing=pricing,
             **parts,
         )
 

@@ -121,7 +121,7 @@ def coin_of(frame: Frame) -> Coin:
     return Coin(frame.gaussian, query.max_groups, query.sensitivity * query.measures[0].step)
 
 
-def plan_gaussian_count(frame: Frame, standing: HeldMeasurements | None) -> Plan:
+def plan_gaussian_count(frame: Frame, standing: HeldMeasurements | None) -> Plan[GaussianCountPricing]:
     """Return the plan of a Gaussian refinement; without a cap it may use all that is left."""
     coin, target = coin_of(frame), frame.target
     top = standing.top if standing is not None else (0,) * coin.max_groups

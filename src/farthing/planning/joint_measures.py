@@ -62,7 +62,7 @@ class JointMeasuresPricing:
         return math.inf
 
 
-def plan_joint_measures(frame: Frame, state: JointState | None) -> Plan:
+def plan_joint_measures(frame: Frame, state: JointState | None) -> Plan[JointMeasuresPricing]:
     """Return the plan of several measures, given what was released of them before."""
     if frame.budget.currency is Pure:
         raise InvalidTarget(

@@ -153,7 +153,9 @@ class LaplaceCountPricing:
         return self.grid.half_width(level, self.beta) if level else math.inf
 
 
-def plan_laplace_count(frame: Frame, standing: HeldMeasurements | None = None, grid: Grid | None = None) -> Plan:
+def plan_laplace_count(
+    frame: Frame, standing: HeldMeasurements | None = None, grid: Grid | None = None
+) -> Plan[LaplaceCountPricing]:
     """Return the plan of a chain of looks; without a cap it may use all that is left.
 
     Args:

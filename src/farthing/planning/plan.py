@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol
 
 from farthing.privacy.words import said, state
 from farthing.query import outward
@@ -13,9 +13,12 @@ from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import TypeVar
 
     from farthing.accuracy.target import Target
     from farthing.privacy.loss import Booked
+else:
+    from typing import TypeVar
 
 SIZES: Final = (0, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 """The hypothetical truths that a plan prices."""
@@ -45,8 +48,14 @@ class Pricing(Protocol):
         """Return the half-width that this loss would reach for every group; infinite if none."""
 
 
+if TYPE_CHECKING:
+    P_co = TypeVar("P_co", bound=Pricing, covariant=True, default=Pricing)  # a plain `Plan` is priced somehow
+else:
+    P_co = TypeVar("P_co", covariant=True)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan(Tabular):
+class Plan(Tabular, Generic[P_co]):
     """The price of a question, before it is paid.
 
     Attributes:
@@ -95,7 +104,7 @@ class Plan(Tabular):
     about: str
     fresh_price: Booked
     free: bool
-    pricing: Pricing
+    pricing: P_co
     hopeless: bool = False
 
     @property
@@ -110,7 +119,7 @@ class Plan(Tabular):
         """
         return self.pricing.steps
 
-    def with_note(self, more: str) -> Plan:
+    def with_note(self, more: str) -> Plan[P_co]:
         """Return the same plan with one more thing to say about its numbers."""
         return replace(self, about=f"{self.about}; {more}")
 

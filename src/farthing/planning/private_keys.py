@@ -50,7 +50,7 @@ class PrivateKeysPricing:
         return math.inf
 
 
-def plan_private_keys(frame: Frame, search: Booked, about: str, by: tuple[str, ...]) -> Plan:
+def plan_private_keys(frame: Frame, search: Booked, about: str, by: tuple[str, ...]) -> Plan[PrivateKeysPricing]:
     """Return the plan of a question whose groups are to be found: the search, and the rest of its cap."""
     cap = frame.cap or frame.remaining
     whole = search + cap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -153,7 +153,11 @@ class QuantileChoicePricing:
         return math.inf
 
 
-def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan:
+QuantilePricing: TypeAlias = QuantileBisectionPricing | QuantileChoicePricing
+"""The two ways in which a quantile is found."""
+
+
+def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan[QuantilePricing]:
     """Return the plan of a quantile, given what stands of it."""
     pricing = _pricing(frame, standing)
     nothing = frame.budget.currency.of_farthings(0)
@@ -176,7 +180,7 @@ def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan:
     )
 
 
-def _all(frame: Frame, pricing: QuantileBisectionPricing | QuantileChoicePricing) -> Booked:
+def _all(frame: Frame, pricing: QuantilePricing) -> Booked:
     """Return what a question may cost in all where no cap was named: what is left, and what it has cost before."""
     if isinstance(pricing, QuantileChoicePricing) or pricing.held is None:
         return frame.remaining
@@ -203,7 +207,7 @@ def _open(pricing: QuantileBisectionPricing, groups: int) -> int:
     return int((~pricing.settled(groups)).sum())
 
 
-def _pricing(frame: Frame, standing: QuantileStanding) -> QuantileBisectionPricing | QuantileChoicePricing:
+def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
     """Return the cheaper of the two roads; the one that was taken before, where it can be gone on from."""
     query = frame.query
     aggregate = query.aggregate
@@ -313,7 +317,7 @@ def _largest(made: QuantileChoicePricing, cap: Booked) -> int:
     return low
 
 
-def _choice(bisection: QuantileBisectionPricing, cap: Booked) -> QuantileBisectionPricing | QuantileChoicePricing:
+def _choice(bisection: QuantileBisectionPricing, cap: Booked) -> QuantilePricing:
     """Return the exponential mechanism's road, with as large a choice as the cap allows; the other where none fits."""
     descent, coin = bisection.descent, bisection.coin
     count = min(descent.count_grains(TYPICAL_ROWS), max(1, descent.cap_grains // COUNT_SHARE))

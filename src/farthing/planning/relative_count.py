@@ -214,7 +214,7 @@ def require(
         )
 
 
-def plan_relative_count(frame: Frame, name: str, standing: Iterable[RelativeNoise]) -> Plan:
+def plan_relative_count(frame: Frame, name: str, standing: Iterable[RelativeNoise]) -> Plan[RelativeCountPricing]:
     """Return the plan of a release with relative noise: free where what was released before meets the target."""
     require(name, frame.query.outputs, frame.budget.currency)
     target, currency = frame.target, frame.gaussian

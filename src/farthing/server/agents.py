@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mcp.server import MCPServer
 
-    from farthing.server.client import Wire
+    from farthing.client import Wire
     from farthing.server.people import Person
     from farthing.server.service import Service
 

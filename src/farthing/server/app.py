@@ -13,10 +13,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from farthing.client import RefusedRequest
 from farthing.errors import FarthingError
 from farthing.server import formats, openapi, shapes, static
 from farthing.server.guard import HEADERS, Counts, Guard, Limits, Repeats, body_of
-from farthing.server.shapes import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -6,14 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing import tabular
+from farthing.client import ARROW
 from farthing.query import outward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pyarrow as pa
-
-ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
 def wanted(accept: str) -> tuple[str, Callable[[Mapping[str, Any]], bytes]] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import ClientDisconnect
 
-from farthing.server.shapes import RefusedRequest
+from farthing.client import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

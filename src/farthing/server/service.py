@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.client import RefusedRequest
 from farthing.privacy.words import state
 from farthing.server import shapes
 from farthing.server.datasets import ServedTable, Sessions
-from farthing.server.shapes import RefusedRequest
 from farthing.server.tickets import Ticket, Tickets
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from farthing.client import RefusedRequest
 from farthing.errors import (
     BudgetExceeded,
     DataError,
@@ -48,18 +49,6 @@ _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
     (DataError, 503),
 )
 """The HTTP status of each kind of error; the first that fits."""
-
-
-class RefusedRequest(FarthingError):  # noqa: N818  # as its siblings are named
-    """What the server itself refuses: a stranger, a request that cannot be read, too many of them.
-
-    Attributes:
-        status: the HTTP status.
-    """
-
-    def __init__(self, what: str, *, status: int, **facts: Any) -> None:
-        self.status = status
-        super().__init__(what, **facts)
 
 
 def status_of(error: FarthingError) -> int:

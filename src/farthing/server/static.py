@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from farthing.server.shapes import RefusedRequest
+from farthing.client import RefusedRequest
 
 if TYPE_CHECKING:
     from starlette.requests import Request

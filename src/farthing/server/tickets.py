@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.server.shapes import RefusedRequest
+from farthing.client import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -69,7 +69,7 @@ def _show(report: Report) -> None:
             row.bug,
             "yes" if row.caught else "NO",
         )
-        for row in report.rows
+        for row in report.mechanisms
     ]
     out.print(show.columns_table(heads, rows))
     for line in report.lines():

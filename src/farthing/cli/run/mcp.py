@@ -28,7 +28,7 @@ def counter_of(config: str | None, url: str | None, agent: str) -> Counter:
     from farthing.server.agents import LocalCounter, RemoteCounter
 
     if url is not None:
-        from farthing.server.client import Wire
+        from farthing.client import Wire
 
         token = os.environ.get("FARTHING_TOKEN", "")
         if config is not None or not token:

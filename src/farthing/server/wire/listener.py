@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pygwire import BackendConnection, PygwireError, TransactionStatus, messages
 
+from farthing.client import RefusedRequest
 from farthing.errors import FarthingError, UnsupportedQuery
 from farthing.server import shapes
 from farthing.server.wire import values
@@ -359,7 +360,7 @@ def _description(result: Result, formats: list[int]) -> Any:
 
 def _stranger() -> FarthingError:
     """Return the refusal of somebody who is not known."""
-    return shapes.RefusedRequest(
+    return RefusedRequest(
         "who connects is not known",
         status=401,
         rule="the user is the name of a token, and the password is the token",

@@ -52,6 +52,9 @@ def answer(
         columns, paid, strict = tuple(cells.keep(reached) for cells in columns), paid[reached], strict[reached]
         keys = keys.filter(reached)
         traced = partial(_kept, traced, np.flatnonzero(reached), keys)
+    said = notes(query, nonnegative=request.nonnegative)
+    if request.share == 1 and not reached.all():
+        said += _stopped(plan, outcome)
     told = Answer(
         names=tuple(output.name for output in query.outputs),
         columns=columns,
@@ -63,9 +66,7 @@ def answer(
         paid=context.loss(outcome.price.farthings),
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
-        about="; ".join(
-            [plan.about, *notes(query, request), *_stopped(plan, outcome, request, reached), context.where_kept]
-        ),
+        about="; ".join([plan.about, *said, context.where_kept]),
         _doubling=outcome.doubling,
         _refine=refine,
         _strict=strict,
@@ -107,9 +108,9 @@ def _kept(traced: Callable[[], Trace], places: NDArray[np.int64], keys: pa.Table
     return traced().keep(places, keys)
 
 
-def notes(query: Query, request: Request) -> list[str]:
+def notes(query: Query, *, nonnegative: bool) -> list[str]:
     """Return what else must be said of the numbers."""
-    found = ["values below zero are shown as zero, which biases totals"] if request.nonnegative else []
+    found = ["values below zero are shown as zero, which biases totals"] if nonnegative else []
     extremes = {0.0: "the least", 1.0: "the greatest"}
     for output in query.outputs:
         q: Any = getattr(output.aggregate, "q", None)
@@ -118,10 +119,8 @@ def notes(query: Query, request: Request) -> list[str]:
     return found
 
 
-def _stopped(plan: Plan, outcome: AskOutcome, request: Request, reached: NDArray[np.bool_]) -> list[str]:
+def _stopped(plan: Plan, outcome: AskOutcome) -> list[str]:
     """Return why groups miss their target, or why nothing was paid though they do, in the words of the plan."""
-    if request.share < 1 or reached.all():
-        return []
     if outcome.price:
         return [plan.advice] if plan.advice and not math.isfinite(plan.half_width) else []
     raising = "; nothing is left" if not plan.remaining else '; a larger cap=, or cap="all", goes on'

@@ -14,7 +14,6 @@ from farthing.accuracy.schedule import FIRST_GRAINS
 from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured, worst_cost
 from farthing.planning.gaussian_count import GaussianCountPricing, HeldMeasurements, coin_of, plan_gaussian_count
-from farthing.planning.laplace_count import LaplaceCountPricing
 from farthing.release import Cells
 from farthing.session.answering import optimality
 from farthing.session.answering.method import AskOutcome
@@ -28,10 +27,11 @@ if TYPE_CHECKING:
     from farthing.accuracy.jumps import Ints
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
+    from farthing.planning.laplace_count import LaplaceCountPricing
     from farthing.privacy.loss import Booked
     from farthing.query import Query
     from farthing.session.core.context import Context
-    from farthing.session.reading.request import Request
+    from farthing.session.core.progress import Watcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class GaussianCountMethod:
         """Return the method of a question."""
         return cls(query, blob, None if blob is None else Record.from_bytes(blob))
 
-    def plan(self, frame: Frame) -> Plan:
+    def plan(self, frame: Frame) -> Plan[GaussianCountPricing]:
         """Return the plan, given what was released before."""
         record = self.record
         standing = None
@@ -63,17 +63,18 @@ class GaussianCountMethod:
             standing = HeldMeasurements(held_in(record, kept), tuple(int(n) for n in top))
         return plan_gaussian_count(frame, standing)
 
-    def stored_answer(self, plan: Plan) -> AskOutcome:
+    def stored_answer(self, plan: Plan[GaussianCountPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was released before."""
         assert self.record is not None  # noqa: S101  # a plan is free where something stands
         return self._outcome(plan, self.record.measured, self.record.measured, plan.worst_price, None)
 
-    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+    def measured(
+        self, context: Context, plan: Plan[GaussianCountPricing], receipt: Receipt, watcher: Watcher | None
+    ) -> AskOutcome:
         """Ask the engine, draw noise, and price what was drawn as the receipt says."""
         query, pricing = self.query, plan.pricing
         step_log2 = query.measures[0].step_log2
         before = Measured.nothing(query.groups) if self.record is None else self.record.measured
-        assert isinstance(pricing, GaussianCountPricing)  # noqa: S101  # the kind of plan of this method
         mechanism = GaussianMeasurements(
             context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
         )
@@ -88,7 +89,7 @@ class GaussianCountMethod:
 
         each = partial(parameter_of, price=plan.worst_price)
         watched = Watched(mechanism, pricing.schedule, query.outputs[0].name, before, price, each)
-        told = watched.telling(request.progress)
+        told = watched.telling(watcher)
         if pricing.share < 1:
             after = refine_share(watched, pricing.schedule, pricing.share, before, told)
         else:
@@ -101,18 +102,23 @@ class GaussianCountMethod:
         assert outcome.blob is not None  # noqa: S101  # something was measured
         return merge(current, outcome.blob, receipt, read=self.blob, serves=partial(_serves, outcome.blob))
 
-    def _record(self, plan: Plan, after: Measured) -> bytes:
+    def _record(self, plan: Plan[GaussianCountPricing], after: Measured) -> bytes:
         """Return what the ledger keeps of new measurements."""
         pricing = plan.pricing
-        assert isinstance(pricing, GaussianCountPricing)  # noqa: S101  # the kind of plan of this method
         kept = StoredPromise.of(pricing.schedule, pricing.beta, share=pricing.share)
         return Record.of(self.query, after, kept, kept_of(pricing)).to_bytes()
 
-    def _outcome(self, plan: Plan, before: Measured, after: Measured, price: Booked, blob: bytes | None) -> AskOutcome:
+    def _outcome(
+        self,
+        plan: Plan[GaussianCountPricing],
+        before: Measured,
+        after: Measured,
+        price: Booked,
+        blob: bytes | None,
+    ) -> AskOutcome:
         """Return what released measurements tell."""
         report = report_of(plan, after)
         cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report), report.estimate)
-        assert isinstance(plan.pricing, GaussianCountPricing)  # noqa: S101  # the kind of plan of this method
         return AskOutcome(
             (cells,),
             parameter_of(after.information - before.information, price),
@@ -158,10 +164,9 @@ def kept_of(pricing: GaussianCountPricing | LaplaceCountPricing) -> OwnPromises 
     return OwnPromises(np.where(settled, claims.half, np.nan), np.where(settled, claims.beta, np.nan))
 
 
-def report_of(plan: Plan, measured: Measured) -> IntervalReport:
+def report_of(plan: Plan[GaussianCountPricing | LaplaceCountPricing], measured: Measured) -> IntervalReport:
     """Return values and intervals of released measurements: by the latest rule, or as they stood before."""
     pricing = plan.pricing
-    assert isinstance(pricing, GaussianCountPricing | LaplaceCountPricing)  # noqa: S101  # the kinds of plans that measure one number
     schedule = pricing.schedule
     futile = ~schedule.stopped(measured.information, measured.values)
     latest = reported(measured.values, measured.information, schedule, futile)
@@ -181,10 +186,10 @@ def parameter_of(grains: Any, price: Booked) -> Any:
     return parameter * (1 + 2.0**-50)
 
 
-def _doubling(plan: Plan, query: Query, measured: Measured) -> Booked | None:
+def _doubling(plan: Plan[GaussianCountPricing], query: Query, measured: Measured) -> Booked | None:
     """Return what the doubling baseline would have paid for these released answers."""
     pricing = plan.pricing
-    if not isinstance(pricing, GaussianCountPricing) or plan.target is None:
+    if plan.target is None:
         return None
     per_grain = pricing.coin.per_grain
     cost = doubling_cost(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.session.core.context import Context
     from farthing.session.core.door import Door
-    from farthing.session.reading.request import Request
+    from farthing.session.core.progress import Watcher
 
 _FORMAT = b"farthing-joint-2"
 _FIRST_FORMAT = b"farthing-joint-1"
@@ -65,19 +65,20 @@ class JointMeasuresMethod:
             raise unreadable(ValueError())
         return cls(query, state, blob)
 
-    def plan(self, frame: Frame) -> Plan:
+    def plan(self, frame: Frame) -> Plan[JointMeasuresPricing]:
         """Return the plan, given what was released before."""
         return plan_joint_measures(frame, self.state)
 
-    def stored_answer(self, plan: Plan) -> AskOutcome:
+    def stored_answer(self, plan: Plan[JointMeasuresPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was released before."""
         assert self.state is not None  # noqa: S101  # a plan is free where something stands
         return _outcome(self.state, self.state, plan.worst_price, None)
 
-    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+    def measured(
+        self, context: Context, plan: Plan[JointMeasuresPricing], receipt: Receipt, watcher: Watcher | None
+    ) -> AskOutcome:
         """Ask the engine, draw noise, and price what was drawn as the receipt says."""
         query, pricing = self.query, plan.pricing
-        assert isinstance(pricing, JointMeasuresPricing)  # noqa: S101  # the plan of this method
         lanes = MeasureLanes.of(context.engine, query, receipt)
         empty = JointState.nothing(len(lanes.mechanisms), len(query.outputs), query.groups)
         before = empty if self.state is None else self.state
@@ -87,8 +88,8 @@ class JointMeasuresMethod:
             """Keep what a claim told, and tell the asker of it."""
             paid = parameter_of(state.paid - before.paid, plan.worst_price)
             looks.extend(_looks(query, state, state.stages - before.stages, paid))
-            if request.progress is not None:
-                hand_over(request.progress, Progress(state.stages, query.groups, done, math.inf))
+            if watcher is not None:
+                hand_over(watcher, Progress(state.stages, query.groups, done, math.inf))
 
         after = pricing.joint.run(before, lanes.measure, told)
         if receipt.exclusive:

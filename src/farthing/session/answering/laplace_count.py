@@ -12,8 +12,7 @@ from farthing.accuracy.stored_promise import StoredPromise
 from farthing.mechanisms.gaussian import Measured, worst_cost
 from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.gaussian_count import HeldMeasurements
-from farthing.planning.laplace_count import Grid, plan_laplace_count
-from farthing.planning.laplace_count import LaplaceCountPricing as Pricing
+from farthing.planning.laplace_count import Grid, LaplaceCountPricing, plan_laplace_count
 from farthing.privacy.loss import Pure
 from farthing.release import Cells
 from farthing.rounding import FARTHING
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from farthing.planning import Frame, Plan
     from farthing.query import Query
     from farthing.session.core.context import Context
-    from farthing.session.reading.request import Request
+    from farthing.session.core.progress import Watcher
 
     Int64 = NDArray[np.int64]
 
@@ -61,7 +60,7 @@ class LaplaceCountMethod:
         """Return the method of a question."""
         return cls(query, blob, None if blob is None else Record.from_bytes(blob))
 
-    def plan(self, frame: Frame) -> Plan:
+    def plan(self, frame: Frame) -> Plan[LaplaceCountPricing]:
         """Return the plan, given what was shown before."""
         record = self.record
         if record is None:
@@ -70,12 +69,14 @@ class LaplaceCountMethod:
         standing = HeldMeasurements(held_in(record, record.kept), tuple(int(n) for n in top))
         return plan_laplace_count(frame, standing, Grid.at(self.query, record.measured.unit_log2))
 
-    def stored_answer(self, plan: Plan) -> AskOutcome:
+    def stored_answer(self, plan: Plan[LaplaceCountPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was shown before."""
         assert self.record is not None  # noqa: S101  # a plan is free where something stands
         return self._outcome(plan, self.record.measured, 0, 0 * self.record.measured.information)
 
-    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+    def measured(
+        self, context: Context, plan: Plan[LaplaceCountPricing], receipt: Receipt, watcher: Watcher | None
+    ) -> AskOutcome:
         """Ask the engine, look until every group is within its target, and price the last looks.
 
         A chain is carried on by one line of looks: whoever does not hold it alone begins another, and pays it in full.
@@ -89,7 +90,6 @@ class LaplaceCountMethod:
         """
         plan = plan if receipt.exclusive else _anew(plan)
         pricing = plan.pricing
-        assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
         grid, groups = pricing.grid, self.query.groups
         looks = _LaplaceLooks(_chain(context.engine.measure(self.query, receipt)[0], self.query, grid))
         before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
@@ -104,7 +104,7 @@ class LaplaceCountMethod:
             looks, pricing.schedule, self.query.outputs[0].name, before,
             lambda levels: Pure.of_farthings(price(levels)), _epsilons,
         )  # fmt: skip
-        told = watched.telling(request.progress)
+        told = watched.telling(watcher)
         after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
         outcome = self._outcome(plan, after, price(after.information), after.information - before.information)
         return replace(outcome, blob=self._record(plan, after), looks=tuple(watched.looks))
@@ -114,16 +114,14 @@ class LaplaceCountMethod:
         assert outcome.blob is not None  # noqa: S101  # something was measured
         return merge(current, outcome.blob, receipt, read=self.blob, serves=partial(_serves, outcome.blob))
 
-    def _record(self, plan: Plan, after: Measured) -> bytes:
+    def _record(self, plan: Plan[LaplaceCountPricing], after: Measured) -> bytes:
         """Return what the ledger keeps of the last looks."""
-        assert isinstance(plan.pricing, Pricing)  # noqa: S101  # the kind of plan of this method
         kept = StoredPromise.of(plan.pricing.schedule, plan.pricing.beta)
         return Record.of(self.query, after, kept, kept_of(plan.pricing)).to_bytes()
 
-    def _outcome(self, plan: Plan, shown: Measured, price: int, paid: Int64) -> AskOutcome:
+    def _outcome(self, plan: Plan[LaplaceCountPricing], shown: Measured, price: int, paid: Int64) -> AskOutcome:
         """Return what was shown, at a price in farthings, of which each group's own are `paid`."""
         pricing = plan.pricing
-        assert isinstance(pricing, Pricing)  # noqa: S101  # the kind of plan of this method
         report = report_of(plan, shown)
         cells = Cells(report.value, report.lower, report.upper, met(plan, shown.values, report), report.estimate)
         return AskOutcome(
@@ -134,9 +132,8 @@ class LaplaceCountMethod:
         )
 
 
-def _anew(plan: Plan) -> Plan:
+def _anew(plan: Plan[LaplaceCountPricing]) -> Plan[LaplaceCountPricing]:
     """Return the plan of a line that begins again: no group is answered by what another line showed."""
-    assert isinstance(plan.pricing, Pricing)  # noqa: S101  # the kind of plan of this method
     return replace(plan, pricing=replace(plan.pricing, claims=None, settled=None))
 
 

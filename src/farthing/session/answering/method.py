@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from farthing.planning import Pricing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
     from farthing.release import Cells
     from farthing.session.core.context import Context
-    from farthing.session.reading.request import Request
+    from farthing.session.core.progress import Watcher
     from farthing.trace import TraceLook
+
+
+P = TypeVar("P", bound=Pricing)
 
 
 def _nothing() -> None:
@@ -52,19 +57,20 @@ class AskOutcome:
     claims: tuple[float, ...] = ()
 
 
-class AnswerMethod(Protocol):
-    """One question, arranged, with what stands in the ledger about it."""
+class AnswerMethod(Protocol[P]):
+    """One question, arranged, with what stands in the ledger about it; `P` is how its plans are priced."""
 
-    def plan(self, frame: Frame) -> Plan:
+    def plan(self, frame: Frame) -> Plan[P]:
         """Return the plan, given what was released before."""
 
-    def stored_answer(self, plan: Plan) -> AskOutcome:
+    def stored_answer(self, plan: Plan[P]) -> AskOutcome:
         """Return the answer of a free plan: what was released before."""
 
-    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+    def measured(self, context: Context, plan: Plan[P], receipt: Receipt, watcher: Watcher | None) -> AskOutcome:
         """Ask the engine, draw noise, and price what was drawn as the receipt says.
 
-        The price is at most what the plan reserved: `worst_price`, or `fresh_price` where the receipt is not exclusive.
+        A watcher is told of every look. The price is at most what the plan reserved: `worst_price`, or `fresh_price`
+        where the receipt is not exclusive.
         """
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:

@@ -56,7 +56,7 @@ def ask(context: Context, query: Query, request: Request) -> Answer:
         whole = plan(context, query, request)
         if not whole.fits:
             raise refusal(context, "the question", whole.worst_price, whole.fitting)
-        refuse_hopeless(whole, request)
+        refuse_hopeless(whole, spend=request.spend)
     done = [ask_one(context, part, request.about(part, len(query.outputs)), len(asked)) for part in asked]
     made, outcome = done[0] if len(done) == 1 else _beside(context, query, request, asked, done)
     again = request.without_progress()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic
 
 from farthing.accuracy.claim_chances import holds, next_chance
 from farthing.errors import OutOfReach
@@ -15,11 +15,11 @@ from farthing.session.answering import reuse
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
 from farthing.session.answering.joint_measures import JointMeasuresMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
+from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
 from farthing.session.core.records import claims_of, with_claims
 from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
-from farthing.session.reading.request import SPEND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ class _ArrangedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlannedQuestion:
+class _PlannedQuestion(Generic[P]):
     """A question with what stands in the ledger about it, as a transaction books it.
 
     `method` answers it; `sums` is the answer already, where it adds up cells of another question. `kept` says whether
@@ -68,8 +68,8 @@ class _PlannedQuestion:
     """
 
     asked: _ArrangedQuestion
-    method: AnswerMethod
-    plan: Plan
+    method: AnswerMethod[P]
+    plan: Plan[P]
     kept: bool = False
     claims: tuple[float, ...] = ()
     beta: float = 0.0
@@ -82,7 +82,7 @@ class _PlannedQuestion:
         if made.free:
             return None
         if made.fits:
-            refuse_hopeless(made, self.asked.request)
+            refuse_hopeless(made, spend=self.asked.request.spend)
         by = f", {self.method.mechanism} noise" if isinstance(self.method, RelativeCountMethod) else ""
         return Bill(
             made.worst_price,
@@ -92,16 +92,16 @@ class _PlannedQuestion:
             f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}{by}",
         )
 
-    def stored_answer(self) -> tuple[Plan, AskOutcome]:
+    def stored_answer(self) -> tuple[Plan[P], AskOutcome]:
         """Return the answer that was released before."""
         told = self.method.stored_answer(self.plan) if self.sums is None else summed(self.plan, self.sums)
         *before, last = self.claims or (0.0,)
         own = self.kept and self.sums is None
         return self.plan, replace(told, claims=(*before, max(last, self.beta)) if own else (*self.claims, self.beta))
 
-    def measured(self, receipt: Receipt) -> tuple[tuple[Plan, AskOutcome], Booked]:
+    def measured(self, receipt: Receipt) -> tuple[tuple[Plan[P], AskOutcome], Booked]:
         """Measure, under a receipt."""
-        outcome = self.method.measured(self.asked.context, self.plan, receipt, self.asked.request)
+        outcome = self.method.measured(self.asked.context, self.plan, receipt, self.asked.request.progress)
         return (self.plan, replace(outcome, claims=(*self.claims, self.beta))), outcome.price
 
     def merged(self, current: bytes | None, answer: tuple[Plan, AskOutcome], receipt: Receipt) -> bytes:
@@ -129,9 +129,9 @@ def plan_afresh(context: Context, query: Query, request: Request, parts: int = 1
     return method.plan(frame_of(context, query, request, parts))
 
 
-def refuse_hopeless(made: Plan, request: Request) -> None:
+def refuse_hopeless(made: Plan, *, spend: bool) -> None:
     """Refuse a question whose target no group can meet under its cap, unless it is to be paid for nevertheless."""
-    if made.hopeless and request.on_miss != SPEND:
+    if made.hopeless and not spend:
         raise OutOfReach(
             "the target is out of reach under the cap of the question",
             needed=made.worst_price if made.target_price is None else made.target_price,
@@ -155,7 +155,7 @@ def ask_one(context: Context, query: Query, request: Request, parts: int = 1) ->
     return answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
 
 
-def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bool) -> AnswerMethod:
+def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bool) -> AnswerMethod[Any]:
     """Return how a question is answered; `pure` says in which kind of books."""
     if mechanism is not None:
         return RelativeCountMethod.of(query, mechanism, blob)
@@ -168,7 +168,7 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
             return JointMeasuresMethod.of(query, blob)
 
 
-def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion:
+def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[Any]:
     """Plan a question under what is known of it; look for released cells that answer it where it would cost."""
     context, query, request = asked.context, asked.query, asked.request
     blob = None if stored is None else stored.blob
@@ -196,7 +196,9 @@ def _claims(context: Context, question: str, blob: bytes | None, frame: Frame) -
     return (frame.beta,) * max(1, sum(entry.question == question for entry in context.ledger.entries()))
 
 
-def _chosen(method: AnswerMethod, frame: Frame, claims: tuple[float, ...], *, together: bool) -> tuple[Frame, Plan]:
+def _chosen(
+    method: AnswerMethod[P], frame: Frame, claims: tuple[float, ...], *, together: bool
+) -> tuple[Frame, Plan[P]]:
     """Return the frame at the chance of a miss that the next claim has, and its plan.
 
     Where all claims have to hold together, the one that stands is told again if it serves; else the next one takes its
@@ -227,8 +229,8 @@ def frame_of(context: Context, query: Query, request: Request, parts: int) -> Fr
 
 
 def _free(
-    own: _PlannedQuestion, frame: Frame, kind: type[GaussianCountMethod | LaplaceCountMethod]
-) -> Iterator[_PlannedQuestion]:
+    own: _PlannedQuestion[Any], frame: Frame, kind: type[GaussianCountMethod | LaplaceCountMethod]
+) -> Iterator[_PlannedQuestion[Any]]:
     """Give the ways in which cells of other questions, measured by the same kind of method, answer this one."""
     assert frame.target is not None  # noqa: S101  # a named loss is paid
     made, context, query = own.plan, own.asked.context, own.asked.query

@@ -107,7 +107,7 @@ def ask(context: Context, question: CheckedQuestion, request: Request) -> Answer
     """
     search = _search(context, question, request)
     if search.stored is None:
-        refuse_hopeless(plan(context, question, request), request)
+        refuse_hopeless(plan(context, question, request), spend=request.spend)
     keys, paid = answer_and_book(
         context, search.question, lambda stored: _BookedSearch(context, question.query, search, stored)
     )

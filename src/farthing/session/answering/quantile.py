@@ -13,7 +13,12 @@ from farthing.accuracy.quantile_trail import Trail
 from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured, worst_cost
-from farthing.planning.quantile import QuantileBisectionPricing, QuantileChoicePricing, plan_quantile
+from farthing.planning.quantile import (
+    QuantileBisectionPricing,
+    QuantileChoicePricing,
+    QuantilePricing,
+    plan_quantile,
+)
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.query.aggregates import Quantile
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
     from farthing.query import Query
     from farthing.session.core.context import Context
-    from farthing.session.reading.request import Request
+    from farthing.session.core.progress import Watcher
 
 _FORMAT = b"farthing-quantile-3"
 _OLDER = (b"farthing-quantile-2", b"farthing-quantile-1")
@@ -64,24 +69,24 @@ class QuantileMethod:
         """Return the method of a question."""
         return cls(query, QuantileStanding() if blob is None else standing_in(blob), blob)
 
-    def plan(self, frame: Frame) -> Plan:
+    def plan(self, frame: Frame) -> Plan[QuantilePricing]:
         """Return the plan, given what was released before."""
         return plan_quantile(frame, self.standing)
 
-    def stored_answer(self, plan: Plan) -> AskOutcome:
+    def stored_answer(self, plan: Plan[QuantilePricing]) -> AskOutcome:
         """Return the answer of a free plan: what was released before."""
         pricing = plan.pricing
-        assert isinstance(pricing, QuantileBisectionPricing | QuantileChoicePricing)  # noqa: S101  # the two kinds of plan of this method
         found = self.standing.answer(pricing.sought)
-        if found is None:
-            assert isinstance(pricing, QuantileBisectionPricing)  # noqa: S101  # a choice is free where it was made
+        if found is None and isinstance(pricing, QuantileBisectionPricing):  # a choice is free where it was made
             found = pricing.served
             if pricing.held is not None:
                 found = QuantileFound.of(pricing.sought, pricing.replayed(), pricing.served)
         assert found is not None  # noqa: S101  # a plan is free where something stands
         return AskOutcome((_cells(found),), np.zeros(self.query.groups), plan.worst_price)
 
-    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+    def measured(
+        self, context: Context, plan: Plan[QuantilePricing], receipt: Receipt, watcher: Watcher | None
+    ) -> AskOutcome:
         """Ask the engine, draw noise, and price what was drawn."""
         pricing, aggregate = plan.pricing, self.query.aggregate
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
@@ -90,8 +95,7 @@ class QuantileMethod:
             found, price, paid = chosen(pricing, ranks)
             price = context.loss(min(receipt.reserved, price.farthings))
             return self._outcome(found, paid, price, self.standing.trail)
-        assert isinstance(pricing, QuantileBisectionPricing)  # noqa: S101  # the two kinds of plan of this method
-        state = bisected(pricing, ranks, request)
+        state = bisected(pricing, ranks, watcher)
         before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
         if receipt.exclusive:
             grains = worst_cost(state.paid, self.query.max_groups) - worst_cost(before, self.query.max_groups)
@@ -178,7 +182,7 @@ def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
     return Ranks.of(found.groups, found.leaves, found.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
 
 
-def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, request: Request) -> QuantileState:
+def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, watcher: Watcher | None) -> QuantileState:
     """Find a quantile of every group by bisection.
 
     Guarantee: over all runs of a question, each on the trail of those before, mu-GDP for mu^2 = the sum over the
@@ -188,14 +192,13 @@ def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, request: Request) 
     Rounds: as `mechanisms.gaussian.GaussianMeasurements`.
     """
     noisy = NoisyRanks(ranks, pricing.descent.asked)
-    tell = request.progress
     return pricing.descent.run(
         noisy.measure,
         noisy.measure_count,
         groups=ranks.groups,
         held=pricing.held,
         settled=pricing.settled(ranks.groups),
-        progress=None if tell is None else lambda *facts: hand_over(tell, Progress(*facts)),
+        progress=None if watcher is None else lambda *facts: hand_over(watcher, Progress(*facts)),
     )
 
 

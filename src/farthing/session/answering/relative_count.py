@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
     from farthing.query import Query
     from farthing.session.core.context import Context
-    from farthing.session.reading.request import Request
+    from farthing.session.core.progress import Watcher
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
@@ -127,25 +127,27 @@ class RelativeCountMethod:
         """Return the method of a question."""
         return cls(query, mechanism, {} if blob is None else releases(blob))
 
-    def plan(self, frame: Frame) -> Plan:
+    def plan(self, frame: Frame) -> Plan[RelativeCountPricing]:
         """Return the plan, given what was released before."""
         return plan_relative_count(frame, self.mechanism, [one.noise for one in self.released.values()])
 
-    def stored_answer(self, plan: Plan) -> AskOutcome:
+    def stored_answer(self, plan: Plan[RelativeCountPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was released before."""
-        pricing = _pricing(plan)
+        pricing = plan.pricing
         one = next(one for one in self.released.values() if one.noise == pricing.noise)
         return _outcome(one, pricing, plan.worst_price, None)
 
-    def measured(self, context: Context, plan: Plan, receipt: Receipt, request: Request) -> AskOutcome:
+    def measured(
+        self, context: Context, plan: Plan[RelativeCountPricing], receipt: Receipt, watcher: Watcher | None
+    ) -> AskOutcome:
         """Ask the engine and draw noise, once; the price is the one that was reserved, whatever is drawn."""
-        pricing = _pricing(plan)
+        pricing = plan.pricing
         one = RelativeRelease.draw(pricing.noise, context.engine.measure(self.query, receipt)[0])
         made = _outcome(one, pricing, plan.worst_price, blob_of({receipt.id: one}))
-        if request.progress is not None:
+        if watcher is not None:
             cells = made.columns[0]
             widest = float((cells.upper - cells.lower).max(initial=0.0)) / 2
-            hand_over(request.progress, Progress(1, self.query.groups, self.query.groups, widest))
+            hand_over(watcher, Progress(1, self.query.groups, self.query.groups, widest))
         return made
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
@@ -183,12 +185,6 @@ def size_at(noise: RelativeNoise, level: Floats) -> Floats:
         case "power":
             return np.asarray(np.maximum(level, 0.0) ** (1 / made.power) - made.offset)
     raise AssertionError(noise.name)  # pragma: no cover - two stages have no level
-
-
-def _pricing(plan: Plan) -> RelativeCountPricing:
-    """Return the pricing of a plan of this method."""
-    assert isinstance(plan.pricing, RelativeCountPricing)  # noqa: S101  # the plan of this method
-    return plan.pricing
 
 
 def _outcome(one: RelativeRelease, pricing: RelativeCountPricing, price: Booked, blob: bytes | None) -> AskOutcome:

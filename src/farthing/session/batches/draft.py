@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from farthing.session.answering.bounds import bounded
 from farthing.session.questions.pipeline import answered, planned
-from farthing.session.reading.request import SPEND
 
 if TYPE_CHECKING:
     from farthing.planning import Plan
@@ -48,7 +47,7 @@ class Draft:
 
     def refused(self, plan: Plan) -> bool:
         """Return whether it is not asked under this plan, since no group can meet its target."""
-        return plan.hopeless and self.request.on_miss != SPEND
+        return plan.hopeless and not self.request.spend
 
     @property
     def identity(self) -> str:

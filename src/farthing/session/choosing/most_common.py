@@ -145,7 +145,7 @@ def ask(context: Context, found: Shortlist, request: Request, note: str = "") ->
     Rounds: prices up to whole farthings.
     """
     request.check(found.question.query)
-    refuse_hopeless(found.made, request)
+    refuse_hopeless(found.made, spend=request.spend)
     if not found.made.fits and not found.made.free:
         raise refusal(context, "the question", found.made.worst_price, found.made.fitting)
     chosen = top_k.choose(context, found.scored, found.wanted, found.cap)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from farthing.privacy.loss import Booked
 
 
@@ -30,3 +32,7 @@ class Progress:
     furthest: float | None = None
     target: float | None = None
     paid: Booked | None = None
+
+
+Watcher: TypeAlias = "Callable[[Progress], None]"
+"""Who waits for a refinement: called after every look, with released numbers only."""

@@ -66,7 +66,7 @@ def _refuse_hopeless(context: Context, read: Read, request: Request) -> None:
     """Refuse counts that would be out of reach under any bounds, before bounds are chosen."""
     tried = read(FOR_NOW)
     if not tried.private and all(isinstance(output.aggregate, Count | CountUnits) for output in tried.outputs):
-        refuse_hopeless(planned(context, read, FOR_NOW, request), request)
+        refuse_hopeless(planned(context, read, FOR_NOW, request), spend=request.spend)
 
 
 def said(options: Options, budget: Budget, how: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,6 @@ import httpx
 
 from farthing import errors
 from farthing.errors import DataError, FarthingError, InvalidOption, InvalidTarget
-from farthing.server.formats import ARROW
-from farthing.server.shapes import RefusedRequest
 from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -24,8 +22,23 @@ if TYPE_CHECKING:
 
     from farthing.privacy.loss import Booked
 
+ARROW: Final = "application/vnd.apache.arrow.stream"
+"""The media type of rows as an Arrow stream."""
+
 _TRIES: Final = 3
 """How often a request is sent whose response does not come: by its idempotency key it is never charged twice."""
+
+
+class RefusedRequest(FarthingError):  # noqa: N818  # as its siblings are named
+    """What the server itself refuses: a stranger, a request that cannot be read, too many of them.
+
+    Attributes:
+        status: the HTTP status.
+    """
+
+    def __init__(self, what: str, *, status: int, **facts: Any) -> None:
+        self.status = status
+        super().__init__(what, **facts)
 
 
 def connect(url: str, token: str, *, dataset: str | None = None, timeout_s: float = 300.0) -> RemoteSession:

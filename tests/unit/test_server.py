@@ -298,3 +298,49 @@ def test_headers_are_safe(world):
 def test_trouble_with_the_data_is_the_servers():
     """A ledger or a table that cannot be used is the server's trouble: 503."""
     assert shapes.status_of(DataError("gone")) == 503
+
+
+def test_every_address_is_in_the_interface(world):
+    """What a server answers at is what its own document tells, beside the page and the document."""
+    from farthing.server.app import app
+
+    there = {route.path for route in app(world.service, world.people).routes}
+    assert there - {"/", "/page/{name}", "/openapi.json"} == set(openapi.document()["paths"])
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "TRACE"])
+def test_another_method_is_told_which_there_are(world, method):
+    """405 comes with the methods that are allowed."""
+    came = world.request(method, "/v1/ask", "alice")
+    assert came.status_code == 405
+    assert "POST" in came.headers["allow"]
+
+
+def test_an_error_after_the_answer_was_paid_for_carries_it(world):
+    """With on_miss="raise" the rows that were paid for come beside the error."""
+    came = world.ask("alice", relative=0.001, absolute=10, on_miss="raise", max_epsilon=0.2)
+    assert came.status_code == 409
+    assert came.json()["error"]["kind"] == "TargetMissed"
+    assert len(came.json()["answers"]) == 3
+
+
+def test_a_plan_is_planned_again_with_changes(world):
+    """A plan's id with another target prices that, under a new id; the old id keeps its question."""
+    first = world.request("POST", "/v1/plan", "alice", json=servers.COUNT).json()
+    finer = world.request("POST", "/v1/plan", "alice", json={"plan": first["plan"], "relative": 0.02}).json()
+    assert finer["plan"] != first["plan"]
+    assert "2 %" in finer["goal"]
+    assert not spent(world)
+
+
+def test_people_and_their_shares_are_for_owners_and_auditors(world):
+    """Names, roles and shares, without any token or hash; an analyst is refused."""
+    from fractions import Fraction
+
+    with world.opened(analyst="owner") as session:
+        session.allot("alice", Fraction(1, 5))
+    assert world.request("GET", "/v1/people", "alice").status_code == 403
+    came = world.request("GET", "/v1/people", "eve")
+    people = {one["name"]: one for one in came.json()["people"]}
+    assert set(people["alice"]["shares"]["rides"]) == {"share", "spent", "left"}
+    assert "argon2" not in came.text

@@ -207,7 +207,8 @@ async def _unknown(_: Request, error: Exception) -> Response:
     """Tell that a path or method is not there."""
     status = getattr(error, "status_code", 404)
     facts = {"rule": "GET /openapi.json tells the paths and their methods", "next_step": "check the address"}
-    return _json(shapes.of_error(RefusedRequest("there is nothing at this address", status=status, **facts)), status)
+    told = shapes.of_error(RefusedRequest("there is nothing at this address", status=status, **facts))
+    return _json(told, status, getattr(error, "headers", None))  # of 405: which methods there are
 
 
 async def _broken(_: Request, __: Exception) -> Response:

@@ -8,6 +8,7 @@ from farthing.server.service import OPTIONS
 
 _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 _ERROR: Final = {"$ref": "#/components/responses/Error"}
+_TEXT: Final = {"type": "string"}
 _LOSS: Final = {"type": "object", "additionalProperties": {"type": "number"}}
 
 
@@ -25,6 +26,9 @@ def document() -> dict[str, Any]:
             "/health": {
                 "get": _operation("Whether the server runs", _object({"status": {"type": "string"}}), free=True)
             },
+            "/metrics": {"get": _counts()},
+            "/v1/me": {"get": _operation("Who asks", _object({"name": _TEXT, "role": _TEXT}))},
+            "/v1/people": {"get": _operation("Who may ask, with their shares", _object({"people": _list()}))},
             "/v1/datasets": {"get": _operation("The data sets", _object({"datasets": _list()}))},
             "/v1/history": {
                 "get": _operation("What was asked", _object({"history": _list()}))
@@ -49,6 +53,12 @@ def document() -> dict[str, Any]:
     }
 
 
+def _counts() -> dict[str, Any]:
+    """Return the operation that tells the counts of requests."""
+    text = {"description": "Counts for Prometheus", "content": {"text/plain": {"schema": _TEXT}}}
+    return {"summary": "Counts of requests", "responses": {"200": text, "default": _ERROR}}
+
+
 def _operation(summary: str, shape: dict[str, Any], *, free: bool = False) -> dict[str, Any]:
     """Return one method of one path."""
     made: dict[str, Any] = {"summary": summary, "responses": {"200": _response(summary, shape), "default": _ERROR}}
@@ -64,7 +74,8 @@ def _question() -> dict[str, Any]:
         "keys": {"type": ["object", "string", "null"]},
         "plan": {"type": "string", "description": "the id of a plan: the question is charged at most what it told"},
     }
-    return _body(_object(fields | options))
+    whole = {"required": ["dataset", "sql"]}, {"required": ["plan"]}
+    return _body(_object(fields | options) | {"anyOf": list(whole)})
 
 
 def _plan() -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from contextlib import suppress
+import signal
+import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from farthing.server.service import Service
 from farthing.server.tickets import Tickets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from farthing.server.datasets import ServedTable
     from farthing.server.people import Register
@@ -55,8 +57,21 @@ def serve(
         ready: called with the ports when both are open.
     """
     service = Service(data_sets, Tickets(key or secrets.token_bytes(32)), open_history)
-    with suppress(KeyboardInterrupt):  # told to stop, and stopped
+    with suppress(KeyboardInterrupt), _ended_by_us():  # told to stop, and stopped
         asyncio.run(_served(service, people, address, ready))
+
+
+@contextmanager
+def _ended_by_us() -> Iterator[None]:
+    """Let SIGTERM end the server and not the process: uvicorn raises it once more when it has stopped."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 async def _served(

@@ -35,6 +35,14 @@ function number(x) {
   return x.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
+// As many digits as the interval is worth.
+function near(x, row, name) {
+  const width = row[`${name}_upper`] - row[`${name}_lower`];
+  if (!(width > 0) || typeof x !== "number") return number(x);
+  const digits = Math.min(6, Math.max(0, 2 - Math.ceil(Math.log10(width / 2))));
+  return x.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits }).replace(/^-(?=[0.]*$)/, "");
+}
+
 function loss(facts) { return facts ? `epsilon ${Number(facts.epsilon).toPrecision(3)}` : "–"; }
 
 function words(error) {
@@ -310,7 +318,7 @@ function tellAnswer() {
   const head = [...keys.map((name) => [name, false]), ...numbers.flatMap((name) => [[name, true], ["interval", true]]), ["met", false], ["paid", true]];
   const lines = rows.map((row) => [
     ...keys.map((name) => (row[name] === null ? "NULL" : row[name])),
-    ...numbers.flatMap((name) => [number(row[name]), `${number(row[`${name}_lower`])} to ${number(row[`${name}_upper`])}`]),
+    ...numbers.flatMap((name) => [near(row[name], row, name), `${near(row[`${name}_lower`], row, name)} to ${near(row[`${name}_upper`], row, name)}`]),
     row.met ? "yes" : "no", row.paid.toPrecision(3),
   ]);
   table(at("rows"), "Each number with its interval, and what its group paid", head, lines);
@@ -344,7 +352,7 @@ function bars(rows, keys, name) {
     chart.append(draw("path", { class: "whisker", d: `M${ends[0]} ${y + 2}v10M${ends[0]} ${y + 7}H${ends[1]}M${ends[1]} ${y + 2}v10` }));
   });
   chart.append(draw("line", { class: "axis", x1: x(0), x2: x(0), y1: 0, y2: shown.length * step }));
-  chart.append(draw("text", { x: x(low), y: shown.length * step + 16 }, number(low)));
+  chart.append(draw("text", { x: x(low), y: shown.length * step + 16 }, number(Math.round(low))));
   chart.append(draw("text", { x: x(high), y: shown.length * step + 16, "text-anchor": "end" }, number(high)));
   return chart;
 }

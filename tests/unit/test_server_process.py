@@ -1,0 +1,86 @@
+"""`farthing serve` as its own process: it starts, answers, tells its log and ends when it is told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from farthing.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+RUN = "from farthing.cli import main; main()"
+SQL = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
+
+
+def command(*words):
+    """Run a command here; return what it printed."""
+    ended = CliRunner().invoke(app, list(words))
+    assert ended.exit_code == 0, ended.output
+    return ended.stdout
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a table, its settings and two tokens."""
+    for name in ("rides.csv", "zones.csv"):
+        shutil.copy(ROOT / "docs" / "examples" / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    command(
+        "init", "rides.csv", "--epsilon", "1", "--delta", "1e-6", "--public", "zones.csv", "--keys", "zone=zones.id"
+    )
+    with Path("farthing.toml").open("a") as file:
+        file.write("\n[target]\nrelative = 0.2\nabsolute = 60\n")
+    return tmp_path
+
+
+@pytest.mark.thorough
+def test_it_serves_and_stops(folder):
+    """From settings to an answer over HTTP; the log has no question; SIGTERM ends it with 0."""
+    token = json.loads(command("token", "add", "alice", "--share", "30%", "--json"))["token"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    words = [sys.executable, "-c", RUN, "serve", "--port", "0", "--postgres", "0"]
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        address = running.stdout.readline().split()[-1]
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = httpx.post(f"{address}/v1/ask", json={"dataset": "rides", "sql": SQL}, headers=headers, timeout=60)
+        sets = httpx.get(f"{address}/v1/datasets", headers=headers).json()["datasets"]
+        running.send_signal(signal.SIGTERM)
+        _, log = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert len(answer.json()["answers"]) == 8
+    assert sets[0]["remaining"]["epsilon"] < sets[0]["total"]["epsilon"] * 0.7  # the share
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert [line["route"] for line in lines] == ["/v1/ask", "/v1/datasets"]
+    assert "zone" not in log
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["serve"], "nobody has a token"),
+        (["serve", "--token-file", "x"], "--token-file without --demo"),
+        (["serve", "farthing.toml", "--demo"], "settings and --demo"),
+        (["serve", "farthing.toml", "farthing.toml"], "two data sets are called"),
+        (["token", "revoke", "nobody"], "nobody of this name"),
+        (["token", "add", "a b"], "cannot be given a token"),
+        (["token", "add", "eve", "--role", "king"], "no such role"),
+        (["mcp", "farthing.toml", "--url", "http://x"], "settings and --url"),
+    ],
+)
+def test_what_cannot_be_served_is_told(words, said):
+    """A mistake ends with 2 and the words for it, before anything listens."""
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code == 2
+    assert said in ended.stderr

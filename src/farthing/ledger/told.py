@@ -55,6 +55,13 @@ class Told:
             proving.require_entries(connection, found)
         return [self._entry(row) for row in found]
 
+    def open_of(self, question: str) -> list[Entry]:
+        """Return the open reservations of one question, newest first; however many others have left."""
+        with self._books.reading() as connection:
+            found = connection.execute(tables.OPEN_OF, {"question": self._scope.question(question)}).all()
+            proving.require_entries(connection, found)
+        return [self._entry(row) for row in found]
+
     def history(self, limit: int | None = None, *, before: int | None = None) -> list[Entry]:
         """Return the entries, newest first: all, or the last `limit`; a thousand are read at a time.
 

@@ -258,7 +258,7 @@ def test_clock_that_goes_backwards_is_recorded_monotonically(ledger, monkeypatch
 
 def test_entries_come_in_pages(ledger, monkeypatch):
     """All entries are given in order, however small the pages are."""
-    monkeypatch.setattr("farthing.ledger.store._PAGE", 2)
+    monkeypatch.setattr("farthing.ledger.told._PAGE", 2)
     for number in range(5):
         reserve(ledger, 1, f"q{number}")
     assert [1, 2, 3, 4, 5] == [entry.id for entry in ledger.entries()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import math
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from work import calls_of
 
 import farthing
 from farthing import Bounds, Budget, Gdp, Session
@@ -30,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SRC = Path(farthing.__file__).parent
-VERBS = frozenset({"reserve", "settle", "fail", "load", "receipt", "open_reservations"})
+VERBS = frozenset({"reserve", "settle", "fail", "load", "receipt", "open_of", "open_reservations"})
 """What a ledger is written with, and what is read in order to write."""
 
-ITS_OWN = frozenset({"reserve", "fail", "open_reservations"})
+ITS_OWN = frozenset({"reserve", "fail", "open_of", "open_reservations"})
 """Those of them that nothing but a ledger has, by whatever name it goes."""
 
 TABLE = pa.table({
@@ -117,7 +119,7 @@ def test_the_verbs_of_a_ledger_stand_in_one_module() -> None:
     users = {str(path.relative_to(SRC)): found for path in modules() if (found := verbs(path))}
 
     assert users == {
-        "session/core/transaction.py": set(VERBS),
+        "session/core/transaction.py": VERBS - {"open_reservations"},
         "session/core/context.py": {"open_reservations"},
         "cli/run/ledger.py": {"open_reservations"},
     }
@@ -157,6 +159,33 @@ def test_one_of_several_threads_pays(kind: str) -> None:
 
         assert sum(paid) == session.spent.amount
         assert once(session)
+
+
+def test_sixteen_threads_have_one_payer(tmp_path: Path) -> None:
+    """On books in a file, whose threads share commits: one of sixteen that ask the same at once is charged."""
+    with opened(tmp_path / "a.ledger") as session:
+        start = threading.Barrier(16)
+
+        def ask(_: int) -> float:
+            start.wait()
+            return price(KINDS["count"](session))
+
+        with ThreadPoolExecutor(16) as threads:
+            paid = list(threads.map(ask, range(16)))
+
+        assert 1 == sum(amount > 0 for amount in paid) == len(session.history())
+        assert sum(paid) == session.spent.amount
+
+
+def test_dead_reservations_of_others_do_not_slow_an_ask(tmp_path: Path) -> None:
+    """An ask that waits looks at the open reservations of its own question: more of others are no more work."""
+    work = []
+    with opened(tmp_path / "a.ledger") as session:
+        for many in (20, 200):
+            for left in range(many):
+                session._ledger.reserve(increase=1, fresh=1, question=f"{many} {left}", version=0, label="left")
+            work.append(calls_of(lambda: transaction._wait(session._ledger, "asked", math.inf)))
+    assert work[1] < 1.3 * work[0]
 
 
 @pytest.mark.thorough

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from farthing.ledger.chain import Totals
     from farthing.ledger.witness import Noted
 
 MOST_FAULTS: Final = 20
@@ -200,10 +201,15 @@ def _pages(connection: sa.Connection) -> Iterator[str]:
 
 def require_sealed(connection: sa.Connection) -> None:
     """Refuse books whose totals, terms or working copies are not as they were written; quick, for every opening."""
+    require_copies(connection, require_terms(connection))
+
+
+def require_terms(connection: sa.Connection) -> Totals:
+    """Refuse terms that are not as they were written; return the totals, which say what they were."""
     held = rows.totals(connection)
     if held.terms != _start(connection):
         raise damaged("the terms of the ledger are not what was written", "the totals carry a hash of the terms")
-    require_copies(connection, held)
+    return held
 
 
 def _seals(connection: sa.Connection) -> Iterator[str]:

@@ -11,12 +11,21 @@ import sqlalchemy as sa
 from farthing.errors import LedgerError
 from farthing.ledger import rows
 from farthing.ledger.books import Books
-from farthing.ledger.checking import require_good, require_noted, require_sealed
+from farthing.ledger.checking import require_good, require_noted, require_sealed, require_terms
 from farthing.ledger.making import EFFECTIVE, create, leftovers, refuse_cut_off, remove_drafts
 from farthing.ledger.migrating import add_tables, migrate
 from farthing.ledger.places import require_no_mount, require_one_name
 from farthing.ledger.postgres import PostgresStore, is_url
-from farthing.ledger.shaping import APPLICATION_ID, FORMATS, Header, build, header, refuse_format
+from farthing.ledger.shaping import (
+    APPLICATION_ID,
+    FORMATS,
+    Header,
+    build,
+    header,
+    index_records,
+    is_indexed,
+    refuse_format,
+)
 from farthing.ledger.sqlite import SqliteStore
 from farthing.ledger.tables import FORMAT, TERMS
 from farthing.ledger.witness import Noted, Witness, missing
@@ -49,11 +58,7 @@ def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Boo
     _log_ahead(place, timeout_s)
     books = Books(SqliteStore(place, timeout_s=timeout_s))
     books.identity = found.identity
-    with books.reading() as connection:
-        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    if version < FORMAT:
-        with books.building() as connection:
-            migrate(connection)
+    _renew(books)
     try:
         with books.reading() as connection:
             require_sealed(connection)
@@ -61,6 +66,17 @@ def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Boo
         books.close()
         raise
     return books, found
+
+
+def _renew(books: Books) -> None:
+    """Carry a file of an older format over, and give it the indexes that older versions did not make."""
+    with books.reading() as connection:
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        indexed = is_indexed(connection)
+    if version < FORMAT or not indexed:
+        with books.building() as connection:
+            migrate(connection)
+            index_records(connection)
 
 
 def _known(place: Path, timeout_s: float) -> Header:
@@ -131,6 +147,7 @@ def _carry_over(books: Books) -> None:
         version = connection.execute(sa.select(FORMATS.c.version).with_for_update()).scalar_one()
         if version < FORMAT:
             add_tables(connection, version)
+            index_records(connection)
 
 
 def _made_on(books: Books, store: PostgresStore, terms: Terms | None) -> Header:
@@ -259,6 +276,7 @@ def _read(path: Path, mode: Mode, timeout_s: float) -> tuple[Books, Header]:
             books = Books(SqliteStore(path, "carried", timeout_s))
         with books.reading() as connection:
             require_noted(connection, noted, path)
+            require_terms(connection)
     except BaseException:
         books.close()
         raise

@@ -12,7 +12,7 @@ from farthing.errors import LedgerError
 from farthing.ledger.chain import Tip, Totals, link
 from farthing.ledger.entry import Terms
 from farthing.ledger.rows import now
-from farthing.ledger.tables import APPEND_ONLY, FORMAT, META, TERMS, TOTALS
+from farthing.ledger.tables import APPEND_ONLY, FORMAT, META, RECORDS, TERMS, TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +48,7 @@ def build(connection: sa.Connection, terms: Terms) -> None:
     """Write an empty ledger's tables and terms into an empty database."""
     make_tables(connection, META.sorted_tables)
     make_append_only(connection, APPEND_ONLY)
+    index_records(connection)
     mark(connection)
     made_at = now()
     row = {
@@ -72,6 +73,18 @@ def make_tables(connection: sa.Connection, chosen: Iterable[sa.Table]) -> None:
     """Make tables."""
     for table in chosen:
         connection.execute(sa.schema.CreateTable(table))
+
+
+def index_records(connection: sa.Connection) -> None:
+    """Let a record be found by its number in the chain, where no older version of farthing saw to it."""
+    for table in RECORDS:
+        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {table.name}_by_seq ON {table.name} (seq)")
+
+
+def is_indexed(connection: sa.Connection) -> bool:
+    """Return whether a SQLite file has the indexes of `index_records`."""
+    named = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE '%\\_by\\_seq' ESCAPE '\\'"
+    return bool(connection.exec_driver_sql(named).scalar_one() == len(RECORDS))
 
 
 def make_append_only(connection: sa.Connection, chosen: Iterable[sa.Table]) -> None:

@@ -155,6 +155,9 @@ MEASUREMENTS: Final = sa.Table(
 
 APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS, DATA_SETS)
 
+RECORDS: Final = (RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS, DATA_SETS)
+"""What the chain is of."""
+
 _question = sa.bindparam("question", type_=sa.Text)
 _stored = sa.select(MEASUREMENTS.c.version).where(MEASUREMENTS.c.question == _question).scalar_subquery()
 _others = sa.exists().where(UNSETTLED.c.question == _question)
@@ -252,18 +255,21 @@ KEEP: Final = (
 )
 ACCOUNT: Final = sa.insert(ACCOUNTS)
 
+ENDED: Final = "ended_"
+"""Before the names of a settlement's columns, beside those of its reservation."""
+
+_left = UNSETTLED.alias("left_open")
+_is_unsettled = sa.exists().where(_left.c.question == RESERVATIONS.c.question, _left.c.reservation == RESERVATIONS.c.id)
+
 _ENTRY: Final = sa.select(
     RESERVATIONS,
-    SETTLEMENTS.c.state,
-    SETTLEMENTS.c.amount,
-    SETTLEMENTS.c.closed_at,
-    SETTLEMENTS.c.behind.label("closed_behind"),
-    SETTLEMENTS.c.hash.label("closed_hash"),
+    *(column.label(f"{ENDED}{column.name}") for column in SETTLEMENTS.columns),
+    _is_unsettled.label("is_unsettled"),
 )
 
 ENTRIES: Final = _ENTRY.outerjoin_from(RESERVATIONS, SETTLEMENTS)
 
-HISTORY: Final = ENTRIES.order_by(RESERVATIONS.c.id.desc())
+NEWEST: Final = ENTRIES.where(RESERVATIONS.c.id < sa.bindparam("before")).order_by(RESERVATIONS.c.id.desc())
 
 PAGE: Final = ENTRIES.where(RESERVATIONS.c.id > sa.bindparam("after")).order_by(RESERVATIONS.c.id)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.ledger import rows, rules, tables
+from farthing.ledger import proving, rows, rules, tables
+from farthing.ledger.accounts import require_copies
 from farthing.ledger.entry import Receipt, Seal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import sqlalchemy as sa
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from farthing.ledger.shaping import Header
 
 _PAGE: Final = 1000
+_BEYOND: Final = 1 << 62
+"""More than any entry's number."""
+
 _RECENT: Final = 16
 """So many closed reservations are looked at for failures in a row."""
 
@@ -46,27 +50,63 @@ class Told:
     def open_reservations(self) -> list[Entry]:
         """Reservations neither settled nor failed, newest first: work under way, or what a dead process left."""
         with self._books.reading() as connection:
-            return [self._entry(row) for row in connection.execute(self._mine(tables.OPEN))]
+            require_copies(connection, rows.totals(connection))
+            found = connection.execute(self._mine(tables.OPEN)).all()
+            proving.require_entries(connection, found)
+        return [self._entry(row) for row in found]
 
-    def history(self, limit: int | None = None) -> list[Entry]:
-        """Return the entries, newest first: all, or the last `limit`."""
+    def open_of(self, question: str) -> list[Entry]:
+        """Return the open reservations of one question, newest first; however many others have left."""
         with self._books.reading() as connection:
-            return [self._entry(row) for row in connection.execute(self._mine(tables.HISTORY).limit(limit))]
+            found = connection.execute(tables.OPEN_OF, {"question": self._scope.question(question)}).all()
+            proving.require_entries(connection, found)
+        return [self._entry(row) for row in found]
+
+    def history(self, limit: int | None = None, *, before: int | None = None) -> list[Entry]:
+        """Return the entries, newest first: all, or the last `limit`; a thousand are read at a time.
+
+        Args:
+            limit: how many at most.
+            before: only those with smaller numbers (`Entry.id`), to go on where another call ended.
+
+        Raises:
+            LedgerError: an entry is not what was written, or is missing: nothing of it is shown.
+        """
+        told: list[Entry] = []
+        before = _BEYOND if before is None else before
+        while before > 1 and (limit is None or len(told) < limit):
+            size = _PAGE if limit is None else min(_PAGE, limit - len(told))
+            found = self._page_before(before, size)
+            told += map(self._entry, found)
+            before = found[-1].id if len(found) == size else 1
+        return told
 
     def entries(self) -> Iterator[Entry]:
-        """Give the entries, oldest first, without ever holding all of them or keeping others from the ledger."""
-        last, page = 0, [0]
-        while page:
+        """Give the entries, oldest first, without ever holding all of them or keeping others from the ledger.
+
+        Raises:
+            LedgerError: an entry is not what was written, or is missing.
+        """
+        last, seq, size = 0, 0, _PAGE
+        while size == _PAGE:
             with self._books.reading() as connection:
                 found = connection.execute(self._mine(tables.PAGE).limit(_PAGE), {"after": last}).all()
-            page = [row.id for row in found]
+                size, numbers = len(found), [row.id for row in found]
+                proving.require_entries(connection, found)
+                seq = found[-1].seq if found else seq
+                if not self._scope.partition:
+                    proving.require_next(numbers, last, 1)
+                    if size < _PAGE:
+                        proving.require_newest(connection, seq)
             yield from map(self._entry, found)
-            last = max(page, default=last)
+            last = max(numbers, default=last)
 
     def acts(self) -> list[dict[str, Any]]:
         """Return what the owner did, oldest first: shares that were allotted, and formats that were carried over."""
         with self._books.reading() as connection:
-            return [dict(row) for row in connection.execute(tables.ACTED).mappings()]
+            found = [dict(row) for row in connection.execute(tables.ACTED).mappings()]
+            proving.require_acts(connection, found)
+        return found
 
     def load(self, question: str) -> Stored | None:
         """Return what was released for a question, or None. It is public: reading it is free."""
@@ -85,6 +125,7 @@ class Told:
         """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""
         with self._books.reading() as connection:
             row = connection.execute(tables.REQUESTED, {"request": request}).first()
+            proving.require_reservation(connection, row)
         if row is None:
             return None
         return Receipt(row.id, self.identity, row.reserved, row.question, row.version, row.exclusive, repeated=True)
@@ -98,6 +139,19 @@ class Told:
             recent = connection.execute(tables.CLOSED.limit(_RECENT)).all()
         states = [row.state for row in recent if (row.request or "").startswith(prefix)]
         return next((place for place, state in enumerate(states) if state != "failed"), len(states))
+
+    def _page_before(self, before: int, size: int) -> Sequence[Any]:
+        """Return the newest entries with numbers below one, checked: what they say, and that none is missing."""
+        with self._books.reading() as connection:
+            found = connection.execute(self._mine(tables.NEWEST).limit(size), {"before": before}).all()
+            proving.require_entries(connection, found)
+            if not self._scope.partition:
+                first = found[0].id if found else 0
+                if first != before - 1:
+                    proving.require_newest(connection, found[0].seq if found else 0)
+                ended = [0] if len(found) < size else []
+                proving.require_next([*(row.id for row in found), *ended], first + 1, -1)
+        return found
 
     def _mine(self, statement: sa.Select[Any]) -> sa.Select[Any]:
         """Return a statement about this handle's entries only."""

@@ -257,7 +257,7 @@ def _priceless(bill: Bill) -> InvalidTarget:
 def _wait(ledger: Ledger, question: str, deadline: float) -> None:
     """Wait until nobody who lives has a question open; close what this process left behind."""
     while time.monotonic() < deadline:
-        held = [entry for entry in ledger.open_reservations if entry.question == question and entry.alive]
+        held = [entry for entry in ledger.open_of(question) if entry.alive]
         given_up = [entry for entry in held if _given_up(entry)]
         for entry in given_up:
             _fail(ledger, entry.request, interrupted=True)

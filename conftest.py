@@ -1,7 +1,8 @@
 """For every test and every example of a page: the noise can be repeated, unless its law is what is tested.
 
 A test that draws noise and is not marked `statistical` would fail by luck now and then, outside of the false-alarm
-budget that is counted. So it draws from a stream that its own name fixes: it passes always or fails always.
+budget that is counted. So it draws from a stream that its own name fixes: it passes always or fails always. What
+tests share draws from a stream of its own likewise.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 LONG = "<!-- The examples of this page take long. -->"
 
@@ -45,18 +46,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_fresh)
 
 
-@pytest.fixture(autouse=True)
-def _repeatable_noise(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Draw the noise of a test, and the keys of its ledgers, from bits that its name fixes."""
-    if request.node.get_closest_marker("statistical") or request.node.get_closest_marker("fresh_bits"):
-        yield
-        return
+_NAMES: list[str] = []
+"""Whose bits are drawn now: those of a test, where its noise can be repeated."""
+
+
+def _repeat(name: str) -> None:
+    """Draw noise, and the keys of ledgers, from bits that a name fixes, from now on."""
     from farthing.noise.bits import system_bits
 
-    name, stream, drawn = request.node.nodeid, system_bits(), 0
+    stream, drawn = system_bits(), 0
 
     def repeatable(size: int | None = None) -> bytes:
-        """Return the next bytes that this test's name fixes."""
+        """Return the next bytes that this name fixes."""
         nonlocal drawn
         drawn += 1
         return hashlib.shake_256(f"{name} {drawn}".encode()).digest(32 if size is None else size)
@@ -64,5 +65,41 @@ def _repeatable_noise(request: pytest.FixtureRequest) -> Iterator[None]:
     stream._key = hashlib.sha256(name.encode()).digest()
     stream._start(stream._key)
     secrets.token_bytes = repeatable
+
+
+def _by_law(item: pytest.Item) -> bool:
+    """Tell whether a test is of the law of the noise."""
+    return any(item.get_closest_marker(name) is not None for name in ("statistical", "fresh_bits"))
+
+
+@pytest.fixture(autouse=True)
+def _repeatable_noise(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Draw the noise of a test from bits that its name fixes."""
+    if _by_law(request.node):
+        yield
+        return
+    _NAMES.append(request.node.nodeid)
+    _repeat(request.node.nodeid)
     yield
+    _NAMES.clear()
     _fresh()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Draw what several tests share from bits that its own name fixes, unless all of them are of the noise's law."""
+    name = fixturedef.argname
+    users = [item for item in request.session.items if name in getattr(item, "fixturenames", ())]
+    here = [item for item in users if item.nodeid.startswith(fixturedef.baseid)]
+    if fixturedef.scope == "function" or (here and all(map(_by_law, here))):
+        return (yield)
+    called = f"{fixturedef.baseid} {name} {getattr(request, 'param_index', 0)}"
+    _repeat(called)
+    try:
+        return (yield)
+    finally:
+        _fresh()
+        if _NAMES:  # it was set up in the middle of a test
+            _repeat(f"{_NAMES[-1]} after {called}")

@@ -31,6 +31,7 @@ from farthing.audit import corpus, itself
 
 sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
 import outer_checks
+import promise_checks
 import release_checks
 
 if TYPE_CHECKING:
@@ -398,6 +399,16 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "claims": outer_checks.claims,
     "odd rows": outer_checks.odd_rows,
     "tables": release_checks.tables,
+    "deciding": promise_checks.deciding,
+    "kept": promise_checks.kept,
+    "refining": promise_checks.refining,
+    "held": promise_checks.held,
+    "work": promise_checks.bounded_work,
+    "any target": promise_checks.any_target,
+    "told near": promise_checks.told_near,
+    "out of reach": promise_checks.out_of_reach,
+    "failures": promise_checks.failures,
+    "converged": promise_checks.converged,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

@@ -2,7 +2,8 @@
 
 Groups: NOISE draws, NUMBERS the size of what is drawn and told, BOUNDS what a unit can move, PRICES what is charged,
 BOOKS what the ledger keeps and refuses, DOORS ways to rows and to exact numbers, EDGES how files come in, how text goes
-out, what one odd row does, and whom an attack calls guilty, RELEASES many tables at once.
+out, what one odd row does, and whom an attack calls guilty, CHAINS what several answers of a question promise and cost,
+PLANS what is planned, told and refused, RELEASES many tables at once. Which promise each breaks: `promises`.
 
 An edit names the exact old text: where the source moved on, it fails loudly, and the list is brought up to date.
 """
@@ -708,4 +709,175 @@ RELEASES = (
     ),
 )
 
-MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *RELEASES)
+CHAINS = (
+    _one(
+        "chances of a miss added up as if nobody looked",
+        "accuracy/claim_chances.py",
+        "    return float(min(max(found, sum(claims)), 1.0))",
+        "    return float(min(sum(claims), 1.0))",
+        "deciding",
+    ),
+    _one(
+        "earlier answers of a question forgotten",
+        "session/answering/one_question.py",
+        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))",
+        "return with_claims(kept, (self.beta,))",
+        "deciding",
+    ),
+    _one(
+        "every answer together at the whole chance of a miss",
+        "session/answering/one_question.py",
+        "    frame = replace(frame, beta=next_chance(claims, frame.beta))\n",
+        "",
+        "deciding",
+    ),
+    _one(
+        "measurements after a failed ask thrown away",
+        "session/core/merging.py",
+        "    if current is None or current == read:\n",
+        "    if current is None:\n",
+        "kept",
+    ),
+    _one(
+        "a sharper mean begun from nothing",
+        "accuracy/joint_measures.py",
+        "        return np.where(afresh, 1.0, 1 - 1 / more), ",
+        "        return np.ones_like(more), ",
+        "refining",
+    ),
+    _one(
+        "what a median holds charged again",
+        "session/answering/quantile.py",
+        "grains = worst_cost(state.paid, self.query.max_groups) - worst_cost(before, self.query.max_groups)",
+        "grains = worst_cost(state.paid, self.query.max_groups)",
+        "refining",
+    ),
+    _one(
+        "what a mean holds taken off its price twice",
+        "session/answering/joint_measures.py",
+        "- worst_cost(before.paid, query.max_groups)",
+        "- 2 * worst_cost(before.paid, query.max_groups)",
+        "refining",
+    ),
+    _one(
+        "groups that their intervals answer asked again",
+        "planning/gaussian_count.py",
+        "    met = held.serving(claims, *target, room=room)\n",
+        "    met = held.serving(claims, 0.0, 0.0, room=room)\n",
+        "held",
+    ),
+    _one(
+        "the tighter of an old and a new kind of target",
+        "planning/gaussian_count.py",
+        "    return Schedule.plan(\n        relative,\n",
+        "    return Schedule.plan(\n        relative if kept is None else min(relative, kept.relative),\n",
+        "held",
+    ),
+    _one(
+        "groups that waited held to the old constant",
+        "planning/gaussian_count.py",
+        "target, schedule.critical / kept.critical)",
+        "target, 1.0)",
+        "held",
+    ),
+)
+
+UNCONVERGED = """        if float(np.linalg.norm(slope)) > FLAT / 2:
+            from farthing.errors import DataError
+            raise DataError("no minimum was found", rule="", next_step="")
+"""
+
+PLANS = (
+    Mutant(
+        "a fit that has not converged fails",
+        "models/problems.py",
+        (
+            ("return weight(len(self.points), self.rows)", "return 1 / self.rows"),
+            (
+                "        return theta\n\n    def _descended",
+                UNCONVERGED + "        return theta\n\n    def _descended",
+            ),
+        ),
+        ("converged",),
+    ),
+    _one(
+        "a recursion for every small relative target",
+        "accuracy/stop_rule.py",
+        "    if relative <= looks_apart(beta, ratio):\n",
+        "    if relative <= 0.0:\n",
+        "work",
+    ),
+    _one(
+        "any number of keys",
+        "query/keys.py",
+        "    if groups > MOST_GROUPS:\n",
+        "    if groups > 10**12:\n",
+        "work",
+    ),
+    _one(
+        "any number of constants",
+        "sql/predicates.py",
+        "    if len(node.expressions) > MOST_CHOICES:\n",
+        "    if len(node.expressions) > 10**12:\n",
+        "work",
+    ),
+    _one(
+        "rules made for any relative target",
+        "accuracy/stop_rule.py",
+        "    return min(relative, law.two_sided(beta) / law.least_signal)",
+        "    return relative",
+        "told near",
+        "any target",
+    ),
+    _one(
+        "the mean of looks told as estimate",
+        "accuracy/report.py",
+        "less = size * (1 - 2 * schedule.law.variance / schedule.jumps.boundary**2)",
+        "less = size * 1.0",
+        "told near",
+    ),
+    _one(
+        "distances that floats cannot square",
+        "accuracy/target.py",
+        "    if absolute and not least <= absolute <= largest:\n",
+        "    if absolute and not 0 <= absolute:\n",
+        "any target",
+    ),
+    _one(
+        "targets of any number of digits",
+        "accuracy/target.py",
+        "    except (TypeError, ValueError, OverflowError):\n",
+        "    except (TypeError, ValueError):\n",
+        "any target",
+    ),
+    _one(
+        "a hopeless count said to be possible",
+        "planning/gaussian_count.py",
+        "hopeless=not reachable and not free and not relative,",
+        "hopeless=False,",
+        "out of reach",
+    ),
+    _one(
+        "hopeless pairs of aggregates said to be possible",
+        "planning/joint_measures.py",
+        "hopeless=hopeless and not free,",
+        "hopeless=False,",
+        "out of reach",
+    ),
+    _one(
+        "failures of one table held against another",
+        "ledger/told.py",
+        'if (row.request or "").startswith(prefix)]',
+        'if (row.request or "").startswith("")]',
+        "failures",
+    ),
+    _one(
+        "interrupts counted as failures",
+        "session/core/transaction.py",
+        "interrupted=not self._failed)",
+        "interrupted=False)",
+        "failures",
+    ),
+)
+
+MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *CHAINS, *PLANS, *RELEASES)

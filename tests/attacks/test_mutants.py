@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from attacks import mutant_checks, mutating
 from attacks.mutants import MUTANTS, Mutant
+from attacks.promises import PROMISES
 
 pytestmark = pytest.mark.thorough
 
@@ -45,6 +46,14 @@ def test_every_mutant_fits_the_source():
     assert len(MUTANTS) == len({mutant.name for mutant in MUTANTS})
     assert 30 <= len(MUTANTS)
     assert len(GATE) == len(QUICK)
+
+
+def test_every_promise_has_a_bug_and_every_bug_breaks_a_promise():
+    """The table of promises names bugs that there are, at least one for each, and leaves none out."""
+    named = [name for bugs in PROMISES.values() for name in bugs]
+
+    assert all(PROMISES.values())
+    assert {mutant.name for mutant in MUTANTS} == set(named)
 
 
 def test_an_edit_that_fits_no_more_fails_loudly():

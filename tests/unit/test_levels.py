@@ -1,13 +1,30 @@
 """What a test may depend on: luck only within a counted false-alarm budget, and never a clock."""
 
 import ast
+import hashlib
 import math
 import re
 from pathlib import Path
 
+import pytest
 from levels import ALPHA, FAMILY_ALPHA, TESTS, dkw_band
 
+from farthing.noise.bits import KeyStream, system_bits
+
 ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """Return bits that were drawn for all tests of this file."""
+    return system_bits().words(4).tolist()
+
+
+def test_what_tests_share_is_drawn_from_what_its_name_fixes(shared, request):
+    """The noise of a fixture of a module is the same in every run."""
+    name = f"{request.node.nodeid.split('::')[0]} shared 0"
+
+    assert shared == KeyStream(hashlib.sha256(name.encode()).digest()).words(4).tolist()
 
 
 def statistical_tests():

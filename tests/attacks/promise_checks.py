@@ -1,0 +1,268 @@
+"""Checks of promises about whole questions: chains of answers, what stands in the ledger, plans, and targets."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+import farthing
+from farthing.accuracy import laplace_stop_rule, stop_rule
+from farthing.accuracy.stored_promise import HeldIntervals
+from farthing.models import problems
+from farthing.query import keys as listed
+from farthing.query.expressions import MOST_CHOICES
+
+Target = dict[str, float]
+
+BUDGET = farthing.Budget(mu=4)
+CLAMPS = {"lower": 0, "upper": 100}
+GROUPS = 60
+BY = {"by": "g", "keys": {"g": list(range(GROUPS))}}
+TEXT = "SELECT COUNT(*) AS n, AVG(CLAMP(v, 0, 100)) AS m, STDDEV(CLAMP(v, 0, 100)) AS s FROM data"
+NEARLY = 1 + 1e-6
+KINDS = {
+    "a count": lambda s, width, **how: s.count(absolute=200 * width, **how),
+    "a sum": lambda s, width, **how: s.sum("v", **CLAMPS, absolute=20_000 * width, **how),
+    "a mean": lambda s, width, **how: s.mean("v", **CLAMPS, absolute=4 * width, **how),
+    "a variance": lambda s, width, **how: s.variance("v", **CLAMPS, absolute=80 * width, **how),
+    "a median": lambda s, width, **how: s.quantile("v", 0.5, **CLAMPS, absolute=8 * width, **how),
+    "several": lambda s, width, **how: s.sql(TEXT, relative=0.1 * width, **how),
+}
+
+
+def opened(groups: int = 1, rows: int = 3_000, budget: farthing.Budget = BUDGET) -> farthing.Session:
+    """Return a session of equal groups, whose values are spread over [0, 100]."""
+    values = np.random.default_rng(1).uniform(0, 100, groups * rows)
+    return farthing.Session(pa.table({"g": np.repeat(np.arange(groups), rows), "v": values}), budget=budget)
+
+
+def deciding() -> tuple[str, ...]:
+    """Sharpen a count and a mean step by step: what is told of all answers together is what they are worth."""
+    said = []
+    for kind in ("a count", "a mean"):
+        with opened() as session:
+            told = [KINDS[kind](session, width).confidence_together for width in (1, 0.6, 0.6, 0.4)]
+        if not (told[0] > 0.949 and told[1] == told[2] < 0.9 and told[3] < 0.85):
+            said.append(f"{kind}, sharpened three times: together {told}")
+        with opened() as session:
+            told = [KINDS[kind](session, width, together=True).confidence_together for width in (1, 0.6, 0.4)]
+        if min(told) < 0.95:
+            said.append(f"{kind}, asked together: {told}, where 0.95 is promised")
+    return tuple(said)
+
+
+def kept() -> tuple[str, ...]:
+    """Let one ask of each kind fail: later answers are kept, and told again free of charge."""
+
+    def breaks(_: object) -> None:
+        """Fail in the middle."""
+        raise ZeroDivisionError
+
+    said = []
+    for kind, ask in KINDS.items():
+        with opened() as session:
+            with suppress(ZeroDivisionError):
+                ask(session, 1, progress=breaks)
+            for width in (1, 0.7):
+                ask(session, width)
+            if ask(session, 0.7).paid:
+                said.append(f"{kind} is charged for what it knows, after one ask that failed")
+    return tuple(said)
+
+
+def refining() -> tuple[str, ...]:
+    """Sharpen answers in two steps: it costs about what the sharpest costs at once, and the charge is what was paid."""
+    said = []
+    for kind in ("a count", "a mean", "a median"):
+        ask, total = KINDS[kind], []
+        for widths in ((1, 0.7, 0.5), (0.5,)):
+            with opened(GROUPS) as session:
+                total.append(sum((ask(session, width, **BY).paid_by_group ** 2).mean() for width in widths))
+        if total[0] > 1.4 * total[1]:
+            said.append(f"{kind}, sharpened twice, costs {total[0] / total[1]:.2f} times what it costs at once")
+        with opened() as session:
+            for width in (1, 0.7, 0.5):
+                answer = ask(session, width)
+                owed = float(np.max(answer.paid_by_group)) ** 2
+                if not owed / NEARLY <= float(answer.paid.amount) + 2.0**-39 <= owed * NEARLY + 2.0**-38:
+                    said.append(f"{kind} owes {owed:g} for its noise and is charged {float(answer.paid.amount):g}")
+    return tuple(said)
+
+
+HELD_SERVING = HeldIntervals.serving
+ZONES = {"by": "zone", "keys": {"zone": ["large", "small"]}}
+GROUPED = "SELECT zone, COUNT(*) AS n FROM data GROUP BY zone"
+UNEVEN = pa.table({"zone": ["large"] * 200_000 + ["small"] * 300})
+
+
+def uneven() -> farthing.Session:
+    """Return a session of one large and one small group."""
+    return farthing.Session(UNEVEN, budget=farthing.Budget(epsilon=1, delta=1e-6))
+
+
+def held() -> tuple[str, ...]:
+    """Ask by targets of one kind, then of the other: what is met already is free, and only the difference is paid."""
+    large = {"where": "zone = 'large'"}
+    said = []
+    with uneven() as session:
+        session.count(**ZONES, absolute=1000)
+        if session.count(**ZONES, relative=0.1, absolute=150).paid_by_group[0]:
+            said.append("a group that its interval answers is charged again")
+    with uneven() as session:
+        session.count(**ZONES, relative=0.05, absolute=1000)
+        free = session.plan(GROUPED, keys=ZONES["keys"], absolute=20_000).free
+        if session.count(**ZONES, absolute=20_000).paid or not free:
+            said.append("a distance that every interval meets is charged")
+    with uneven() as session:
+        alone = float(session.count(**large, relative=0.01, cap="all").paid.amount)
+    with uneven() as session:
+        session.count(**large, absolute=5_000)
+        after = float(session.count(**large, relative=0.01, cap="all").paid.amount)
+    if after > 2 * alone:
+        said.append(f"a relative target after a distance costs {after / alone:.3g} times what it costs alone")
+    with uneven() as session, mock.patch.object(HeldIntervals, "serving", autospec=True) as serving:
+        serving.side_effect = HELD_SERVING
+        session.count(**ZONES, absolute=1000)
+        session.count(**ZONES, relative=0.1, absolute=150)
+        rooms = [call.kwargs.get("room", 1.0) for call in serving.call_args_list]
+    if not max(rooms, default=0.0) > 1.001:
+        said.append("a group that waited at its floor is held to the old constant")
+    return tuple(said)
+
+
+def bounded_work() -> tuple[str, ...]:
+    """Plan the smallest relative targets, and ask for more keys and constants than there may be: all without work."""
+    said, recursions = [], [(stop_rule, "GaussianLookChain"), (laplace_stop_rule, "LaplaceLookChain")]
+    for budget, (module, name) in zip((BUDGET, farthing.Budget(epsilon=1)), recursions, strict=True):
+        with opened(budget=budget) as session, mock.patch.object(getattr(module, name), "run", None):
+            for relative in (1e-4, 1e-6, 1e-12):
+                try:
+                    session.plan("SELECT COUNT(*) AS n FROM data", relative=relative)
+                except TypeError:
+                    said.append(f"the recursion of {name} is run for a relative target of {relative:g}")
+    many = ", ".join(map(str, range(MOST_CHOICES + 1)))
+    with opened() as session, mock.patch.object(listed, "MOST_GROUPS", 1_000):
+        asks = {
+            "too many keys": lambda: session.count(by="g", keys={"g": range(1_001)}, absolute=50),
+            "too many constants": lambda: session.count(where=f"g IN ({many})", absolute=50),
+        }
+        for what, ask in asks.items():
+            with suppress(farthing.FarthingError):
+                ask()
+                said.append(f"{what} are worked on")
+    return tuple(said)
+
+
+ODD_TARGETS: tuple[Target, ...] = (
+    {"absolute": 1e-300},
+    {"absolute": 1e-320},
+    {"absolute": 1e308},
+    {"absolute": 10**400},
+    {"relative": 1e-13},
+)
+
+
+def any_target() -> tuple[str, ...]:
+    """Name targets and ranges that floats can hardly hold, and wider ones: refused in words, and not more expensive."""
+    said = []
+    with opened() as session:
+        for target in ODD_TARGETS:
+            try:
+                session.count(**target)
+                said.append(f"{target} is answered")
+            except farthing.InvalidTarget:
+                pass
+        for most, absolute in itertools.product((1e-320, 1e100, 1e308), (1e-150, 1.0, 1e150)):
+            text = f"SELECT SUM(CLAMP(v, 0, {most!r})) AS n FROM data"
+            with suppress(farthing.FarthingError):
+                str(session.plan(text, absolute=absolute))
+        text = "SELECT COUNT(*) AS n FROM data"
+        prices = [
+            float(session.plan(text, absolute=5, relative=relative, cap="all").worst_price.amount)
+            for relative in (0.02, 0.1, 0.3, 0.5, 0.9)
+        ]
+    if max(prices) > 1.1 * prices[0]:
+        said.append(f"a wider target costs up to {max(prices) / prices[0]:.3f} times a tighter one")
+    return tuple(said)
+
+
+def told_near() -> tuple[str, ...]:
+    """Ask thousands of groups loosely: their total is right, and no rule lets noise alone stop a group."""
+    said = []
+    for budget, least in ((BUDGET, 6.19), (farthing.Budget(epsilon=4), 22.4)):
+        for relative in (0.3, 0.5, 0.9):
+            with opened(budget=budget) as session:
+                rule = session.plan("SELECT COUNT(*) AS n FROM data", relative=relative, absolute=30).pricing.schedule
+            if rule.jumps.boundary < least:
+                said.append(f"a signal of {rule.jumps.boundary:.3g} stops a count asked within {relative:g}")
+    groups, size = 2_000, 300
+    with opened(groups, size) as session:
+        answer = session.count(by="g", keys={"g": list(range(groups))}, relative=0.3, cap="all")
+    off = float(np.sum(answer.estimate)) / (groups * size) - 1
+    if abs(off) > 0.025:
+        said.append(f"the total of {groups} estimates is off by {100 * off:.2f} %")
+    return tuple(said)
+
+
+def out_of_reach() -> tuple[str, ...]:
+    """Ask by each kind of question for what no group can meet under the cap: nothing is charged, as the plan says."""
+    said = []
+    asks = {
+        "a count": ("SELECT COUNT(*) AS n FROM data", {"absolute": 0.01}),
+        "a count and a sum": ("SELECT COUNT(*) AS n, SUM(CLAMP(v, 0, 100)) AS t FROM data", {"absolute": 0.01}),
+    }
+    for what, (text, target) in asks.items():
+        with opened(budget=farthing.Budget(epsilon=1, delta=1e-6)) as session:
+            with suppress(farthing.BudgetExceeded):
+                session.sql(text, **target)
+            if session.spent or not session.plan(text, **target).hopeless:
+                said.append(f"{what} out of reach is paid for")
+    return tuple(said)
+
+
+def raises(error: type[BaseException]) -> object:
+    """Return a callback that raises."""
+
+    def callback(_: object) -> None:
+        """Raise."""
+        raise error
+
+    return callback
+
+
+def failures() -> tuple[str, ...]:
+    """Interrupt asks of a table, then let some fail: that is no failure, and this is none of another table."""
+    said = []
+    with tempfile.TemporaryDirectory() as folder:
+        rounds = (("one", KeyboardInterrupt, 50), ("one", ZeroDivisionError, 20), ("other", None, 50))
+        for name, error, widest in rounds:
+            table = pa.table({name: range(500)})
+            with farthing.Session(table, name=name, budget=BUDGET, ledger=Path(folder) / "a.ledger") as session:
+                for width in (widest, widest - 2, widest - 4) if error else ():
+                    with suppress(KeyboardInterrupt, ZeroDivisionError, farthing.DataError):
+                        session.count(absolute=width, progress=raises(error))
+                try:
+                    session.count(absolute=widest - 6)
+                except farthing.DataError:
+                    said += [f"{error} held up its table"] * (error is not ZeroDivisionError)
+                else:
+                    said += ["three failures hold up nothing"] * (error is ZeroDivisionError)
+    return tuple(said)
+
+
+def converged() -> tuple[str, ...]:
+    """Fit far more rows than were named, to the last digit: whatever float64 can resolve, an answer comes out."""
+    rows = np.random.default_rng(2).uniform(-0.35, 0.57, (300_000, 3))
+    exactly = {"_HALVINGS": 3, "_STEPS": 8, "FLAT": 1e-14}
+    try:
+        with mock.patch.multiple(problems, **exactly):
+            problems.Logistic(rows, 1, 1e-3)
+    except farthing.DataError:
+        return ("how far a fit came decides between an answer and an error",)
+    return ()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+import socket
+import threading
+import time
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -11,7 +14,8 @@ import pyarrow as pa
 from argon2 import PasswordHasher
 
 import farthing
-from farthing.server.app import Limits, app
+from farthing.server.app import app
+from farthing.server.connections import TimedConnection
 from farthing.server.datasets import ServedTable
 from farthing.server.people import Register
 from farthing.server.service import Service
@@ -19,6 +23,8 @@ from farthing.server.tickets import Tickets
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from farthing.server.guard import Limits
 
 TABLE = pa.table(
     {"zone": ["a"] * 9_000 + ["b"] * 2_000 + ["<script>"] * 300, "x": [float(n % 50) for n in range(11_300)]}
@@ -33,7 +39,8 @@ ROLES = {"owner": "owner", "alice": "analyst", "bob": "analyst", "eve": "auditor
 class World:
     """A service, its people and their tokens."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, table: Any = TABLE, **settings: Any) -> None:
+        self.table = table
         self.folder = folder
         self.people = Register(folder / "tokens.json", hasher=QUICK)
         self.tokens = {name: self.people.add(name, role) for name, role in ROLES.items()}  # type: ignore[arg-type]
@@ -46,7 +53,7 @@ class World:
         target = farthing.Target(relative=0.1, absolute=50)
         ledger = self.folder / "rides.ledger"
         return farthing.Session(
-            TABLE, name="rides", budget=BUDGET, ledger=ledger, keys={"zone": ZONES}, target=target, **who
+            self.table, name="rides", budget=BUDGET, ledger=ledger, keys={"zone": ZONES}, target=target, **who
         )
 
     def person(self, name: str) -> Any:
@@ -59,6 +66,26 @@ class World:
         transport = httpx.ASGITransport(app=app(self.service, self.people, limits=limits))
         async with httpx.AsyncClient(transport=transport, base_url="http://farthing") as client:
             yield client
+
+    @contextmanager
+    def listening(self) -> Any:
+        """Listen on a free port of this machine, in a thread; give the address."""
+        import uvicorn
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        config = uvicorn.Config(
+            app(self.service, self.people), port=port, log_config=None, lifespan="off", http=TimedConnection
+        )
+        running = uvicorn.Server(config)
+        thread = threading.Thread(target=lambda: asyncio.run(running.serve()), daemon=True)
+        thread.start()
+        while not running.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{port}/"
+        running.should_exit = True
+        thread.join()
 
     def request(self, method: str, path: str, who: str | None = None, **how: Any) -> httpx.Response:
         """Make one request and return what came."""

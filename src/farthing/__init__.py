@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from farthing.accuracy.target import Target
     from farthing.chosen import Chosen, Ranking
+    from farthing.client import connect
     from farthing.errors import (
         BudgetExceeded,
         DataError,
@@ -75,6 +76,7 @@ _HOMES = {
     "Workload": "workload",
     "Zcdp": "privacy.loss",
     "calendar": "query.calendar",
+    "connect": "client",
 }
 
 _PACKAGES = frozenset({"attacks", "audit", "limits", "models", "workloads"})
@@ -111,6 +113,7 @@ __all__ = [
     "Zcdp",
     "__version__",
     "calendar",
+    "connect",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from farthing.cells import Cells, GroupLoss
 from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.privacy.words import state
 from farthing.tabular import Tabular
 
 __all__ = ["Answer", "Cells", "GroupLoss"]
@@ -323,6 +324,28 @@ class Answer(Tabular):
         if path is not None:
             charts.save(picture, path)
         return picture
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain values, for JSON: its rows, its price, its promise; losses with their epsilon.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": [1, 2, 3]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> list(s.count(absolute=50).to_dict())[:3]
+        ['answers', 'paid', 'remaining']
+        """
+        doubling = self.doubling
+        return {
+            "answers": self.rows(),
+            "paid": state(self.paid, self.delta),
+            "remaining": state(self.remaining, self.delta),
+            "target": None if self.target is None else asdict(self.target),
+            "goal": self.goal,
+            "confidence": self.confidence,
+            "confidence_together": self.confidence_together,
+            "about": self.about,
+            "doubling": None if doubling is None else state(doubling, self.delta),
+        }
 
     @property
     def caption(self) -> str:

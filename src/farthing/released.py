@@ -282,10 +282,10 @@ class Release(Tabular, Mapping[tuple[str, ...], Table]):
     @property
     def caption(self) -> str:
         """The promise in one line."""
-        cells = int(self._plan.design.basis.cells.sum())
+        cells, tables = int(self._plan.design.basis.cells.sum()), len(self.tables)
         return (
-            f"{len(self.tables):,} tables, {cells:,} cells, {self.goal}, {self.confidence:.4g} confidence, "
-            f"root mean squared error {self.rmse:.4g}"
+            f"{tables:,} table{'s' if tables > 1 else ''}, {cells:,} cells, {self.goal}, "
+            f"{self.confidence:.4g} confidence, root mean squared error {self.rmse:.4g}"
         )
 
     @property

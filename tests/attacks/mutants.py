@@ -105,8 +105,8 @@ NOISE = (
     _one(
         "neighbouring groups share noise",
         "mechanisms/gaussian.py",
-        "        return whole + noisy, exponent\n",
-        "        return whole + np.repeat(noisy[::2], 2)[: len(noisy)], exponent\n",
+        "    return whole + noisy, exponent\n",
+        "    return whole + np.repeat(noisy[::2], 2)[: len(noisy)], exponent\n",
         "independent",
     ),
 )
@@ -263,8 +263,8 @@ PRICES = (
     _one(
         "the price of Gaussian noise in zCDP halved",
         "mechanisms/gaussian.py",
-        "else Zcdp.of_amount(amount / 2)",
-        "else Zcdp.of_amount(amount / 4)",
+        "else Zcdp.of_amount(mu_squared / 2)",
+        "else Zcdp.of_amount(mu_squared / 4)",
         "accounts",
     ),
     _one(
@@ -276,7 +276,7 @@ PRICES = (
     ),
     _one(
         "a mean charged for one of its measures",
-        "accuracy/joint_measures.py",
+        "accuracy/joint_state.py",
         "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
         "return np.asarray(self.information[0], dtype=np.int64)",
         "mean",
@@ -284,7 +284,7 @@ PRICES = (
     ),
     _one(
         "several aggregates charged for the most expensive",
-        "accuracy/joint_measures.py",
+        "accuracy/joint_state.py",
         "return np.asarray(self.information.sum(axis=0), dtype=np.int64)",
         "return np.asarray(self.information.max(axis=0), dtype=np.int64)",
         "two at once",

@@ -34,6 +34,7 @@ COMMANDS = {
     "init",
     "ask",
     "plan",
+    "release",
     "select",
     "bounds",
     "status",
@@ -45,6 +46,9 @@ COMMANDS = {
     "resume",
     "groups",
     "version",
+    "serve",
+    "mcp",
+    "token",
 }
 SOURCE = str(Path(__file__).parents[2] / "src")
 RUN = "import sys; sys.argv[0] = 'farthing'; from farthing.cli import main; main()"

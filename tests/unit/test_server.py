@@ -10,9 +10,10 @@ import pytest
 import servers
 
 import farthing
+from farthing.client import RefusedRequest
 from farthing.errors import DataError, FarthingError
 from farthing.server import openapi, shapes
-from farthing.server.app import LARGEST, Limits
+from farthing.server.guard import LARGEST, Limits
 from farthing.server.tickets import LASTS, Ticket, Tickets
 
 
@@ -96,7 +97,7 @@ def test_nobody_else_can_confirm_a_plan(world):
     written = tickets.written(Ticket("alice", {}, 3))
     assert tickets.read(written, "alice").most == 3
     now[0] = LASTS + 1.0
-    with pytest.raises(shapes.RefusedRequest):
+    with pytest.raises(RefusedRequest):
         tickets.read(written, "alice")
 
 

@@ -13,14 +13,14 @@ from farthing.server import people as module
 from farthing.server.people import Register as Strong
 
 
-def People(path=None):  # noqa: N802
+def Register(path=None):  # noqa: N802
     """Return people whose tokens are hashed quickly."""
     return Strong(path, hasher=QUICK)
 
 
 def test_a_token_is_not_kept(tmp_path):
     """The file holds a hash, and only its owner may read it."""
-    token = People(tmp_path / "tokens").add("alice", "analyst")
+    token = Register(tmp_path / "tokens").add("alice", "analyst")
     kept = (tmp_path / "tokens").read_text()
     assert token.partition(".")[2] not in kept
     assert json.loads(kept)["alice"]["hashed"].startswith("$argon2id$")
@@ -29,7 +29,7 @@ def test_a_token_is_not_kept(tmp_path):
 
 def test_another_process_sees_what_was_changed(tmp_path):
     """Two servers over one file know the same people."""
-    first, second = People(tmp_path / "tokens"), People(tmp_path / "tokens")
+    first, second = Register(tmp_path / "tokens"), Register(tmp_path / "tokens")
     token = first.add("alice", "analyst")
     assert second.entering(token).name == "alice"
     first.revoke("alice")
@@ -38,7 +38,7 @@ def test_another_process_sees_what_was_changed(tmp_path):
 
 def test_a_new_token_ends_the_old_one(tmp_path):
     """One name has one token."""
-    people = People(tmp_path / "tokens")
+    people = Register(tmp_path / "tokens")
     old = people.add("alice", "analyst")
     assert people.entering(old) is not None
     new = people.add("alice", "owner")
@@ -48,7 +48,7 @@ def test_a_new_token_ends_the_old_one(tmp_path):
 
 def test_a_token_ends(monkeypatch):
     """After its time a token is nobody's."""
-    people = People()
+    people = Register()
     token = people.add("alice", "analyst", lasts=timedelta(days=1))
     assert people.entering(token) is not None
 
@@ -68,14 +68,14 @@ def test_a_token_ends(monkeypatch):
 def test_names_that_cannot_be_written(name):
     """A name is a part of the token and of the wire."""
     with pytest.raises(InvalidOption):
-        People().add(name, "analyst")
+        Register().add(name, "analyst")
 
 
 @pytest.mark.parametrize(("role", "lasts"), [("king", None), ("analyst", timedelta(0))])
 def test_roles_and_times_are_checked(role, lasts):
     """Only known roles, only times to come."""
     with pytest.raises(InvalidOption):
-        People().add("alice", role, lasts=lasts)
+        Register().add("alice", role, lasts=lasts)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"alice": {}}', '{"alice": 3}'])
@@ -83,18 +83,18 @@ def test_a_damaged_file_is_refused(tmp_path, text):
     """Nobody comes in by a file that cannot be read."""
     (tmp_path / "tokens").write_text(text)
     with pytest.raises(DataError):
-        People(tmp_path / "tokens")
+        Register(tmp_path / "tokens")
 
 
 def test_who_is_not_there_cannot_be_revoked():
     """Revoking a stranger is an error."""
     with pytest.raises(InvalidOption):
-        People().revoke("nobody")
+        Register().revoke("nobody")
 
 
 def test_an_unknown_name_costs_a_hash_too(monkeypatch):
     """Whether a name exists does not show in the work of a refusal."""
-    people, calls = People(), []
+    people, calls = Register(), []
     people.add("alice", "analyst")
     real = type(people._hasher).verify
     monkeypatch.setattr(type(people._hasher), "verify", lambda *given: calls.append(1) or real(*given))

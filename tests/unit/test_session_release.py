@@ -117,6 +117,15 @@ def test_the_price_is_the_closed_form():
         assert mean.paid.value == pytest.approx(marginals_error(list(SIZES.values())) / 20, rel=1e-3)
 
 
+@pytest.mark.parametrize("loss", [Gdp(0.1), Gdp(1 / 3), Zcdp(0.003)])
+def test_a_named_loss_is_never_above_itself(loss):
+    """A loss that is no whole number of farthings buys what the farthings below it do; it was refused as too much."""
+    with opened(budget=Budget(rho=5) if isinstance(loss, Zcdp) else Budget(mu=5)) as session:
+        paid = session.release(TWO, keys=KEYS, loss=loss).paid
+        assert paid.amount <= loss.amount
+        assert float(paid.amount) == pytest.approx(float(loss.amount), rel=1e-9)
+
+
 def test_what_was_released_is_free_and_the_rest_costs_the_difference():
     """Repeats, looser targets and smaller tables are free; sharper ones cost what is missing, for any goal."""
     with opened() as session:

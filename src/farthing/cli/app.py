@@ -18,7 +18,9 @@ from farthing.cli.commands import (
     groups,
     history,
     init,
+    mcp,
     plan,
+    release,
     resume,
     same_data,
     select,
@@ -50,6 +52,7 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     bounds.bounds,
     workload.workload,
     select.select,
+    release.release,
     status.status,
     history.history,
     export.export,
@@ -58,6 +61,7 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     same_data.same_data,
     resume.resume,
     serve.serve,
+    mcp.mcp,
     groups.groups,
     compare.compare,
     audit.audit,
@@ -89,5 +93,5 @@ def farthing() -> None:
 
 for command in _COMMANDS:
     app.command()(with_options(command))
-app.add_typer(attack.attack, name="attack")
 app.add_typer(token.token, name="token")
+app.add_typer(attack.attack, name="attack")

@@ -19,7 +19,7 @@ _LOSS = re.compile(r"\b(?:farthing\.)?(Gdp|Zcdp|Pure)\((mu|rho|epsilon|[\d.e-]+)
 _CURRENCY = {"Gdp": "mu", "Zcdp": "rho", "Pure": "epsilon"}
 _BY_NAME = re.compile(r"\b(relative|absolute|rank)=\{'([^']*)': ([\d.]+)[^}]*\}")
 _OPTION = re.compile(
-    r"\b(within|order_correct|relative|absolute|rank|confidence|loss|max_epsilon|cap|on_miss|lower|upper|max_groups|max_rows|found_above|keys|strategy|order)"
+    r"\b(within|order_correct|relative|absolute|rms|rank|confidence|loss|max_epsilon|cap|on_miss|lower|upper|max_groups|max_rows|found_above|keys|strategy|order)"
     r"""=["']?(?![{\[])([\w.%=]*)["']?"""
 )
 _WORDS = {
@@ -74,9 +74,7 @@ def _facts(error: FarthingError) -> dict[str, Any]:
     """Return an error as plain values; an answer that was paid for comes with it."""
     facts: dict[str, Any] = {}
     if isinstance(error, TargetMissed):
-        from farthing.cli.show import plain
-
-        facts = plain(error.answer)
+        facts = error.answer.to_dict()
     facts["error"] = {
         "kind": type(error).__name__,
         "what": error.what,

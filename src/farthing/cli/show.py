@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.privacy.words import state
@@ -71,22 +70,6 @@ def echo_csv(table: pa.Table) -> None:
     sys.stdout.buffer.flush()
 
 
-def plain(answer: Answer) -> dict[str, Any]:
-    """Return an answer as plain values: its rows, its price, its promise."""
-    target = answer.target
-    return {
-        "answers": answer.rows(),
-        "paid": state(answer.paid, answer.delta),
-        "remaining": state(answer.remaining, answer.delta),
-        "target": None if target is None else asdict(target),
-        "goal": answer.goal,
-        "confidence": answer.confidence,
-        "confidence_together": answer.confidence_together,
-        "about": answer.about,
-        "doubling": None if answer.doubling is None else state(answer.doubling, answer.delta),
-    }
-
-
 def money(loss: Booked, delta: float) -> str:
     """Return a loss in words.
 
@@ -143,7 +126,7 @@ def answer_table(answer: Answer, rows: Sequence[int]) -> Table:
             continue
         table.add_column(name, justify="right", no_wrap=True)
         table.add_column(f"{answer.confidence * 100:.6g}% interval", justify="right", no_wrap=True)
-        digits[name] = _digits([(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen])
+        digits[name] = digits_of([(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen])
     table.add_column("met", no_wrap=True)
     table.add_column(f"paid ({answer.paid.parameter})", justify="right", no_wrap=True)
     for place, row in zip(rows, chosen, strict=True):
@@ -227,7 +210,7 @@ def number(x: float, digits: int) -> str:
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
-def _digits(half_widths: Sequence[float]) -> int:
+def digits_of(half_widths: Sequence[float]) -> int:
     """Return how many decimals an interval is worth: two figures of the narrowest half-width."""
     least = min((width for width in half_widths if width > 0 and math.isfinite(width)), default=1.0)
     return max(0, min(6, 1 - math.floor(math.log10(least))))

@@ -46,6 +46,7 @@ def opened(path: str | Path | None, terms: Terms, timeout_s: float) -> tuple[Boo
     found = _known(place, timeout_s)
     found.terms.require(terms)
     require_writable(place)
+    _log_ahead(place, timeout_s)
     books = Books(SqliteStore(place, timeout_s=timeout_s))
     books.identity = found.identity
     with books.reading() as connection:
@@ -79,6 +80,19 @@ def _known(place: Path, timeout_s: float) -> Header:
             remove_drafts(place)
     require_one_name(place)
     return found
+
+
+def _log_ahead(place: Path, timeout_s: float) -> None:
+    """Let a file keep a write-ahead log, as every ledger does; SQLite's own copies (`VACUUM INTO`) come without."""
+    books = Books(SqliteStore(place, "draft", timeout_s))
+    try:
+        with books.outside() as connection:
+            if connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal":
+                return
+            with Witness.beside(place, timeout_s).held():
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    finally:
+        books.close()
 
 
 def looked_at(path: str | Path, timeout_s: float) -> tuple[Books, Header]:

@@ -180,7 +180,8 @@ class Plan(Tabular, Generic[P_co]):
     @property
     def _raising(self) -> str:
         """How the cap is raised, in words; "" where it is all that is left."""
-        return "" if self.worst_price >= self.remaining else '; max_epsilon= or cap="all" raises the cap'
+        whole = max(self.worst_price.farthings, self.cap.farthings) >= self.remaining.farthings
+        return "" if whole else '; max_epsilon= or cap="all" raises the cap'
 
     @property
     def _near(self) -> str:
@@ -255,9 +256,10 @@ class Plan(Tabular, Generic[P_co]):
         """Return the plan as plain values, for JSON."""
         return {
             "question": self.question,
+            "goal": self.goal,
             "target": None if self.target is None else self.goal.removeprefix("within "),
             "confidence": self.confidence,
-            "worst_price": state(self.worst_price, self.delta),
+            "worst_price": state(type(self.worst_price).of_farthings(self.worst_price.farthings), self.delta),
             "target_price": None if self.target_price is None else state(self.target_price, self.delta),
             "cap": state(self.cap, self.delta),
             "remaining": state(self.remaining, self.delta),

@@ -4,110 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import time
-from collections import OrderedDict
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from farthing.client import RefusedRequest
 from farthing.errors import FarthingError
-from farthing.server import openapi, shapes
-from farthing.server.shapes import RefusedRequest
+from farthing.server import formats, openapi, shapes, static
+from farthing.server.guard import HEADERS, Counts, Guard, Limits, Repeats, body_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from starlette.requests import Request
 
     from farthing.server.people import Person, Register
     from farthing.server.service import Service
-
-LOG: Final = logging.getLogger("farthing.server")
-LARGEST: Final = 1 << 20
-"""The largest body of a request, in bytes."""
-SLOWEST: Final = 30.0
-"""Seconds in which a request's body has to arrive."""
-_REMEMBERED: Final = 10_000
-_HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-
-@dataclass(slots=True)
-class Limits:
-    """How many requests a token may make: a bucket that fills up again.
-
-    Attributes:
-        a_minute: requests a minute and token, on average.
-        burst: requests at once.
-    """
-
-    a_minute: float = 600.0
-    burst: float = 120.0
-    _left: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    def take(self, name: str) -> None:
-        """Count one request of somebody; Refused with 429 if it is one too many."""
-        now = time.monotonic()
-        left, then = self._left.get(name, (self.burst, now))
-        left = min(self.burst, left + (now - then) * self.a_minute / 60)
-        if left < 1:
-            raise RefusedRequest(
-                "too many requests",
-                status=429,
-                rule=f"at most {self.a_minute:g} a minute, {self.burst:g} at once",
-                next_step="wait, and send fewer at once",
-            )
-        self._left[name] = (left - 1, now)
-
-
-@dataclass(slots=True)
-class Repeats:
-    """Answers by idempotency key: the same request again gets the same answer, while the server runs.
-
-    The ledger keeps answers for good, so a repeat after that is free as well, and never charged twice.
-    """
-
-    _kept: OrderedDict[tuple[str, str], asyncio.Future[tuple[str, int, Any]]] = field(default_factory=OrderedDict)
-
-    async def once(self, name: str, key: str | None, body: str, work: Callable[[], Awaitable[tuple[int, Any]]]) -> Any:
-        """Return what a request came to: of one that was made before, what that came to."""
-        if key is None:
-            return await work()
-        place = (name, key)
-        if place in self._kept:
-            same, status, value = await asyncio.shield(self._kept[place])
-            if same != body:
-                raise RefusedRequest(
-                    "this idempotency key was used for another request",
-                    status=409,
-                    rule="a key stands for one request",
-                    next_step="choose a new key for each request",
-                )
-            return status, value
-        made: asyncio.Future[tuple[str, int, Any]] = asyncio.get_running_loop().create_future()
-        self._kept[place] = made
-        while len(self._kept) > _REMEMBERED:
-            self._kept.popitem(last=False)
-        try:
-            status, value = await work()
-        except BaseException:
-            self._kept.pop(place, None)
-            made.cancel()
-            raise
-        made.set_result((body, status, value))
-        return status, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +35,10 @@ class Faces:
     people: Register
     limits: Limits
     repeats: Repeats
+    counts: Counts
 
     async def person(self, request: Request) -> Person:
-        """Return who asks; Refused with 401 if nobody that is known."""
+        """Return who asks; RefusedRequest with 401 if nobody that is known."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         person = None
         if kind.lower() == "bearer" and 0 < len(token) <= 512:  # longer than any token
@@ -138,36 +56,51 @@ class Faces:
 
     async def health(self, _: Request) -> Response:
         """Tell that the server runs."""
-        return JSONResponse({"status": "ok"})
+        return _json({"status": "ok"})
 
     async def schema(self, _: Request) -> Response:
         """Tell what can be asked of the server."""
-        return JSONResponse(openapi.document())
+        return _json(openapi.document())
+
+    async def me(self, request: Request) -> Response:
+        """Tell who asks."""
+        person = await self.person(request)
+        return _json({"name": person.name, "role": person.role})
+
+    async def everybody(self, request: Request) -> Response:
+        """Tell who may ask, and what share of the budgets they have."""
+        person = await self.person(request)
+        return _json({"people": await run_in_threadpool(self.service.people, person, self.people.everybody())})
+
+    async def metrics(self, request: Request) -> Response:
+        """Tell how many requests there were, for Prometheus."""
+        self.service.require(await self.person(request), "owner", "auditor")
+        return Response(self.counts.written(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def datasets(self, request: Request) -> Response:
         """Tell the data sets."""
         person = await self.person(request)
-        return JSONResponse({"datasets": await run_in_threadpool(self.service.told, person)})
+        return _json({"datasets": await run_in_threadpool(self.service.told, person)})
 
     async def history(self, request: Request) -> Response:
         """Tell what was asked."""
         person = await self.person(request)
         limit = _limit(request.query_params.get("limit", "100"))
         name = request.query_params.get("dataset")
-        return JSONResponse({"history": await run_in_threadpool(self.service.history, person, name, limit)})
+        return _json({"history": await run_in_threadpool(self.service.history, person, name, limit)})
 
     async def plan(self, request: Request) -> Response:
         """Price a question."""
         person = await self.person(request)
-        asked = await _body(request)
-        return JSONResponse(await run_in_threadpool(self.service.plan, person, asked))
+        asked = await body_of(request)
+        return _json(await run_in_threadpool(self.service.plan, person, asked))
 
     async def ask(self, request: Request) -> Response:
         """Answer a question: as JSON, as Arrow, or as events while it closes in."""
         person = await self.person(request)
-        asked = await _body(request)
+        asked = await body_of(request)
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(self._events(person, asked), media_type="text/event-stream", headers=_HEADERS)
+            return StreamingResponse(self._events(person, asked), media_type="text/event-stream", headers=HEADERS)
 
         async def work() -> tuple[int, Any]:
             """Answer it."""
@@ -175,15 +108,16 @@ class Faces:
 
         key = request.headers.get("idempotency-key")
         status, value = await self.repeats.once(person.name, key, json.dumps(asked, sort_keys=True), work)
-        if "application/vnd.apache.arrow.stream" in request.headers.get("accept", "") and "answers" in value:
-            return Response(_arrow(value), media_type="application/vnd.apache.arrow.stream")
-        return JSONResponse(value, status)
+        written = formats.wanted(request.headers.get("accept", ""))
+        if written is not None and "answers" in value:
+            return Response(await run_in_threadpool(written[1], value), media_type=written[0])
+        return _json(value, status)
 
     async def verify(self, request: Request) -> Response:
         """Check the books of a data set."""
         person = await self.person(request)
-        asked = await _body(request)
-        return JSONResponse(await run_in_threadpool(self.service.verify, person, str(asked.get("dataset", ""))))
+        asked = await body_of(request)
+        return _json(await run_in_threadpool(self.service.verify, person, str(asked.get("dataset", ""))))
 
     async def _events(self, person: Person, asked: Mapping[str, Any]) -> AsyncIterator[str]:
         """Yield what a refinement tells on its way, and its answer or its error at the end."""
@@ -205,16 +139,14 @@ class Faces:
         while not seen.empty():
             yield _event("look", seen.get_nowait())
         try:
-            yield _event("answer", await work)
+            yield _event("answer", await shapes.only_ours(work))
         except FarthingError as error:
             yield _event("error", shapes.of_error(error))
-        except Exception:  # noqa: BLE001  # what went wrong inside may hold data: it is told as one constant error
-            yield _event("error", shapes.of_error(shapes.inside()))
 
 
 def app(service: Service, people: Register, *, limits: Limits | None = None) -> Starlette:
     """Return the server as an ASGI application."""
-    faces = Faces(service, people, limits or Limits(), Repeats())
+    faces = Faces(service, people, limits or Limits(), Repeats(), Counts())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -224,7 +156,12 @@ def app(service: Service, people: Register, *, limits: Limits | None = None) -> 
 
     routes = [
         Route("/health", faces.health),
+        Route("/", static.page),
+        Route("/page/{name}", static.part),
         Route("/openapi.json", faces.schema),
+        Route("/metrics", faces.metrics),
+        Route("/v1/me", faces.me),
+        Route("/v1/people", faces.everybody),
         Route("/v1/datasets", faces.datasets),
         Route("/v1/history", faces.history),
         Route("/v1/plan", faces.plan, methods=["POST"]),
@@ -236,70 +173,13 @@ def app(service: Service, people: Register, *, limits: Limits | None = None) -> 
         lifespan=lifespan,
         exception_handlers={FarthingError: _refused, 404: _unknown, 405: _unknown, Exception: _broken},
     )
-    made.add_middleware(Guard)
+    made.add_middleware(Guard, counts=faces.counts)
     return made
 
 
-class Guard:
-    """Secure headers on every response, one line in the log for each request, and no request that is too large."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began, status = time.monotonic(), 0
-
-        async def guarded(message: Any) -> None:
-            """Send with our headers."""
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                there = {name.lower() for name, _ in message["headers"]}
-                more = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-                message["headers"] = [*message["headers"], *(pair for pair in more if pair[0] not in there)]
-            await send(message)
-
-        await self._app(scope, receive, guarded)
-        LOG.info("%s %s %s %.0f ms", scope["method"], scope["path"], status, 1000 * (time.monotonic() - began))
-
-
-async def _body(request: Request) -> Mapping[str, Any]:
-    """Return the body of a request as a mapping; refuse what is too large, too slow or no JSON object."""
-    found, whole = b"", None
-    try:
-        async with asyncio.timeout(SLOWEST):
-            async for part in request.stream():
-                found += part
-                if len(found) > LARGEST:
-                    raise RefusedRequest(
-                        "the request is too large",
-                        status=413,
-                        rule=f"at most {LARGEST:,} bytes",
-                        next_step="ask with fewer keys, or name a column of a public table as keys",
-                    )
-    except (TimeoutError, ClientDisconnect):
-        found = b""
-    try:
-        whole = json.loads(found, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        whole = None
-    if not isinstance(whole, dict):
-        raise RefusedRequest(
-            "the request is no JSON object",
-            status=400,
-            rule="a body is one JSON object, without NaN or infinity",
-            next_step='{"dataset": "flights", "sql": "SELECT COUNT(*) FROM flights", "absolute": 50}',
-        )
-    return whole
-
-
-def _refuse_constant(name: str) -> None:
-    """Refuse NaN and infinities, which JSON does not have."""
-    raise ValueError(name)
+def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return plain values as JSON."""
+    return Response(shapes.dumped(value), status, headers, media_type="application/json")
 
 
 def _limit(given: str) -> int:
@@ -311,39 +191,25 @@ def _limit(given: str) -> int:
     return int(given)
 
 
-def _arrow(value: Mapping[str, Any]) -> bytes:
-    """Return the rows of an answer as an Arrow stream; what is not a row is in the schema's metadata."""
-    import pyarrow as pa
-
-    facts = {name: json.dumps(fact) for name, fact in value.items() if name != "answers"}
-    table = pa.Table.from_pylist(value["answers"]).replace_schema_metadata(facts)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
 def _event(name: str, value: Mapping[str, Any]) -> str:
     """Return one server-sent event."""
-    return f"event: {name}\ndata: {json.dumps(value)}\n\n"
+    return f"event: {name}\ndata: {shapes.dumped(value)}\n\n"
 
 
 async def _refused(_: Request, error: Exception) -> Response:
     """Tell an error."""
     assert isinstance(error, FarthingError)  # noqa: S101  # by registration
     headers = {"WWW-Authenticate": "Bearer"} if shapes.status_of(error) == 401 else None
-    return JSONResponse(shapes.of_error(error), shapes.status_of(error), headers)
+    return _json(shapes.of_error(error), shapes.status_of(error), headers)
 
 
 async def _unknown(_: Request, error: Exception) -> Response:
     """Tell that a path or method is not there."""
     status = getattr(error, "status_code", 404)
     facts = {"rule": "GET /openapi.json tells the paths and their methods", "next_step": "check the address"}
-    return JSONResponse(
-        shapes.of_error(RefusedRequest("there is nothing at this address", status=status, **facts)), status
-    )
+    return _json(shapes.of_error(RefusedRequest("there is nothing at this address", status=status, **facts)), status)
 
 
 async def _broken(_: Request, __: Exception) -> Response:
     """Tell that something went wrong inside, without its cause."""
-    return JSONResponse(shapes.of_error(shapes.inside()), 500)
+    return _json(shapes.of_error(shapes.inside()), 500)

@@ -52,6 +52,9 @@ class Sessions:
     """The open sessions of a server: one for each person and data set, opened when it is first needed.
 
     Guarantee: whoever has a share of a ledger by their name draws on it, from the moment that it is given.
+    Proof: `of` asks the ledger for its shares each time; a session with a share refuses what passes it.
+    Assumes: nobody but the server opens the ledger under these names.
+    Rounds: nothing.
     """
 
     def __init__(self) -> None:

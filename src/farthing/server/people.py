@@ -34,6 +34,10 @@ _REMEMBERED: Final = 4096
 """Tokens that were checked and are remembered, so that a slow hash is computed once and not for each request."""
 
 
+_AT_ONCE: Final = 4
+"""Slow hashes at once: each takes much memory, and whoever guesses tokens makes the server compute them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Person:
     """Somebody who may come in.
@@ -57,6 +61,12 @@ class Person:
     def __repr__(self) -> str:
         return f"Person({self.name!r}, {self.role!r})"
 
+    def state(self) -> str:
+        """Return what became of the token, in a word."""
+        if self.revoked:
+            return "revoked"
+        return "good" if self.welcome(datetime.now(UTC)) else "ended"
+
     def welcome(self, now: datetime) -> bool:
         """Whether the token is still good."""
         return not self.revoked and (self.until is None or now < self.until)
@@ -67,7 +77,9 @@ class Register:
 
     Guarantee: a token comes in only if it was made here, has not ended and was not revoked; how long a refusal takes
         does not tell whether a name exists, since an unknown name is checked against a hash as well.
+    Proof: `entering` computes one slow hash for any token that did not come in before, and reads nothing else of it.
     Assumes: argon2 as the library argon2-cffi has it; 192 random bits of the operating system in each token.
+    Rounds: nothing.
 
     >>> people = Register()
     >>> token = people.add("alice", "analyst")
@@ -83,6 +95,7 @@ class Register:
         self._path = path
         self._lock = threading.Lock()
         self._hasher = hasher or PasswordHasher()
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
         self._decoy = self._hasher.hash(secrets.token_urlsafe(_BYTES))
         self._seen: OrderedDict[bytes, str] = OrderedDict()
         self._key = secrets.token_bytes(32)
@@ -174,7 +187,8 @@ class Register:
                 self._seen.move_to_end(seen)
                 return True
         try:
-            right = self._hasher.verify(hashed, secret)
+            with self._turns:
+                right = self._hasher.verify(hashed, secret)
         except (Argon2Error, InvalidHashError):
             return False
         with self._lock:

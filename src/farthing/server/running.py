@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.server.app import Limits, app
+from farthing.server.app import app
+from farthing.server.guard import Limits
 from farthing.server.service import Service
 from farthing.server.tickets import Tickets
 
@@ -64,9 +65,12 @@ async def _served(
     """Serve both faces in one loop."""
     import uvicorn
 
+    from farthing.server.connections import TimedConnection
+
     limits = Limits()
     config = uvicorn.Config(
         app(service, people, limits=limits),
+        http=TimedConnection,
         host=address.host,
         port=address.port,
         log_config=None,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.client import RefusedRequest
 from farthing.privacy.words import state
 from farthing.server import shapes
 from farthing.server.datasets import ServedTable, Sessions
-from farthing.server.shapes import RefusedRequest
 from farthing.server.tickets import Ticket, Tickets
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.privacy.loss import Booked
     from farthing.server.people import Person
-    from farthing.server.wire.catalog import Catalog
+    from farthing.server.wire.catalog import EmptyTables
     from farthing.session import Progress, Session
 
 OPTIONS: Final[dict[str, tuple[type, ...]]] = {
@@ -49,7 +49,9 @@ class Service:
 
     Guarantee: an answer leaves only through a session, so it is booked before any noise is drawn; asked by a plan's id
         it is refused, free, if its price has risen above what the plan told.
+    Proof: docs/proofs/ for each ask; `_require_price` compares what would be booked with the ticket.
     Assumes: `tickets` has one key for all workers; whoever holds a token is the person.
+    Rounds: nothing; prices are whole farthings.
 
     Attributes:
         data_sets: what may be asked, by name.
@@ -69,18 +71,21 @@ class Service:
 
     def plan(self, person: Person, request: Mapping[str, Any]) -> dict[str, Any]:
         """Price a question, free; the id that comes with it confirms it."""
-        self._require(person, "owner", "analyst")
-        asked = _checked(request)
+        self.require(person, "owner", "analyst")
+        asked = _checked(self._changed(person, request))
         session = self._session(person, asked)
         plan = self._planned(session, asked)
         ticket = Ticket(person.name, _without_plan(asked), plan.worst_price.farthings)
-        return {"plan": self.tickets.written(ticket)} | shapes.of_plan(plan)
+        price, left = plan.worst_price, plan.remaining
+        after = left - price if price.farthings <= left.farthings else None
+        told = {"plan": self.tickets.written(ticket)} | plan.to_dict()
+        return told | {"left_after": None if after is None else state(after, plan.delta), "fitting": plan.fitting}
 
     def ask(
         self, person: Person, request: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None = None
     ) -> dict[str, Any]:
         """Answer a question; by a plan's id at no more than the plan told."""
-        self._require(person, "owner", "analyst")
+        self.require(person, "owner", "analyst")
         asked, most = self._confirmed(person, request)
         session = self._session(person, asked)
         if most is not None:
@@ -95,7 +100,8 @@ class Service:
 
             how["progress"] = ticked
         answer = session.sql(asked["sql"], keys=keys, **how)
-        return shapes.of_answer(answer) if _is_answer(answer) else shapes.of_plan(answer)
+        told: dict[str, Any] = answer.to_dict()
+        return told
 
     def history(self, person: Person, name: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked, newest first: an analyst's own questions, unless the owner opened them to all."""
@@ -110,16 +116,35 @@ class Service:
 
     def verify(self, person: Person, name: str) -> dict[str, Any]:
         """Check the books of a data set against their entries and their chain."""
-        self._require(person, "owner", "auditor")
+        self.require(person, "owner", "auditor")
         for one in self._of(person, name):
             self.sessions.of(one, person.name).verify()
         return {"dataset": name, "verified": True}
 
-    def catalog(self) -> Catalog:
-        """Return the declared tables without a row, for questions about the database itself."""
-        from farthing.server.wire.catalog import Catalog
+    def people(self, person: Person, everybody: Sequence[Person]) -> list[dict[str, Any]]:
+        """Return who may ask, with the shares that they have of each budget."""
+        self.require(person, "owner", "auditor")
+        shares = {
+            one.name: (one, self.sessions.of(one, person.name).status()["allotments"])
+            for one in self.data_sets.values()
+        }
+        return [
+            {
+                "name": one.name,
+                "role": one.role,
+                "made": one.made.isoformat(),
+                "until": one.until and one.until.isoformat(),
+                "state": one.state(),
+                "shares": {name: _held(of, held[one.name]) for name, (of, held) in shares.items() if one.name in held},
+            }
+            for one in everybody
+        ]
 
-        return Catalog({one.name: one.columns for one in self.data_sets.values()})
+    def catalog(self) -> EmptyTables:
+        """Return the declared tables without a row, for questions about the database itself."""
+        from farthing.server.wire.catalog import EmptyTables
+
+        return EmptyTables({one.name: one.columns for one in self.data_sets.values()})
 
     def close(self) -> None:
         """Close all sessions; what was reserved and not settled stays charged."""
@@ -135,6 +160,9 @@ class Service:
             "keys": sorted(one.keys),
             "defaults": dict(one.defaults),
             "unit": one.unit,
+            "promise": str(session.guarantee()),
+            "total": state(one.budget.total, one.budget.report_delta),
+            "used": session.spent.farthings / one.budget.total.farthings,
             "spent": state(session.spent, one.budget.report_delta),
             "remaining": state(session.remaining, one.budget.report_delta),
         }
@@ -166,6 +194,12 @@ class Service:
         """Return the price of a question."""
         return session.plan(asked["sql"], keys=asked.get("keys"), **_how(asked))
 
+    def _changed(self, person: Person, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the question of a request; with a plan's id, the question of that plan with the request's changes."""
+        if not isinstance(request.get("plan"), str):
+            return request
+        return {**self.tickets.read(request["plan"], person.name).question, **_without_plan(request)}
+
     def _confirmed(self, person: Person, request: Mapping[str, Any]) -> tuple[Mapping[str, Any], int | None]:
         """Return the question of a request and the most that it may be charged; of a plan's id, what was planned."""
         written = request.get("plan")
@@ -189,7 +223,7 @@ class Service:
         return person.role != "analyst" or self.open_history or who == person.name
 
     @staticmethod
-    def _require(person: Person, *roles: str) -> None:
+    def require(person: Person, *roles: str) -> None:
         """Refuse a role that may not do this."""
         if person.role not in roles:
             raise RefusedRequest(
@@ -200,9 +234,9 @@ class Service:
             )
 
 
-def _is_answer(answer: Any) -> bool:
-    """Whether a question was answered; EXPLAIN gives a plan."""
-    return hasattr(answer, "columns")
+def _held(one: ServedTable, held: Mapping[str, Booked]) -> dict[str, dict[str, float]]:
+    """Return a share as plain values."""
+    return {part: state(loss, one.budget.report_delta) for part, loss in held.items()}
 
 
 def _without_plan(asked: Mapping[str, Any]) -> dict[str, Any]:

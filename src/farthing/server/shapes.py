@@ -1,11 +1,16 @@
-"""Answers, plans, books and errors as plain values: the one shape in which they leave the server."""
+"""Books and errors as plain values, and all plain values as JSON: the one shape in which they leave the server.
+
+Answers and plans say themselves what they are as plain values (`to_dict`).
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 import math
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from farthing.client import RefusedRequest
 from farthing.errors import (
     BudgetExceeded,
     DataError,
@@ -22,10 +27,14 @@ from farthing.errors import (
 from farthing.privacy.words import state
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from farthing.ledger.entry import Entry
-    from farthing.planning import Plan
-    from farthing.release import Answer
     from farthing.session import Progress
+
+LOG: Final = logging.getLogger("farthing.server")
+
+T = TypeVar("T")
 
 _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
     (BudgetExceeded, 402),
@@ -42,18 +51,6 @@ _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
 """The HTTP status of each kind of error; the first that fits."""
 
 
-class RefusedRequest(FarthingError):  # noqa: N818  # as its siblings are named
-    """What the server itself refuses: a stranger, a request that cannot be read, too many of them.
-
-    Attributes:
-        status: the HTTP status.
-    """
-
-    def __init__(self, what: str, *, status: int, **facts: Any) -> None:
-        self.status = status
-        super().__init__(what, **facts)
-
-
 def status_of(error: FarthingError) -> int:
     """Return the HTTP status of an error.
 
@@ -67,8 +64,15 @@ def status_of(error: FarthingError) -> int:
 
 def of_error(error: FarthingError) -> dict[str, Any]:
     """Return an error: its kind and its four facts, none of which depends on a row."""
-    facts = {"message": error.what, "rule": error.rule, "got": error.got, "next": error.next_step}
-    return {"error": {"kind": type(error).__name__} | facts}
+    ours = isinstance(error, LedgerError | DataError)  # what it got may name a file of ours
+    facts = {
+        "message": error.what,
+        "rule": error.rule,
+        "got": "" if ours else error.got,
+        "next": "ask the owner of the server" if ours else error.next_step,
+    }
+    answer = error.answer.to_dict() if isinstance(error, TargetMissed) else {}  # it was paid for
+    return answer | {"error": {"kind": type(error).__name__} | facts}
 
 
 def inside() -> RefusedRequest:
@@ -81,39 +85,38 @@ def inside() -> RefusedRequest:
     )
 
 
-def of_plan(plan: Plan) -> dict[str, Any]:
-    """Return a price, before it is paid."""
-    return {
-        "question": plan.question,
-        "goal": plan.goal,
-        "confidence": plan.confidence,
-        "worst_price": state(type(plan.worst_price).of_farthings(plan.worst_price.farthings), plan.delta),
-        "cap": state(plan.cap, plan.delta),
-        "remaining": state(plan.remaining, plan.delta),
-        "half_width": plan.half_width if math.isfinite(plan.half_width) else None,
-        "fits": plan.fits,
-        "reachable": plan.reachable,
-        "free": plan.free,
-        "prices": plan.prices,
-        "measured": list(plan.steps),
-        "advice": plan.advice,
-        "about": plan.about,
-    }
+async def only_ours(work: Awaitable[T]) -> T:
+    """Return what work comes to; what fails inside is raised as one constant error, without its cause or context."""
+    try:
+        return await work
+    except FarthingError:
+        raise
+    except Exception as error:  # noqa: BLE001  # what went wrong inside may hold data: its type is told, to the log
+        LOG.error("an error inside: %s", type(error).__name__)  # noqa: TRY400  # a traceback may hold data
+    raise inside()
 
 
-def of_answer(answer: Answer) -> dict[str, Any]:
-    """Return an answer: its rows, its price, its promise."""
-    target = answer.target
-    return {
-        "answers": answer.rows(),
-        "paid": state(answer.paid, answer.delta),
-        "remaining": state(answer.remaining, answer.delta),
-        "target": None if target is None else asdict(target),
-        "goal": answer.goal,
-        "confidence": answer.confidence,
-        "confidence_together": answer.confidence_together,
-        "about": answer.about,
-    }
+def dumped(value: Any) -> str:
+    """Return plain values as JSON: dates and the like as texts, what is not finite as null.
+
+    >>> from datetime import date
+    >>> dumped({"day": date(2024, 1, 2), "width": math.inf})
+    '{"day": "2024-01-02", "width": null}'
+    """
+    return json.dumps(_finite(value), default=str, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """Return plain values in which every number is finite."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {name if isinstance(name, str) else str(name): _finite(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_finite(one) for one in value]
+        case _:
+            return value
 
 
 def of_progress(progress: Progress, delta: float) -> dict[str, Any]:

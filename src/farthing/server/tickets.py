@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.server.shapes import RefusedRequest
+from farthing.client import RefusedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +45,9 @@ class Tickets:
 
     Guarantee: an id is read only as it was written here, by the person it was written for, within an hour; so asking by
         it is charged at most what the plan told.
-    Proof: HMAC-SHA-256 under a key that all workers of a server share.
+    Proof: an id carries an HMAC-SHA-256 of what it says, under a key that never leaves the server.
+    Assumes: all workers of a server share the key, and HMAC-SHA-256 cannot be forged.
+    Rounds: nothing.
 
     >>> tickets = Tickets(b"k" * 32)
     >>> made = tickets.written(Ticket("alice", {"sql": "SELECT COUNT(*) FROM t"}, 17))
@@ -64,7 +66,7 @@ class Tickets:
         return base64.urlsafe_b64encode(self._signature(body) + body).decode().rstrip("=")
 
     def read(self, written: str, who: str) -> Ticket:
-        """Return the plan that an id stands for; Refused if it is not one, is somebody else's, or too old."""
+        """Return the plan that an id stands for; RefusedRequest if it is not one, is somebody else's, or too old."""
         facts: dict[str, Any] = {}
         try:
             whole = base64.urlsafe_b64decode(written + "=" * (-len(written) % 4))

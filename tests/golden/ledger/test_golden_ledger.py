@@ -14,9 +14,11 @@ import pytest
 
 from farthing.errors import LedgerError
 from farthing.ledger.entry import Stored, Terms
+from farthing.ledger.opening import accept
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
 from farthing.ledger.tables import FORMAT, META
+from farthing.ledger.witness import SUFFIX
 
 HERE = Path(__file__).parent
 TERMS = Terms("gdp", 10**12, 10**21, 3, "column:tailnum", "epsilon=1, delta=1e-06")
@@ -34,7 +36,38 @@ def fill(ledger):
 
 @pytest.fixture(params=["format_1.sqlite", "format_2.sqlite", "format_3.sqlite", "format_4.sqlite"])
 def golden(request, tmp_path):
+    """Return a copy of an old file, with its witness where its format had one: from 4 on."""
+    witness = HERE / f"{request.param}{SUFFIX}"
+    if witness.exists():
+        shutil.copy(witness, tmp_path / f"old.ledger{SUFFIX}")
     return Path(shutil.copy(HERE / request.param, tmp_path / "old.ledger"))
+
+
+@pytest.mark.parametrize("old_format", range(4, FORMAT + 1))
+def test_a_format_that_had_a_witness_needs_it(tmp_path, old_format):
+    """Without it the ledger is refused, with the way out: its owner accepts the head."""
+    path = Path(shutil.copy(HERE / f"format_{old_format}.sqlite", tmp_path / "old.ledger"))
+    with pytest.raises(LedgerError, match="witness is missing") as refused:
+        Ledger.open(path, TERMS)
+    assert "--accept-head" in refused.value.next_step
+    with Ledger.inspect(path) as ledger:
+        head = ledger.verify().head
+    accept(path, head)
+    assert (HERE / f"format_{old_format}.sqlite{SUFFIX}").read_bytes() == Path(f"{path}{SUFFIX}").read_bytes()
+    with Ledger.open(path, TERMS) as ledger:
+        assert 282 == ledger.spent
+
+
+def test_a_copy_by_sqlite_keeps_a_log_again(tmp_path):
+    """`VACUUM INTO` writes a file without a write-ahead log; opened, it has one, as every ledger does."""
+    shutil.copy(HERE / f"format_4.sqlite{SUFFIX}", tmp_path / f"copy.ledger{SUFFIX}")
+    source = sqlite3.connect(shutil.copy(HERE / "format_4.sqlite", tmp_path / "old.ledger"))
+    source.execute("VACUUM INTO ?", (str(tmp_path / "copy.ledger"),))
+    source.close()
+    for _ in range(2):
+        with Ledger.open(tmp_path / "copy.ledger", TERMS) as ledger:
+            assert 282 == ledger.spent
+            assert (tmp_path / "copy.ledger-wal").exists()
 
 
 @pytest.mark.parametrize("opened", [lambda path: Ledger.open(path, TERMS), Ledger.inspect], ids=["open", "inspect"])

@@ -45,10 +45,6 @@ def serve(
       farthing serve farthing.toml --port 8080
     """
     with explained():
-        from farthing.cli.run.serve import ListenOptions, serve, serve_demo
+        from farthing.cli.run.serve import serve
 
-        where = ListenOptions(host, port, postgres)
-        if demo:
-            serve_demo(configs or [], where, token_file=token_file)
-        else:
-            serve(configs or [None], where, tokens=tokens, token_file=token_file)
+        serve(configs or [], host, port, postgres, tokens=tokens, token_file=token_file, demo=demo)

@@ -84,9 +84,19 @@ def kinds(asked: Asked, session: Session) -> dict[str, str]:
     return {name: type_of(values.get(name, Column(name)), schema).value for name in asked.by}
 
 
-def question_keys(wanted: QuestionOptions, by: Mapping[str, str], config: Config, session: Session) -> Any:
-    """Return the keys of a question's grouping columns, given with their types; None without such columns."""
-    if wanted.private:
+def question_keys(
+    wanted: QuestionOptions, by: Mapping[str, str], config: Config, session: Session, *, findable: bool = True
+) -> Any:
+    """Return the keys of a question's grouping columns, given with their types; None without such columns.
+
+    Args:
+        wanted: the options of the question.
+        by: the types of the columns.
+        config: the settings, which may list keys too.
+        session: what is asked.
+        findable: whether the question could find groups privately.
+    """
+    if findable and wanted.private:
         if not by:
             raise InvalidKeys(
                 "--keys private without GROUP BY",
@@ -102,11 +112,11 @@ def question_keys(wanted: QuestionOptions, by: Mapping[str, str], config: Config
             given[column] = typed_keys.read(column, values, kind, there) if isinstance(values, str) else values
     missing = [column for column in by if column not in given]
     if missing:
+        found = "; --keys private finds them at a price" if findable else ""
         raise InvalidKeys(
-            f"GROUP BY {', '.join(missing)} without keys",
+            f"{'GROUP BY ' if findable else ''}{', '.join(missing)} without keys",
             rule="the groups of an answer are public: which ones exist in the data is private",
-            next_step=f"{_how_to_list(missing[0])}; or list them under [keys] in farthing.toml; --keys private finds "
-            "them at a price",
+            next_step=f"{_how_to_list(missing[0])}; or list them under [keys] in farthing.toml{found}",
         )
     return given or None
 

@@ -132,7 +132,7 @@ class AnswerShape:
     def present(self, answer: Answer) -> None:
         """Show an answer in the shape that was asked for, then draw it."""
         if self.output.as_json:
-            show.echo_json(show.plain(answer) | ({"trace": traced(answer)} if self.output.trace else {}))
+            show.echo_json(answer.to_dict() | ({"trace": traced(answer)} if self.output.trace else {}))
         elif self.output.as_csv:
             _csv(answer)
         else:

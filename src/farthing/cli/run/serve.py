@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import tempfile
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,22 +21,33 @@ if TYPE_CHECKING:
 
     from farthing.cli.input.config import Config
     from farthing.server.datasets import ServedTable
-
-
-@dataclass(frozen=True, slots=True)
-class ListenOptions:
-    """Where to listen, as it was typed."""
-
-    host: str
-    port: int
-    postgres: int | None
-
-
-def serve(configs: Sequence[str | None], where: ListenOptions, *, tokens: str, token_file: str | None) -> None:
-    """Serve the data sets of some settings to the people of a file of tokens."""
-    require_server()
-    from farthing.server.people import Register
     from farthing.server.running import Address
+
+
+def serve(
+    configs: Sequence[str],
+    host: str,
+    port: int,
+    postgres: int | None,
+    *,
+    tokens: str,
+    token_file: str | None,
+    demo: bool,
+) -> None:
+    """Serve the data sets of some settings to the people of a file of tokens, or the demo."""
+    require_server()
+    from farthing.server.running import Address
+
+    where = Address(host, port, postgres)
+    if demo:
+        _serve_demo(configs, where, token_file)
+    else:
+        _serve_settings(configs or [None], where, tokens, token_file)
+
+
+def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, token_file: str | None) -> None:
+    """Serve the data sets of some settings."""
+    from farthing.server.people import Register
     from farthing.server.running import serve as served
 
     if token_file is not None:
@@ -68,15 +79,14 @@ def serve(configs: Sequence[str | None], where: ListenOptions, *, tokens: str, t
     served(
         {one.name: one for one in declared},
         Register(place),
-        Address(where.host, where.port, where.postgres),
+        where,
         open_history=history,
         ready=partial(_ready, where.host),
     )
 
 
-def serve_demo(configs: Sequence[str], where: ListenOptions, *, token_file: str | None) -> None:
+def _serve_demo(configs: Sequence[str], where: Address, token_file: str | None) -> None:
     """Serve real flights from a ledger that is forgotten at the end."""
-    require_server()
     if configs:
         raise InvalidOption(
             "settings and --demo were both given",
@@ -86,7 +96,6 @@ def serve_demo(configs: Sequence[str], where: ListenOptions, *, token_file: str 
         )
     from farthing.server.demo import PEOPLE, flights
     from farthing.server.people import Register
-    from farthing.server.running import Address
     from farthing.server.running import serve as served
 
     with tempfile.TemporaryDirectory(prefix="farthing-serve-", ignore_cleanup_errors=True) as folder:
@@ -98,9 +107,7 @@ def serve_demo(configs: Sequence[str], where: ListenOptions, *, token_file: str 
                 show.say(f"{name:<8} {token}")
         else:
             _write(Path(token_file), tokens)
-        served(
-            {one.name: one}, people, Address(where.host, where.port, where.postgres), ready=partial(_ready, where.host)
-        )
+        served({one.name: one}, people, where, ready=partial(_ready, where.host))
 
 
 def data_set(config: Config) -> ServedTable:
@@ -124,7 +131,9 @@ def data_set(config: Config) -> ServedTable:
 
 
 def _ready(host: str, port: int, wire: int | None) -> None:
-    """Tell where the server listens."""
+    """Tell where the server listens; from now on each request is one line on stderr."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("farthing.server").setLevel(logging.INFO)
     show.say(f"farthing answers on http://{host}:{port}")
     if wire is not None:
         show.say(f"and on the PostgreSQL wire, host {host}, port {wire}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,23 +13,21 @@ if TYPE_CHECKING:
     from farthing.server.people import Person
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody is to get, as it was typed."""
-
-    name: str
-    role: str
-    share: str | None
-    days: int | None
-
-
-def add(wish: Wish, tokens: str, config: str | None, *, as_json: bool) -> None:
+def add(
+    name: str,
+    role: str,
+    share: str | None,
+    days: int | None,
+    *,
+    tokens: str,
+    config: str | None,
+    as_json: bool,
+) -> None:
     """Make a token, give its share of the budget, and show it."""
     require_server()
     from farthing.server.people import Register
 
-    name, role, share = wish.name, wish.role, wish.share
-    lasts = None if wish.days is None else timedelta(days=wish.days)
+    lasts = None if days is None else timedelta(days=days)
     people = Register(Path(tokens))
     people.check(name, role, lasts)
     if share is not None:
@@ -45,7 +42,7 @@ def add(wish: Wish, tokens: str, config: str | None, *, as_json: bool) -> None:
         show.say(f"This is shown once. It is for {name}, with the role {role}.", err=True)
 
 
-def listed(tokens: str, *, as_json: bool) -> None:
+def list(tokens: str, *, as_json: bool) -> None:  # noqa: A001  # as the command is typed
     """Show who has a token."""
     require_server()
     from farthing.server.people import Register
@@ -78,5 +75,5 @@ def _facts(person: Person) -> dict[str, Any]:
         "role": person.role,
         "made": f"{person.made:%Y-%m-%d %H:%M}",
         "until": None if person.until is None else f"{person.until:%Y-%m-%d %H:%M}",
-        "state": "revoked" if person.revoked else "good",
+        "state": person.state(),
     }

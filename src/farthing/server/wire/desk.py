@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from farthing.server.people import Person
     from farthing.server.service import Service
-    from farthing.server.wire.catalog import Catalog
+    from farthing.server.wire.catalog import EmptyTables
 
 SETTINGS: Final = ("relative", "absolute", "confidence", "max_epsilon", "cap", "on_miss", "intervals")
 """What `SET farthing.NAME = VALUE` sets."""
@@ -83,7 +83,7 @@ class Desk:
 
     service: Service
     person: Person
-    catalog: Catalog
+    catalog: EmptyTables
     settings: dict[str, str] = field(default_factory=dict)
 
     def done(self, text: str) -> Result:
@@ -232,7 +232,7 @@ def _plan(told: Mapping[str, Any]) -> Result:
     lines = [
         told["question"],
         f"worst price epsilon {price['epsilon']:.4g}",
-        *told["measured"],
+        *told["steps"],
         told["advice"],
         told["about"],
     ]

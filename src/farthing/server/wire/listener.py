@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pygwire import BackendConnection, PygwireError, TransactionStatus, messages
 
+from farthing.client import RefusedRequest
 from farthing.errors import FarthingError, UnsupportedQuery
 from farthing.server import shapes
 from farthing.server.wire import values
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from farthing.server.people import Person, Register
     from farthing.server.service import Service
-    from farthing.server.wire.catalog import Catalog
+    from farthing.server.wire.catalog import EmptyTables
 
 LOG: Final = logging.getLogger("farthing.server.wire")
 LARGEST: Final = 1 << 20
@@ -45,7 +46,7 @@ class Prepared:
 class Listener:
     """Serves the wire on one port."""
 
-    def __init__(self, service: Service, people: Register, catalog: Catalog, take: Callable[[str], None]) -> None:
+    def __init__(self, service: Service, people: Register, catalog: EmptyTables, take: Callable[[str], None]) -> None:
         self._service, self._people, self._catalog, self._take = service, people, catalog, take
         self._server: asyncio.Server | None = None
 
@@ -84,7 +85,7 @@ class Client:
         writer: asyncio.StreamWriter,
         service: Service,
         people: Register,
-        catalog: Catalog,
+        catalog: EmptyTables,
         take: Callable[[str], None],
     ) -> None:
         self.gone = False
@@ -112,13 +113,10 @@ class Client:
         """Do what one message says; an error is told, and in the extended protocol skips to the next Sync."""
         if self._failed and not isinstance(message, messages.Sync | messages.Terminate):
             return
-        told: FarthingError
         try:
-            await self._handled(message)
+            await shapes.only_ours(self._handled(message))
         except FarthingError as error:
             told = error
-        except Exception:  # noqa: BLE001  # what went wrong inside may hold data: it is told as one constant error
-            told = shapes.inside()
         else:
             return
         self._tell_error(told)
@@ -362,7 +360,7 @@ def _description(result: Result, formats: list[int]) -> Any:
 
 def _stranger() -> FarthingError:
     """Return the refusal of somebody who is not known."""
-    return shapes.RefusedRequest(
+    return RefusedRequest(
         "who connects is not known",
         status=401,
         rule="the user is the name of a token, and the password is the token",

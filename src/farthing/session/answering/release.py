@@ -201,6 +201,8 @@ def _find(asked: ReleaseRequest, stored: Stored | None) -> _BookedRelease:
     )
     coin = Coin(frame.gaussian, 1, asked.reach)
     goal = asked.goal(request.beta(int(basis.cells.sum()) if request.simultaneous else 1))
+    if goal.loss is not None:  # in whole farthings, as it is booked
+        goal = replace(goal, loss=frame.cap)
     held = np.array([_held(kept.answer, asked, subset).grains for subset in basis.subsets], np.float64)
     before = ReleaseDesign(basis, asked.reach, held)
     design = design_for(basis, coin, goal, held, asked.reach)

@@ -61,9 +61,14 @@ class Context:
 
     @property
     def where_kept(self) -> str:
-        """Where the books are, in words."""
-        path = self.ledger.path
-        return "books in memory only, forgotten with the session" if path is None else f"books in {path}"
+        """Where the books are, in words that tell nothing of the machine: no folder, no host."""
+        match self.ledger.path:
+            case None:
+                return "books in memory only, forgotten with the session"
+            case str():
+                return "books on a server"
+            case path:
+                return f"books in {path.name}"
 
     def status(self) -> dict[str, Any]:
         """Return the state of the books as plain values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from farthing.cli.commands.token import add, listed, revoke
+from farthing.cli.commands.token import add, list, revoke  # noqa: A004  # as they are typed
 from farthing.cli.input.options import with_options
 
 token = typer.Typer(
@@ -21,6 +21,5 @@ token = typer.Typer(
     """,
 )
 
-token.command("add")(with_options(add.add))
-token.command("list")(with_options(listed.listed))
-token.command("revoke")(with_options(revoke.revoke))
+for command in (add.add, list.list, revoke.revoke):
+    token.command()(with_options(command))

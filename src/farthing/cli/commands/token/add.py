@@ -29,6 +29,6 @@ def add(
       farthing token add audit --role auditor --days 30
     """
     with explained(as_json=as_json):
-        from farthing.cli.run.token import Wish, add
+        from farthing.cli.run.token import add
 
-        add(Wish(name, role, share, days), tokens, config, as_json=as_json)
+        add(name, role, share, days, tokens=tokens, config=config, as_json=as_json)

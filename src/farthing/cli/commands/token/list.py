@@ -6,13 +6,13 @@ from farthing.cli.failing import explained
 from farthing.cli.input import options
 
 
-def listed(*, tokens: options.Tokens = "farthing.tokens", as_json: options.BareJson = False) -> None:
+def list(*, tokens: options.Tokens = "farthing.tokens", as_json: options.BareJson = False) -> None:  # noqa: A001  # as it is typed
     """Show who has a token, with which role, and until when.
 
     Examples:
       farthing token list
     """
     with explained(as_json=as_json):
-        from farthing.cli.run.token import listed
+        from farthing.cli.run.token import list as listed
 
         listed(tokens, as_json=as_json)

@@ -1,0 +1,58 @@
+"""Which tables are released and how accurately, as it was typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from farthing.cli.input import options
+
+TABLES = "Tables"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOptions:
+    """Which tables are wanted, how accurately, at what price, and where they go; None for what was left out."""
+
+    columns: Annotated[
+        str,
+        typer.Option(metavar="a,b,c", help="The columns, with commas between them.", rich_help_panel=TABLES),
+    ]
+    marginals: Annotated[
+        str,
+        typer.Option(metavar="2", help="All tables over so many of the columns; 0 is the total.",
+                     rich_help_panel=TABLES),
+    ] = "2"  # fmt: skip
+    up_to: Annotated[
+        bool, typer.Option("--up-to", help="The tables over fewer columns, too.", rich_help_panel=TABLES)
+    ] = False
+    relative: options.Relative = None
+    absolute: options.Absolute = None
+    rms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="20", help="A root mean squared error over all cells instead.", rich_help_panel=options.ACCURACY
+        ),
+    ] = None
+    confidence: options.Confidence = None
+    simultaneous: options.Simultaneous = False
+    loss: options.NamedLoss = None
+    max_epsilon: options.MaxEpsilon = None
+    cap: options.Cap = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell the price and release nothing.", rich_help_panel=options.PRICE)
+    ] = False
+    keys: options.Keys = None
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="The rows that count, as in 'fare > 2'.", rich_help_panel=options.DATA),
+    ] = None
+    max_groups: options.MaxGroups = None
+    max_rows: options.MaxRows = None
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Write a Parquet file a table.", rich_help_panel=options.OUTPUT),
+    ] = None
+    rows: options.Rows = None

@@ -1,0 +1,167 @@
+"""What `farthing release` does: measures many tables at once, and writes or shows them."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farthing.cli import show
+from farthing.cli.input import config as settings
+from farthing.cli.input import typed
+from farthing.cli.input.options.question import QuestionOptions
+from farthing.cli.input.question import listed_bounds, question_keys, require_bounds, schema_of
+from farthing.cli.input.session import opened
+from farthing.errors import InvalidOption
+from farthing.privacy.words import state
+
+if TYPE_CHECKING:
+    from farthing.cli.input.config import Config
+    from farthing.cli.input.options.release import ReleaseOptions
+    from farthing.released import Release, Table
+    from farthing.session import Session
+
+
+def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> None:
+    """Release tables, or with --dry-run tell what that would cost."""
+    most = _most(wanted)
+    workload = _workload(wanted)
+    goal = _goal(wanted)
+    chosen = settings.read(config)
+    with opened(chosen) as session:
+        asked = goal | _about(wanted, workload.columns, chosen, session)
+        if wanted.dry_run:
+            _tell(session.plan_release(workload, **asked), as_json=as_json)
+            return
+        folder = None if wanted.to is None else _empty(Path(wanted.to))
+        made = session.release(workload, **asked)
+    files = [] if folder is None else made.to_parquet(folder)
+    if as_json:
+        show.echo_json(_facts(made, files))
+    else:
+        _show(made, files, most)
+
+
+def _most(wanted: ReleaseOptions) -> int | None:
+    """Return the most rows of a table to show; refuse what goes with no other, before anything is paid."""
+    if wanted.dry_run and wanted.to is not None:
+        raise InvalidOption(
+            "--to with --dry-run",
+            rule="a price is told, and nothing is released",
+            got=f"--to {wanted.to}",
+            next_step="drop one of them",
+        )
+    if wanted.rows is not None:
+        return typed.rows(wanted.rows)
+    return show.MOST_ROWS if sys.stdout.isatty() else None
+
+
+def _workload(wanted: ReleaseOptions) -> Any:
+    """Return the workload that was typed."""
+    from farthing.workloads import marginals
+
+    names = [name.strip() for name in next(csv.reader([wanted.columns], skipinitialspace=True), [])]
+    ways = wanted.marginals.strip()
+    if not ways.isdecimal() or not ways.isascii() or len(ways) > 3:
+        raise InvalidOption(
+            "--marginals is no number of columns",
+            rule="a whole number, 0 for the total",
+            got=wanted.marginals,
+            next_step="--marginals 2 for all two-way tables",
+        )
+    return marginals(names, ways=int(ways), up_to=wanted.up_to)
+
+
+def _goal(wanted: ReleaseOptions) -> dict[str, Any]:
+    """Return how accurately, and at what price at most."""
+    found = {
+        "relative": typed.widths("--relative", wanted.relative, ["count"]),
+        "absolute": typed.widths("--absolute", wanted.absolute, ["count"]),
+        "rms": wanted.rms and typed.amount("--rms", wanted.rms),
+        "confidence": wanted.confidence and typed.fraction("--confidence", wanted.confidence),
+        "loss": None if wanted.loss is None else typed.loss("--loss", wanted.loss),
+        "max_epsilon": None if wanted.max_epsilon is None else typed.amount("--max-epsilon", wanted.max_epsilon),
+        "cap": None if wanted.cap is None else typed.cap(wanted.cap),
+    }
+    given = {name: value for name, value in found.items() if value is not None}
+    return given | ({"simultaneous": True} if wanted.simultaneous else {})
+
+
+def _about(wanted: ReleaseOptions, columns: tuple[str, ...], chosen: Config, session: Session) -> dict[str, Any]:
+    """Return which rows count, and the listed values of each column."""
+    options = QuestionOptions.of(wanted)
+    bounds = listed_bounds(options, chosen)
+    require_bounds(bounds, chosen, grouped=True)
+    schema = schema_of(session)
+    kinds = {name: schema.require(name).value for name in columns}
+    keys = question_keys(options, kinds, chosen, session, findable=False)
+    return {"keys": keys or {}, "bounds": bounds} | ({} if wanted.where is None else {"where": wanted.where})
+
+
+def _empty(folder: Path) -> Path:
+    """Return a folder that files can go into; refuse one that has any, before anything is paid."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidOption(
+            "--to names something that is there already",
+            rule="a new folder, or an empty one: files are not written over",
+            got=folder,
+            next_step="name another folder",
+        )
+    return folder
+
+
+def _tell(plan: Any, *, as_json: bool) -> None:
+    """Print a plan."""
+    if as_json:
+        show.echo_json(plan.to_dict())
+    else:
+        show.say(str(plan))
+
+
+def _facts(made: Release, files: list[Path]) -> dict[str, Any]:
+    """Return a release as plain values: its tables, or the files that they went into."""
+    tables = []
+    for place, columns in enumerate(made.tables):
+        table = made[columns]
+        facts = {"columns": list(columns), "cells": table.value.size, "half_width": table.half_width}
+        tables.append(facts | ({"file": str(files[place])} if files else {"rows": table.rows()}))
+    return {
+        "tables": tables,
+        "goal": made.goal,
+        "confidence": made.confidence,
+        "rmse": made.rmse,
+        "paid": state(made.paid, made.delta),
+        "remaining": state(made.remaining, made.delta),
+        "about": made.about,
+    }
+
+
+def _show(made: Release, files: list[Path], most: int | None) -> None:
+    """Print a release: its tables, or the files that they went into; its promise, its price."""
+    out = show.console()
+    for table in () if files else (made[columns] for columns in made.tables):
+        _print_table(table, most)
+    for file in files:
+        out.print(str(file))
+    out.print(made.caption)
+    out.print(f"paid {show.money(made.paid, made.delta)}")
+    out.print(f"left {show.money(made.remaining, made.delta)}")
+    out.print(made.about, style="dim")
+
+
+def _print_table(table: Table, most: int | None) -> None:
+    """Print one table, of too many cells the largest."""
+    out, cells = show.console(), table.rows()
+    shown = cells if most is None else sorted(cells, key=lambda cell: -cell[table.name])[:most]
+    digits = show.digits_of([table.half_width])
+    heads = [*((column, False) for column in table.keys), (table.name, True)]
+    rows = [
+        [*("NULL" if cell[column] is None else str(cell[column]) for column in table.keys),
+         show.number(cell[table.name], digits)]
+        for cell in shown
+    ]  # fmt: skip
+    out.print(show.columns_table(heads, rows))
+    if len(shown) < len(cells):
+        out.print(f"the {len(shown):,} largest of {len(cells):,} cells; --rows all shows every one", style="dim")
+    out.print(f"each within +/-{table.half_width:.4g}\n")

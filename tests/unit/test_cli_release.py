@@ -1,0 +1,144 @@
+"""`farthing release`: many tables at once, shown, written or priced, with the right exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from farthing.cli.app import app
+
+KEYS = ("--keys", "zone=a,b,c,d", "--keys", "late=true,false")
+THREE = ("--columns", "zone,late,day", *KEYS)
+
+
+def run(*args: str):
+    """Run the command line in this process."""
+    return CliRunner().invoke(app, list(args))
+
+
+def told(*args: str) -> dict:
+    """Return what a command prints for machines."""
+    ended = run(*args, "--json")
+    assert ended.exit_code == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder with 12,400 rides by zone, day and lateness; the settings list the days."""
+    monkeypatch.chdir(tmp_path)
+    zones = ["a"] * 9_000 + ["b"] * 3_000 + ["c"] * 400
+    table = {"zone": zones, "late": [False] * 9_000 + [True] * 3_400, "day": [row % 3 for row in range(12_400)]}
+    pq.write_table(pa.table(table), "rides.parquet")
+    made = run("init", "rides.parquet", "--epsilon", "2", "--delta", "1e-6", "--keys", "day=0..2")
+    assert made.exit_code == 0, made.stderr
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_tables_are_near_the_truth_and_agree():
+    """One object for machines: a table a pair of columns, priced as planned, free when asked again."""
+    priced = told("release", *THREE, "--absolute", "100", "--dry-run")
+    assert told("status")["spent"]["mu"] == 0
+    facts = told("release", "--marginals", "2", *THREE, "--absolute", "100")
+    assert priced["worst_price"]["mu"] == facts["paid"]["mu"] > 0
+    assert [["zone", "late"], ["zone", "day"], ["late", "day"]] == [table["columns"] for table in facts["tables"]]
+    assert [8, 12, 6] == [table["cells"] for table in facts["tables"]]
+    assert all(table["half_width"] <= 100 * (1 + 1e-9) for table in facts["tables"])
+    zones, days = facts["tables"][:2]
+    found = {(row["zone"], row["late"]): row["count"] for row in zones["rows"]}
+    assert abs(found["a", False] - 9_000) < 300
+    by_day = sum(row["count"] for row in days["rows"] if row["zone"] == "a")
+    assert by_day == pytest.approx(found["a", False] + found["a", True])
+    again = told("release", *THREE, "--relative", "5%", "--absolute", "100")
+    assert again["paid"]["mu"] == 0
+    assert {"goal", "confidence", "rmse", "remaining", "about"} < set(facts)
+
+
+@pytest.mark.usefixtures("folder")
+def test_tables_are_written_to_a_folder():
+    """--to writes a file a table and shows none; a folder with files is refused before anything is paid."""
+    facts = told("release", *THREE, "--rms", "40", "--up-to", "--to", "tables")
+    assert len(facts["tables"]) == 7
+    assert all("rows" not in table for table in facts["tables"])
+    written = {table["file"]: pq.read_table(table["file"]) for table in facts["tables"]}
+    assert sorted(written) == sorted(map(str, Path("tables").iterdir()))
+    assert {"count", "count_lower", "count_upper", "met", "paid"} < set(next(iter(written.values())).column_names)
+    spent = told("status")["spent"]["mu"]
+    again = run("release", *THREE, "--rms", "5", "--cap", "all", "--to", "tables")
+    assert again.exit_code == 2
+    assert "there already" in again.stderr
+    assert spent == told("status")["spent"]["mu"]
+    shown = run("release", *THREE, "--rms", "40", "--to", "more")
+    assert "more/001-zone-late.parquet" in shown.stdout.replace("\\", "/")
+    assert "paid epsilon 0" in shown.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_tables_are_shown():
+    """People see every table, its half-width, the promise and the price; --rows keeps the largest cells."""
+    shown = run("release", *THREE, "--loss", "mu=0.1", "--where", "zone <> 'b'")
+    assert shown.exit_code == 0, shown.stderr
+    assert shown.stdout.count("each within +/-") == 3
+    assert "the least mean error" in shown.stdout or "mean squared error" in shown.stdout
+    assert "(mu 0.1)" in shown.stdout
+    few = run("release", *THREE, "--loss", "mu=0.1", "--where", "zone <> 'b'", "--rows", "2").stdout
+    assert "the 2 largest of 12 cells" in few
+    plan = run("release", *THREE, "--absolute", "100", "--simultaneous", "--dry-run").stdout
+    assert "at once" in plan
+    assert "residuals" in plan
+
+
+BAD = {
+    "no goal": (2, (*THREE,)),
+    "two goals": (2, (*THREE, "--absolute", "100", "--rms", "4")),
+    "no columns": (2, (*KEYS, "--absolute", "100")),
+    "no keys": (2, ("--columns", "zone,late", "--absolute", "100")),
+    "private keys": (2, ("--columns", "zone,late", "--keys", "private", "--absolute", "100")),
+    "keys of another column": (2, ("--columns", "zone,day", *KEYS, "--absolute", "100")),
+    "an unknown column": (2, ("--columns", "zoen,late", *KEYS, "--absolute", "100")),
+    "a column twice": (2, ("--columns", "zone,zone", *KEYS, "--absolute", "100")),
+    "more ways than columns": (2, (*THREE, "--marginals", "4", "--absolute", "100")),
+    "ways that are none": (2, (*THREE, "--marginals", "two", "--absolute", "100")),
+    "a target by name": (2, (*THREE, "--absolute", "zone=100")),
+    "an error that is none": (2, (*THREE, "--rms", "few")),
+    "a relative target alone": (2, (*THREE, "--relative", "5%")),
+    "a price and a folder": (2, (*THREE, "--absolute", "100", "--dry-run", "--to", "tables")),
+    "rows that are none": (2, (*THREE, "--absolute", "100", "--rows", "few")),
+    "out of reach": (3, (*THREE, "--absolute", "2")),
+    "more than is left": (3, (*THREE, "--absolute", "2", "--max-epsilon", "100000")),
+}
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused(case):
+    """Each mistake has its exit code and one line in the words of the command line, and nothing is paid."""
+    code, options = BAD[case]
+    ended = run("release", *options)
+    assert ended.exit_code == code, ended.output
+    assert "Traceback" not in ended.output
+    assert "absolute=" not in ended.stderr
+    assert "rms=" not in ended.stderr
+    if case == "no keys":
+        assert "--keys private" not in ended.stderr
+    assert told("status")["spent"]["mu"] == 0
+
+
+def test_a_unit_column_needs_bounds(tmp_path, monkeypatch):
+    """Without bounds it is refused; with them the price grows with what one unit adds."""
+    monkeypatch.chdir(tmp_path)
+    table = {"who": [row // 4 for row in range(8_000)], "zone": ["a", "b"] * 4_000, "day": [1, 2, 3, 4] * 2_000}
+    pq.write_table(pa.table(table), "rides.parquet")
+    made = run("init", "rides.parquet", "--unit", "who", "--epsilon", "2", "--delta", "1e-6")
+    assert made.exit_code == 0, made.stderr
+    asked = ("release", "--columns", "zone,day", "--keys", "zone=a,b", "--keys", "day=1..4", "--absolute", "400")
+    assert "--max-rows 20 --max-groups 5" in run(*asked).stderr
+    one = told(*asked, "--max-groups", "1", "--max-rows", "1", "--dry-run")
+    four = told(*asked, "--max-groups", "4", "--max-rows", "1", "--dry-run")
+    assert four["worst_price"]["mu"] == pytest.approx(4 * one["worst_price"]["mu"], rel=1e-5)

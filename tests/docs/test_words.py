@@ -1,6 +1,7 @@
 """One word, one meaning: the glossary is held against the code; no class name stands twice, no imports in circles."""
 
 import ast
+import re
 
 import naming
 import pytest
@@ -32,6 +33,22 @@ def twice(trees):
 def test_every_word_is_in_the_glossary():
     """Whoever makes a new module or public name of a new word says there what it means, or finds the word there is."""
     assert set() == unknown(CODE, TEXT)
+
+
+def test_every_file_of_the_page_is_there():
+    """What the page sends a reader to exists: a module that moved is named anew here."""
+    paths = re.findall(r"`(?!tests/)([a-z_]+/[a-z_/]+\.py)`", TEXT)
+
+    assert len(paths) > 60
+    assert [] == [path for path in paths if not (naming.SOURCE / path).is_file()]
+
+
+def test_every_proof_has_the_name_of_its_module():
+    """A page of proofs is found from the code, and the code from the page, by the name alone."""
+    pages = {page.stem for page in (naming.ROOT / "docs" / "proofs").glob("*.md")} - {"index"}
+
+    assert len(pages) > 40
+    assert set() == pages - set(CODE)
 
 
 def test_every_word_of_the_glossary_is_used():

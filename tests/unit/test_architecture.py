@@ -15,7 +15,7 @@ EXACT_FILES = [path for path in FILES if path.relative_to(SOURCE).parts[0] in EX
 
 CITATION = re.compile(r"\b([A-Z][A-Za-z]+?[0-9]{2})\b(?=[,;\]])")
 BRACKET = re.compile(r"\[[A-Z][A-Za-z]+[0-9]{2}[^\]]*\]")
-PAGE = re.compile(r"docs/proofs/[a-z_.]+\.md")
+PAGE = re.compile(r"docs/proofs/[\w.-]+\.md")
 
 
 @cache

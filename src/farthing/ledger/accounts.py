@@ -57,7 +57,7 @@ class Owner:
 
     Guarantee: the totals that `change` gives are, at any time, what was spent outside partitions, plus the maximum over
         parts for each partition.
-    Proof: docs/proofs/ledger.parts.md.
+    Proof: docs/proofs/ledger.accounts.md.
     Assumes: the parts of one partition are disjoint sets of privacy units, fixed before anything is asked.
     Rounds: nothing.
 

@@ -34,7 +34,7 @@ class Ledger(Told):
 
     Guarantee: at any time, crashes included, the losses of all measurements whose receipts this ledger gave sum to at
         most `spent`, and `spent` never passes `terms.budget`.
-    Proof: docs/proofs/ledger.store.md, and docs/proofs/ledger.parts.md for parts, where "sum" reads "for each unit";
+    Proof: docs/proofs/ledger.store.md, and docs/proofs/ledger.accounts.md for parts, where "sum" reads "for each unit";
         that such a sum may be adaptive is the filter's theorem, in `farthing.privacy`.
     Assumes: noise is drawn only after `reserve` returned a receipt that is not `repeated`; the caller's `increase`,
         `fresh` and settled amounts are prices as `reserve` and `settle` define them; the file and its
@@ -121,7 +121,7 @@ class Ledger(Told):
 
         Guarantee: for every privacy unit, the losses of all measurements whose receipts this ledger gave sum to at most
             the ledger's `spent`.
-        Proof: docs/proofs/ledger.parts.md.
+        Proof: docs/proofs/ledger.accounts.md.
         Assumes: each unit is in at most one part of the partition, decided before and apart from every answer.
         Rounds: nothing.
 

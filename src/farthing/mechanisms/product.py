@@ -273,7 +273,7 @@ def rounded_product(
 
     Guarantee: each draw has the law of Algorithm 1's real output, rounded to the grid: whatever holds for that law, at
         any Renyi order or epsilon, holds for the draw.
-    Proof: docs/proofs/mechanisms.two-stage.md, "The release"; rounding is post-processing.
+    Proof: docs/proofs/mechanisms.two_stage.md, "The release"; rounding is post-processing.
     Assumes: secret uniform bits; counts below 2^53 and step a power of two, so that float64 holds them exactly.
     Rounds: to the nearest grid point, once.
 

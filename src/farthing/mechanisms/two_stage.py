@@ -1,7 +1,7 @@
 """Algorithm 1 of the open problem of larger groups: Gaussian noise, then more of it in proportion to the noisy count.
 
 By strict group-wise zCDP it protects a member of a group of a million no better than half as much again as a member of
-a group of one: docs/proofs/mechanisms.two-stage.md. At bounded orders, or as (epsilon, delta), it is close to the best
+a group of one: docs/proofs/mechanisms.two_stage.md. At bounded orders, or as (epsilon, delta), it is close to the best
 there is: `renyi`, `tcdp` and `delta` measure how close.
 """
 
@@ -76,7 +76,7 @@ class TwoStage:
         relative: standard deviation of the second stage over |X|, > 0 and at most 2.
 
     Guarantee: 1/(2 sigma^2)-zCDP and (1/sigma)-GDP at every size. No better than 1/(4 sigma^2)-zCDP at any size.
-    Proof: post-processing of the first stage [BunS16, Lemma 2.3]; docs/proofs/mechanisms.two-stage.md for the limit.
+    Proof: post-processing of the first stage [BunS16, Lemma 2.3]; docs/proofs/mechanisms.two_stage.md for the limit.
     Assumes: a member adds one record to one group; counts as `release` has them.
     Rounds: the policy up. `renyi`, `tcdp` and `delta` are measured by quadrature, with their estimated error added.
 
@@ -150,7 +150,7 @@ class TwoStage:
         """Return the limit of D_a(M(x+1) || M(x)) / a for growing orders a, or of D_a(M(x) || M(x+1)) / a if reverse.
 
         Guarantee: no rho below it is a zCDP of the pair.
-        Proof: docs/proofs/mechanisms.two-stage.md.
+        Proof: docs/proofs/mechanisms.two_stage.md.
         Assumes: x >= 0.
         Rounds: to the nearest float.
 
@@ -190,7 +190,7 @@ class TwoStage:
             omega is infinite for rho >= 1/(2 sigma^2), and at most 10^6 otherwise: the evaluator stops there.
 
         Guarantee: (rho, omega)-tCDP for the pair, up to the error of the quadrature.
-        Proof: docs/proofs/mechanisms.two-stage.md, "Bounded orders".
+        Proof: docs/proofs/mechanisms.two_stage.md, "Bounded orders".
         Assumes: the estimated error, which is added, covers the real one.
         Rounds: omega down, to 1 part in 1000.
 
@@ -295,7 +295,7 @@ class TwoStage:
 
         Guarantee: each output is Algorithm 1's real number rounded to a public grid: all that is proved or measured of
             its law, at any order, holds for what is released, and nothing of the count is in the last bits.
-        Proof: docs/proofs/mechanisms.two-stage.md, "The release".
+        Proof: docs/proofs/mechanisms.two_stage.md, "The release".
         Assumes: secret uniform bits; a member adds one record to one group.
         Rounds: to the nearest grid point, in one exact step for both stages.
 

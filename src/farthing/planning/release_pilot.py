@@ -111,7 +111,7 @@ class Pilot:
         """Return the cheapest design that has every cell within its own target, going by the pilot.
 
         Guarantee: its grains depend on what the pilot told and on no answer, and are no more than the floor's in all.
-        Proof: docs/proofs/planning.piloting.md.
+        Proof: docs/proofs/planning.release_pilot.md.
         Assumes: `contrasts` are the pilot's alone.
         Rounds: grains up.
 

@@ -1,13 +1,12 @@
-"""What stands before the SELECT list and no parser reads: EXPLAIN, and GoogleSQL's WITH DIFFERENTIAL_PRIVACY.
+"""What stands before the SELECT list: EXPLAIN, other statements by their first word, and GoogleSQL's options.
 
-Both are cut out of the text, every other letter keeping its place, so that what the parser says of the rest is true of
-the text as it was asked.
+The grammar is in `farthing.sql.reader`; here is what its words may be, and what is refused of them.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.sql.asked import Options
@@ -15,54 +14,42 @@ from farthing.sql.text import SqlText, sized
 
 if TYPE_CHECKING:
     from farthing.privacy.unit import PrivacyUnit
+    from farthing.sql.text import Node
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A text without what stands before its SELECT list.
-
-    Attributes:
-        text: what is left for the parser, blanks in place of what was cut.
-        explain: whether it began with EXPLAIN.
-        options: what its OPTIONS set.
-    """
-
-    text: str
-    explain: bool
-    options: Options
-
-
-def opened(source: SqlText, unit: PrivacyUnit) -> Opened:
-    """Return a text without EXPLAIN and OPTIONS, and what they said.
-
-    Raises:
-        UnsupportedQuery: a statement that is no SELECT, an unknown option, a value it cannot have, another unit.
-
-    >>> from farthing.privacy.unit import PrivacyUnit
-    >>> text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, max_groups_contributed = 2) COUNT(*) FROM t"
-    >>> opened(SqlText(text), PrivacyUnit("uid")).options.max_groups
-    2
-    """
+def refuse_others(source: SqlText) -> None:
+    """Refuse what no grammar here reads: long and deep texts, statements that are no SELECT, and older spellings."""
     tokens = sized(source)
     words = [token.text.upper() for token in tokens]
     _refuse_commands(source, tokens, words)
     _refuse_old_names(source, tokens, words)
-    first = 1 if words[:1] == ["EXPLAIN"] else 0
-    cuts = [(0, 1)] if first else []
-    options = Options()
-    if words[first : first + 2] == ["SELECT", "WITH"]:
-        end, options = _Clause(source, tokens, words, unit).read(first + 2)
-        cuts.append((first + 1, end))
-    return Opened(_without(source.text, tokens, cuts), bool(first), options)
 
 
-def _without(text: str, tokens: list[Any], cuts: list[tuple[int, int]]) -> str:
-    """Return a text with blanks in place of some runs of tokens; lines stay lines."""
-    for start, end in cuts:
-        low, high = tokens[start].start, tokens[end - 1].end + 1
-        blank = "".join(letter if letter == "\n" else " " for letter in text[low:high])
-        text = text[:low] + blank + text[high:]
-    return text
+def read_options(source: SqlText, select: Node, unit: PrivacyUnit) -> Options:
+    """Return what the OPTIONS of a SELECT set.
+
+    Raises:
+        UnsupportedQuery: an unknown option, a value it cannot have, another unit.
+
+    >>> from farthing.privacy.unit import PrivacyUnit
+    >>> from farthing.sql.text import syntax_tree
+    >>> text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, max_groups_contributed = 2) COUNT(*) FROM t"
+    >>> read_options(SqlText(text), syntax_tree(SqlText(text)), PrivacyUnit("uid")).max_groups
+    2
+    """
+    clause, options = select.args.get("hint"), Options()
+    if clause is None:
+        return options
+    kind = clause.name.upper()
+    if kind != "DIFFERENTIAL_PRIVACY":
+        advice = "write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (...)"
+        raise source.refuse(f"SELECT WITH {kind[:40]}", advice, clause.this)
+    for option in clause.expressions:
+        if option.name.lower() == "privacy_unit_column":
+            options = replace(options, unit=_unit(source, option.expression, unit))
+        else:
+            options = _with_number(source, option, options)
+    return options
 
 
 def _refuse_commands(source: SqlText, tokens: list[Any], words: list[str]) -> None:
@@ -83,94 +70,45 @@ def _refuse_old_names(source: SqlText, tokens: list[Any], words: list[str]) -> N
             raise source.refuse(f"aggregate {word}", f"write {newer}", at=token.start)
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    """Reads WITH DIFFERENTIAL_PRIVACY OPTIONS (name = value, ...)."""
+def _with_number(source: SqlText, option: Node, options: Options) -> Options:
+    """Return the options with one more, which is a number."""
+    name = option.name.lower()
+    if name not in _NUMBERS:
+        advice = _INSTEAD.get(name, "the options are " + ", ".join(("privacy_unit_column", *_NUMBERS)))
+        raise source.refuse(f"option {name[:40]}", advice, option.this)
+    field, least, most, whole = _NUMBERS[name]
+    if getattr(options, field) is not None:
+        raise source.refuse(f"option {name} twice", "set each option once", option.this)
+    value = _number(source, name, option.expression)
+    if not (least < value < most) and not (name in _ZERO and abs(value) <= 0):
+        advice = f"{name} is above {least:g} and below {most:g}"
+        raise source.refuse(f"{name} = {value:g}", advice, option.expression)
+    if whole and not value.is_integer():
+        raise source.refuse(f"{name} = {value:g}", f"{name} is a whole number", option.expression)
+    return Options(**{**asdict(options), field: int(value) if whole else value})
 
-    source: SqlText
-    tokens: list[Any]
-    words: list[str]
-    unit: PrivacyUnit
 
-    def read(self, at: int) -> tuple[int, Options]:
-        """Return the place after the clause, and what it set; `at` is that of the word after WITH."""
-        if self._word(at) != "DIFFERENTIAL_PRIVACY":
-            raise self._refuse(
-                f"SELECT WITH {self._word(at)[:40]}", at, "write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (...)"
-            )
-        at += 1
-        if self._word(at) != "OPTIONS":
-            return at, Options()
-        self._expect("(", at + 1)
-        at, options = at + 2, Options()
-        while self._word(at) != ")":
-            self._expect("=", at + 1)
-            options, after = self._option(options, self._word(at).lower(), at)
-            if self._word(after) != ")":
-                self._expect(",", after)
-                after += 1
-            at = after
-        return at + 1, options
+def _number(source: SqlText, name: str, node: Node) -> float:
+    """Return the number that a value is."""
+    from sqlglot import exp
 
-    def _option(self, options: Options, name: str, at: int) -> tuple[Options, int]:
-        """Return the options with one more, and the place after it."""
-        if name == "privacy_unit_column":
-            return self._unit(options, at + 2)
-        if name not in _NUMBERS:
-            advice = _INSTEAD.get(name, "the options are " + ", ".join(("privacy_unit_column", *_NUMBERS)))
-            raise self._refuse(f"option {name[:40]}", at, advice)
-        field, least, most, whole = _NUMBERS[name]
-        if getattr(options, field) is not None:
-            raise self._refuse(f"option {name} twice", at, "set each option once")
-        value, after = self._number(name, at + 2)
-        if not (least < value < most) and not (name in _ZERO and abs(value) <= 0):
-            raise self._refuse(f"{name} = {value:g}", at + 2, f"{name} is above {least:g} and below {most:g}")
-        if whole and not value.is_integer():
-            raise self._refuse(f"{name} = {value:g}", at + 2, f"{name} is a whole number")
-        return Options(**{**asdict(options), field: int(value) if whole else value}), after
+    sign, digits = (-1.0, node.this) if isinstance(node, exp.Neg) else (1.0, node)
+    try:
+        value = float(digits.this) if isinstance(digits, exp.Literal) and not digits.is_string else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise source.refuse(f"{name} = {digits.name.upper()[:40]}", f"{name} is a number", node)
+    return sign * value
 
-    def _number(self, name: str, at: int) -> tuple[float, int]:
-        """Return a number and the place after it."""
-        sign = -1.0 if self._word(at) == "-" else 1.0
-        at += self._word(at) in ("-", "+")
-        point = "." if self._word(at) == "." else ""
-        at += len(point)
-        try:
-            value = float(point + self._word(at))
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise self._refuse(f"{name} = {self._word(at)[:40]}", at, f"{name} is a number")
-        return sign * value, at + 1
 
-    def _unit(self, options: Options, at: int) -> tuple[Options, int]:
-        """Return the options with the unit column, which is the session's, and the place after it."""
-        parts = [at]
-        while self._word(parts[-1] + 1) == "." and parts[-1] + 2 < len(self.tokens):
-            parts.append(parts[-1] + 2)
-        named = self.tokens[parts[-1]].text if parts[-1] < len(self.tokens) else ""
-        if self.unit.column is None or named.casefold() != self.unit.column.casefold():
-            unit = "one row" if self.unit.column is None else repr(self.unit.column)
-            raise self._refuse(
-                f"privacy_unit_column = {named[:40]}",
-                at,
-                f"the owner of the table chose the privacy unit: {unit}; leave the option out",
-            )
-        return replace(options, unit=self.unit.column), parts[-1] + 1
-
-    def _word(self, at: int) -> str:
-        """Return a word in capitals, "" after the end."""
-        return self.words[at] if at < len(self.words) else ""
-
-    def _expect(self, wanted: str, at: int) -> None:
-        """Refuse any other word."""
-        if self._word(at) != wanted:
-            offset = self.tokens[min(at, len(self.tokens) - 1)].start
-            raise self.source.unreadable(f"expected {wanted} in OPTIONS (name = value, ...)", self.source.at(offset))
-
-    def _refuse(self, construct: str, at: int, advice: str) -> Exception:
-        """Return a refusal with the place of a token."""
-        return self.source.refuse(construct, advice, at=self.tokens[min(at, len(self.tokens) - 1)].start)
+def _unit(source: SqlText, node: Node, unit: PrivacyUnit) -> str:
+    """Return the unit column, which is the session's."""
+    if unit.column is None or node.name.casefold() != unit.column.casefold():
+        chosen = "one row" if unit.column is None else repr(unit.column)
+        advice = f"the owner of the table chose the privacy unit: {chosen}; leave the option out"
+        raise source.refuse(f"privacy_unit_column = {node.name[:40]}", advice, node)
+    return unit.column
 
 
 _NUMBERS: Final[dict[str, tuple[str, float, float, bool]]] = {

@@ -11,7 +11,7 @@ from farthing.query.bounding import Bounds
 from farthing.query.expressions import Column, Expression, Scalar
 from farthing.sql.aggregates import Aggregates
 from farthing.sql.asked import Asked, Options
-from farthing.sql.google import opened
+from farthing.sql.google import read_options, refuse_others
 from farthing.sql.listing import MOST_COLUMNS, Listed, levels, read_grouping
 from farthing.sql.names import Names, Place
 from farthing.sql.releases import ReleasedColumns, read_aftermath
@@ -63,8 +63,9 @@ def parse(
     """
     source = SqlText(text)
     privacy_unit = unit if isinstance(unit, PrivacyUnit) else PrivacyUnit(unit)
-    start = opened(source, privacy_unit)
-    select = _select(source, syntax_tree(source, start.text))
+    refuse_others(source)
+    select = _select(source, syntax_tree(source))
+    options = read_options(source, select, privacy_unit)
     names, joins = read_tables(source, select, Owned(table, schema, tables or {}, public, privacy_unit))
     reader = Translator(source, names)
     where = select.args.get("where")
@@ -85,8 +86,8 @@ def parse(
         joins=joins,
         aftermath=read_aftermath(select, released),
         columns=columns,
-        explain=start.explain,
-        options=_with_rows(source, start.options, listed),
+        explain=bool(select.meta.get("explain")),
+        options=_with_rows(source, options, listed),
         sets=sets,
         levels=told,
     )
@@ -136,10 +137,9 @@ _CLAUSES: Final = {
     "windows": ("WINDOW", "ask aggregates with GROUP BY"),
     "sample": ("SAMPLE", "ask the whole table"),
     "into": ("INTO", "leave INTO out: questions write nothing"),
-    "hint": ("a hint", "leave the hint out"),
     "locks": ("FOR", "leave FOR out: questions write nothing"),
 }
-_READ: Final = ("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset")
+_READ: Final = ("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset", "hint")
 
 
 def _select(source: SqlText, tree: Node) -> Node:

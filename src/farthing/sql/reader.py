@@ -1,4 +1,4 @@
-"""The one reader of SQL text: DuckDB's grammar, with the spellings of PostgreSQL and BigQuery beside it.
+"""The one reader of SQL text: DuckDB's grammar, with the spellings of PostgreSQL and GoogleSQL beside it.
 
 No function has a meaning here: all are read as names with arguments, and `functions` and `aggregates` are the whole
 list of those that are understood. Only what has a grammar of its own (CASE, CAST, EXTRACT, ...) is read by the parser.
@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from sqlglot import TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 
 _PARSED = ("CAST", "TRY_CAST", "SAFE_CAST", "EXTRACT", "SUBSTRING", "TRIM")
 _BARE = ("CASE", "IF")
+_QUERY = (TokenType.SELECT, TokenType.WITH, TokenType.FROM)
+
+
+class Privacy(exp.Expression):
+    """GoogleSQL's WITH DIFFERENTIAL_PRIVACY OPTIONS (...): the kind, and its options as equations."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False}
 
 
 class SqlDialect(DuckDB):
@@ -35,6 +43,54 @@ class SqlDialect(DuckDB):
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS[name] for name in _BARE
         }
+
+        def _parse_statement(self) -> Any:
+            """Read EXPLAIN before a query as a mark of its tree, `meta["explain"]`."""
+            explain = bool(self._next) and self._next.token_type in _QUERY and self._match_text_seq("EXPLAIN")
+            tree = super()._parse_statement()
+            if explain and tree is not None:
+                tree.meta["explain"] = True
+            return tree
+
+        def _parse_hint(self) -> Any:
+            """Read SELECT WITH kind OPTIONS (name = value, ...) as `Privacy`, where hints stand in other grammars."""
+            if not self._match(TokenType.WITH):
+                return None
+            kind, options = self._parse_word("a kind"), []
+            if self._match_text_seq("OPTIONS"):
+                self._expect(TokenType.L_PAREN, "(")
+                while not self._match(TokenType.R_PAREN):
+                    options.append(self._parse_option())
+                    if not self._match(TokenType.R_PAREN, advance=False):
+                        self._expect(TokenType.COMMA, ",")
+            return Privacy(this=kind, expressions=options)
+
+        def _parse_option(self) -> Any:
+            """Read name = value; a value is a number or a column, as anywhere."""
+            name = self._parse_word("a name")
+            self._expect(TokenType.EQ, "=")
+            start = self._curr
+            value = self._parse_unary() or self._parse_word("a value")
+            value.meta["start"] = start.start
+            return exp.EQ(this=name, expression=value)
+
+        def _parse_word(self, what: str) -> Any:
+            """Read one word, whatever it is, and where it stands."""
+            if not self._curr:
+                self._missing(what)
+            word = exp.Var(this=self._curr.text)
+            word.meta["start"] = self._curr.start
+            self._advance()
+            return word
+
+        def _expect(self, kind: TokenType, what: str) -> None:
+            """Read one sign; refuse any other."""
+            if not self._match(kind):
+                self._missing(what)
+
+        def _missing(self, what: str) -> None:
+            """Refuse the text at the present word."""
+            self.raise_error(f"expected {what} in OPTIONS (name = value, ...)")
 
 
 READER = SqlDialect()

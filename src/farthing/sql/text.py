@@ -134,12 +134,8 @@ def sized(source: SqlText) -> list[Any]:
     return found
 
 
-def syntax_tree(source: SqlText, text: str | None = None) -> Node:
+def syntax_tree(source: SqlText) -> Node:
     """Return the tree of the only statement of a text.
-
-    Args:
-        source: the text as it was asked, for places in messages.
-        text: what to read of it, every letter in its place; None for all.
 
     Raises:
         UnsupportedQuery: empty, several statements, or no SQL.
@@ -149,7 +145,7 @@ def syntax_tree(source: SqlText, text: str | None = None) -> Node:
     from farthing.sql.reader import READER
 
     try:
-        trees = [tree for tree in READER.parse(source.text if text is None else text) if tree is not None]
+        trees = [tree for tree in READER.parse(source.text) if tree is not None]
     except SqlglotError as problem:
         first = (getattr(problem, "errors", None) or [{}])[0]
         raise source.unreadable(str(first.get("description", "not SQL")), _start(first)) from None

@@ -34,7 +34,7 @@ def signed_sum(
     """Return the aggregate whose answer is the count, or the sum of a value, of the first group less the second.
 
     Guarantee: one unit moves it by at most max_rows times the largest magnitude of a clamped value.
-    Proof: docs/proofs/accuracy.targets.md.
+    Proof: docs/proofs/session.reading.ratio.md.
     Assumes: as any sum.
     Rounds: values to the grid of the sum.
 

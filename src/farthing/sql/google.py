@@ -36,7 +36,7 @@ def opened(source: SqlText, unit: PrivacyUnit) -> Opened:
     """Return a text without EXPLAIN and OPTIONS, and what they said.
 
     Raises:
-        UnsupportedQuery: a statement that is no SELECT, an unknown option, a value it cannot have, another unit.
+        UnsupportedQuery: a statement that is not a SELECT, an unknown option, a value it cannot have, another unit.
 
     >>> from farthing.privacy.unit import PrivacyUnit
     >>> text = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, max_groups_contributed = 2) COUNT(*) FROM t"
@@ -66,7 +66,7 @@ def _without(text: str, tokens: list[Any], cuts: list[tuple[int, int]]) -> str:
 
 
 def _refuse_commands(source: SqlText, tokens: list[Any], words: list[str]) -> None:
-    """Refuse a statement that is no SELECT by its first word."""
+    """Refuse a statement that is not a SELECT by its first word."""
     if tokens and words[0] not in _STARTS and (tokens[0].token_type.name in _COMMANDS or words[0] in _COMMANDS):
         raise source.refuse(f"{words[0]} statement", "ask with SELECT", word=words[0])
     if words[:2] == ["EXPLAIN", "ANALYZE"]:

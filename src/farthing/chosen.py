@@ -166,7 +166,7 @@ class Ranking(Tabular):
         """
         if unnamed:
             raise InvalidTarget(
-                "a refine names what it changes",
+                "refine was not told what to change",
                 rule="k=, apart=, apart_relative=, confidence=, cap= or max_epsilon=",
                 got=", ".join(map(repr, unnamed))[:80],
                 next_step='ranking.refine(cap="all")',

@@ -54,7 +54,7 @@ class InvalidTarget(FarthingError, ValueError):
 
 
 class InvalidBudget(FarthingError, ValueError):
-    """A budget or loss that is no budget: negative, zero, infinite, NaN, delta out of range."""
+    """A budget or loss that is not a budget: negative, zero, infinite, NaN, delta out of range."""
 
     exit_code = 2
 

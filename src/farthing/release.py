@@ -251,7 +251,7 @@ class Answer(Tabular):
         """
         if unnamed:
             raise InvalidTarget(
-                "a refine names what it changes",
+                "refine was not told what to change",
                 rule="relative=, absolute=, confidence=, share=, loss=, cap=, ...",
                 got=", ".join(map(repr, unnamed))[:80],
                 next_step="answer.refine(relative=0.05), or answer.refine(absolute=50)",

@@ -130,7 +130,7 @@ def html(table: pa.Table, *notes: str, most: int | None = SHOWN_ROWS, missing: s
 
 
 def csv_bytes(table: pa.Table, guarded: Callable[[str], str]) -> bytes:
-    """Return rows as CSV in UTF-8; names, and cells that are no numbers or times, as a guard gives them."""
+    """Return rows as CSV in UTF-8; names, and cells that are not numbers or times, as a guard gives them."""
     import pyarrow as pa
     import pyarrow.csv as pc
 

@@ -91,7 +91,7 @@ class Workload(Tabular):
         return not self.unanswered and not self.failed
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row a question, in the caller's order: name, question, state, worst price, paid, whether met.
+        """Return one row per question, in the caller's order: name, question, state, worst price, paid, whether met.
 
         The state is "answered", "free", "unanswered", "failed" or, of a dry run, "fits"; "out of reach" where no group
         can meet the target within the question's own cap: it is asked only with on_miss="spend".
@@ -141,7 +141,7 @@ class Workload(Tabular):
         return f"out of reach, at best +/-{width:.4g}; " if isfinite(width) else "out of reach; "
 
     def to_arrow(self) -> pa.Table:
-        """Return one row a question, as `rows` does."""
+        """Return one row per question, as `rows` does."""
         import pyarrow as pa
 
         kinds = {"worst_price": pa.float64(), "paid": pa.float64(), "met": pa.bool_()}

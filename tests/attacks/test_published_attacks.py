@@ -184,7 +184,7 @@ def test_impossible_secrets_and_columns():
     """Unknown columns, fractions, and text without digits are refused by name."""
     with pytest.raises(DataError, match="known are rider, pickup_latitude"):
         dick_joseph_schutzman(Diffix(RIDES), column="dropoff_latitude")
-    with pytest.raises(DataError, match="no whole numbers"):
+    with pytest.raises(DataError, match="not whole numbers"):
         Hidden.number("fare", [1.5], among="TRUE")
     with pytest.raises(DataError, match="no digit"):
         Hidden.digits("ssn", ["078-05-1120"], places=(4,), among="TRUE")

@@ -41,6 +41,17 @@ USUAL = {
     r"in vain": "without success",
     r"forbid(?:s|den)? oneself": "must not",
     r"had better": "should",
+    r"(?:can(?:not)?|could) be had": "is available, is possible",
+    r"to be told": "to be shown",
+    r"stands? out of the": "stands out from the",
+    r"out of nothing": "from the beginning",
+    r"side doors?": "side channel",
+    r"smaller than life|than in life": "than it really is",
+    r"buys? ranks": "allows rank targets only",
+    r"not both and not neither": "either ... or",
+    r"no such (?:number|size|order|price|claim|prior|spread)s?": "is out of range",
+    r"these are no": "these are not",
+    r"save for": "except",
 }
 """Idioms that a reader may have to think about, each with the word to use in its place."""
 

@@ -192,7 +192,7 @@ def test_bad_input_of_attacks():
         (lambda: attacks.linear(exact, queries=0), "no queries"),
         (lambda: attacks.linear(exact, method="magic"), "method"),
         (lambda: attacks.differencing(exact, trick="magic"), "trick"),
-        (lambda: attacks.averaging(exact, words="rewritten"), "other words"),
+        (lambda: attacks.averaging(exact, words="rewritten"), "another way"),
         (lambda: attacks.averaging(exact, victims=61), "victims"),
         (lambda: attacks.averaging([exact, targets.Exact(~BITS)]), "different people"),
         (lambda: attacks.exhaustive(exact), "every world"),

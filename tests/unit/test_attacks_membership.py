@@ -147,7 +147,7 @@ def test_honest_means_hold_and_exact_ones_do_not():
         ({"knowing": "nothing"}, "no such test"),
         ({"population": 1.0}, "no such population"),
         ({"population": [0.5, 0.5]}, "no such population"),
-        ({"queries": 0}, "number of attributes"),
+        ({"queries": 0}, "that many attributes"),
     ],
 )
 def test_impossible_tests_are_refused(how, said):
@@ -158,7 +158,7 @@ def test_impossible_tests_are_refused(how, said):
 
 def test_people_without_attributes_are_refused():
     """There is nothing to ask about, and no group by coins."""
-    with pytest.raises(DataError, match="number of attributes"):
+    with pytest.raises(DataError, match="that many attributes"):
         attacks.membership(targets.Exact([0, 1, 1]))
     loaded = People(CROWD.bits, CROWD.columns, prior=0.3)
     with pytest.raises(DataError, match="fair coins"):

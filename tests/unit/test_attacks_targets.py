@@ -77,7 +77,7 @@ def test_reasons_are_plain_text():
 def test_numbers_are_no_functions():
     """What cannot be called is refused before it is asked."""
     for kind in (targets.Function, targets.SqlFunction):
-        with pytest.raises(DataError, match="no function"):
+        with pytest.raises(DataError, match="not a function"):
             kind(3, PEOPLE)
 
 
@@ -109,7 +109,7 @@ def test_questions_must_fit():
 def test_what_is_no_target_is_refused():
     """A function needs the secrets; a target has its own; numbers are no targets."""
     for wrong in (lambda _: 0, 3):
-        with pytest.raises(DataError, match="nothing that can be attacked"):
+        with pytest.raises(DataError, match="this cannot be attacked"):
             attacks.linear(wrong)
     with pytest.raises(DataError, match="own secrets"):
         attacks.linear(targets.Exact(PEOPLE.bits), bits=PEOPLE.bits)

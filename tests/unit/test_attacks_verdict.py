@@ -72,7 +72,7 @@ def test_claims():
     assert Claim(2, 1e-6 * (1 + math.e)) == Claim(1, 1e-6, change="person").of_a_bit
     assert pytest.approx(1.0) == Claim(5000, change="person").cap
     for wrong in [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"epsilon": math.inf}]:
-        with pytest.raises(InvalidBudget, match="no such claim"):
+        with pytest.raises(InvalidBudget, match="the claim is out of range"):
             Claim(**wrong)
     with pytest.raises(InvalidBudget):
         Claim(1, delta=1)
@@ -145,9 +145,9 @@ def test_people_are_checked():
     for bits in ([0, 1, 2], [0.5], [], ["a"], [[0, 1]], [0.0, math.nan]):
         with pytest.raises(DataError, match="not bits"):
             People.of(bits)
-    with pytest.raises(DataError, match="no known people"):
+    with pytest.raises(DataError, match="do not describe known people"):
         People(np.array([0, 1]), {"id": np.array([1, 1])})
-    with pytest.raises(DataError, match="no known people"):
+    with pytest.raises(DataError, match="do not describe known people"):
         People(np.array([0, 1]), {"id": np.array([1, 2, 3])})
     with pytest.raises(DataError, match="prior"):
         People.of([0, 1], prior=1.0)

@@ -443,7 +443,7 @@ def test_init_writes_a_csv_as_parquet():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("rides.parquet", "--parquet"), "--parquet for a table that is no CSV"),
+        (("rides.parquet", "--parquet"), "--parquet for a table that is not a CSV file"),
         (("trips.csv", "--parquet"), "there is a Parquet file of that name"),
     ],
 )

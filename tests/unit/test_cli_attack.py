@@ -132,7 +132,7 @@ def test_functions():
     code, output = run("run", "odd_to_attack:sql", "--secrets", "people.csv")
     assert (11, True) == (code, "add --speaks sql" in output)
     code, output = run("run", "odd_to_attack:number", "--secrets", "people.csv")
-    assert (2, True) == (code, "this is no function" in output)
+    assert (2, True) == (code, "this is not a function" in output)
     assert (4, True) == unknown("ftp://host/file")
     code, output = run("run", "mine_to_attack:gone", "--secrets", "people.csv")
     assert (2, True) == (code, "no such function" in output)

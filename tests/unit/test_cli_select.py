@@ -102,7 +102,7 @@ BAD = {
     "two goals": ("zone", "--within", "5", "--epsilon", "1"),
     "k is 0": ("zone", "-k", "0", "--within", "5"),
     "k above the keys": ("zone", "-k", "5", "--epsilon", "0.1"),
-    "k is no number": ("zone", "-k", "two", "--within", "5"),
+    "k is not a number": ("zone", "-k", "two", "--within", "5"),
     "unknown column": ("zoen", "--within", "5"),
     "unlisted within": ("zone", "--keys", "private", "--within", "5"),
     "scores without a price": ("--scores", "1,2"),

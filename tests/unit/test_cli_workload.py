@@ -105,8 +105,8 @@ def test_sharing_a_loss():
     [
         ("none.sql", None, "the questions cannot be read"),
         ("empty.sql", "-- nothing", "no question in the file"),
-        ("broken.sql", "SELECT 'x", "the file is no SQL"),
-        ("broken.toml", "[a", "the file is no TOML"),
+        ("broken.sql", "SELECT 'x", "the file is not SQL"),
+        ("broken.toml", "[a", "the file is not TOML"),
         ("bare.toml", "a = 3", "'a' is no question"),
         ("odd.toml", '[a]\nsql = "SELECT COUNT(*) AS n FROM rides"\nabsolut = 3', "did you mean 'absolute'?"),
         ("twice.sql", "-- name: a\nSELECT 1;\n-- name: a\nSELECT 2", "two questions are called 'a'"),

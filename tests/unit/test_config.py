@@ -94,7 +94,7 @@ def test_a_missing_file_says_how_to_make_one(tmp_path, monkeypatch):
         ("epsilon = 1", "epsilon = true", "wrong type"),
         ("[ledger]", "[bounds]\nmax_rows = 1.5\n[ledger]", "bounds.max_rows .* a whole number"),
         ("[ledger]", "[keys]\nzone = 3\n[ledger]", "keys.zone .* a list"),
-        ("[table]", "keys = 3\n[table]", "no section"),
+        ("[table]", "keys = 3\n[table]", "not a section"),
     ],
 )
 def test_wrong_settings_are_refused_by_name(tmp_path, old, new, says):

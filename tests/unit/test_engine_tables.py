@@ -86,7 +86,7 @@ def test_missing_files_folders_and_patterns(tmp_path):
         "missing.csv": "no such file",
         "missing": "no such file",
         "*.parquetx": "no file matches",
-        "": "a folder is no table",
+        "": "a folder is not a table",
         "a.*": "Parquet and CSV",
     }
     for name, words in cases.items():

@@ -186,7 +186,7 @@ def test_removing_a_unit_leaves_all_parts_but_one():
     ("region", ["east", "east"], InvalidKeys, "repeated keys"),
     ("region", [], InvalidKeys, "empty"),
     ("region", None, InvalidKeys, "GROUP BY without keys|keys"),
-    ("region", ["east", None], InvalidKeys, "NULL is no part"),
+    ("region", ["east", None], InvalidKeys, "NULL cannot be a part"),
     ("region", [1, 2], InvalidKeys, "wrong type"),
     ("region", "east", InvalidKeys, "no list"),
     ("x", range(1_001), InvalidKeys, "too many parts"),

@@ -85,8 +85,8 @@ def test_lists_of_every_kind(column, given, expected):
         (("o",), {"o": [1]}, "cannot be grouped"),
         ((), {"s": ["x"]}, "without grouping columns"),
         (("i", "s"), [{"i": 1, "s": "x"}, {"i": 1, "s": "x"}], "repeated keys.*i=1, s='x'"),
-        (("i", "s"), [{"i": 1, "s": "x"}, {"i": 1}], "no table"),
-        (("i", "s"), pd.DataFrame({"i": [1, "a"], "s": ["x", "y"]}), "no table"),
+        (("i", "s"), [{"i": 1, "s": "x"}, {"i": 1}], "not a table"),
+        (("i", "s"), pd.DataFrame({"i": [1, "a"], "s": ["x", "y"]}), "not a table"),
         (("i", "f"), {"i": range(100_000), "f": range(100_000)}, "too many groups"),
     ],
 )

@@ -293,7 +293,7 @@ def test_words_and_files(tmp_path):
 
 
 REFUSED = {
-    "no workload": (InvalidOption, lambda s: s.release(["a"], keys=KEYS, absolute=60)),
+    "not a workload": (InvalidOption, lambda s: s.release(["a"], keys=KEYS, absolute=60)),
     "the total alone": (InvalidOption, lambda s: s.release(marginals(["a"], ways=0), keys={}, absolute=60)),
     "a column without keys": (InvalidKeys, lambda s: s.release(TWO, keys={"a": [1]}, absolute=60)),
     "keys of another column": (InvalidKeys, lambda s: s.release(TWO, keys=KEYS | {"x": [1]}, absolute=60)),

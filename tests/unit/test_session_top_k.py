@@ -248,7 +248,7 @@ def test_chosen_shows_itself():
 
 BAD = {
     "k is 0": ({"k": 0, "within": 50}, InvalidTarget),
-    "k is no number": ({"k": 2.0, "within": 50}, InvalidTarget),
+    "k is not a number": ({"k": 2.0, "within": 50}, InvalidTarget),
     "k above the keys": ({"k": 7, "epsilon": 0.1}, InvalidTarget),
     "all of them within": ({"k": 6, "within": 50}, InvalidTarget),
     "no goal": ({}, InvalidTarget),

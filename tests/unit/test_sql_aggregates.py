@@ -155,7 +155,7 @@ REFUSED = [
     ("AVG(blob)", "AVG of a other"),
     ("AVG(fare, bounds => (0, 1))", "argument bounds"),
     ("AVG(fare, contribution_bounds_per_group => 5)", "contribution bounds"),
-    ("AVG(CLAMP(fare, tip, 5))", "a bound or share that is no number"),
+    ("AVG(CLAMP(fare, tip, 5))", "a bound or share that is not a number"),
     ("QUANTILE(CLAMP(fare, 0, 1), [0.1, 0.9])", "a list"),
     ("QUANTILE(CLAMP(fare, 0, 1))", "QUANTILE with 1 arguments"),
     ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY fare, tip)", "WITHIN GROUP of several columns"),

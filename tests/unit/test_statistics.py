@@ -118,6 +118,6 @@ def test_a_sum_alone_is_its_own_lane():
 
 
 def test_quantiles_are_refused_by_name():
-    """A quantile is no function of counts and sums."""
-    with pytest.raises(UnsupportedQuery, match="no function of counts"):
+    """A quantile is not a function of counts and sums."""
+    with pytest.raises(UnsupportedQuery, match="not a function of counts"):
         from_aggregates([NamedAggregate("q", Quantile(Column("fare"), 0.5, 0, 100))], ())

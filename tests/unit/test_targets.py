@@ -380,7 +380,7 @@ def test_rankings_that_cannot_be_are_refused(rides):
 
 
 def test_a_ranking_has_no_error_and_needs_two_groups(rides):
-    """An unknown option, clamps without a value and a single key are refused, and a refine names what it changes."""
+    """An unknown option, clamps without a value and a single key are refused; so is a refine without a change."""
     session = opened(rides)
     for wrong in ({"relative": 0.1}, {"absolute": 50}):
         with pytest.raises(InvalidTarget, match="apart_relative"):
@@ -391,7 +391,7 @@ def test_a_ranking_has_no_error_and_needs_two_groups(rides):
         session.ranking("zone", k=1, keys={"zone": [0]})
     assert not session.spent
     ranking = session.ranking("zone", k=2, keys=ZONES)
-    with pytest.raises(InvalidTarget, match="names what it changes"):
+    with pytest.raises(InvalidTarget, match="not told what to change"):
         ranking.refine(3)
     with pytest.raises(InvalidTarget, match="unknown option absolute"):
         ranking.refine(absolute=50)
@@ -417,11 +417,11 @@ def test_tied_groups_may_be_apart_but_not_in_the_wrong_order():
         ({"top": "delay > 15", "top_range": (0, 1)}, "drop top_range="),
         ({"top": "delay > 15", "bottom_range": (0, 1)}, "drop bottom_range="),
         ({"top": 5}, "neither a condition nor a value"),
-        ({"top": "tip", "top_range": "0..60"}, "top_range is no range"),
-        ({"top": "tip", "top_range": "06"}, "top_range is no range"),
-        ({"top": "tip", "top_range": (60,)}, "top_range is no range"),
-        ({"top": "tip", "top_range": 60}, "top_range is no range"),
-        ({"top": "tip", "top_range": (0, float("inf"))}, "top_range is no range"),
+        ({"top": "tip", "top_range": "0..60"}, "top_range is not a range"),
+        ({"top": "tip", "top_range": "06"}, "top_range is not a range"),
+        ({"top": "tip", "top_range": (60,)}, "top_range is not a range"),
+        ({"top": "tip", "top_range": 60}, "top_range is not a range"),
+        ({"top": "tip", "top_range": (0, float("inf"))}, "top_range is not a range"),
     ],
 )
 def test_sides_of_a_ratio_that_are_none_say_what_is_missing(rides, sides, message):
@@ -507,9 +507,9 @@ def test_a_refine_says_that_the_cap_stopped_it(rides):
     assert "nothing was measured" not in part.about
     whole = part.refine(share=1)
     assert "nothing was measured" in whole.refine().about
-    with pytest.raises(InvalidTarget, match="names what it changes"):
+    with pytest.raises(InvalidTarget, match="not told what to change"):
         first.refine(0.1)
-    with pytest.raises(InvalidTarget, match="names what it changes"):
+    with pytest.raises(InvalidTarget, match="not told what to change"):
         session.refine(first, 0.1)
 
 

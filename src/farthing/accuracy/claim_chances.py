@@ -103,7 +103,7 @@ def next_chance(claims: tuple[float, ...], beta: float) -> float:
             "the answers of this question so far leave no room for another at this confidence, together",
             rule=f"{MOST} answers, and chances of a miss, whatever was decided by looking, of at most 1 - confidence",
             got=f"{len(claims)} answers, {worst(claims):.4g} of {beta:.4g}",
-            next_step="lower the confidence, or drop together=True; and begin with it next time",
+            next_step="lower the confidence, or drop together=True; the next question can start with together=True",
         )
     return shared[0]
 

@@ -82,7 +82,7 @@ class NoisySpread:
         sizes = tuple(len(each) for each in (self.groups, self.rows, self.least, self.greatest))
         if sizes != (PLACES, PLACES, BUCKETS, BUCKETS) or not self.sigma > 0:
             raise InvalidTarget(
-                "no such spread",
+                "the noisy numbers do not have the right shape",
                 rule="32, 32, 129 and 129 noisy numbers, sigma > 0",
                 got=f"{sizes}, sigma={self.sigma}",
                 next_step="add the noise to all four histograms of the engine's spread",
@@ -128,7 +128,7 @@ class ContributionReport:
         value: share of the size of the units' extreme values that clamping changes; None without clamps.
         total_rows: about how many rows all units have: units * mean groups * mean rows in the fullest group.
         confidence: of each interval.
-        hidden: how many units a place must have to stand out of the noise.
+        hidden: how many units a place must have to stand out from the noise.
     """
 
     units_groups: Share
@@ -157,7 +157,7 @@ class ContributionReport:
             )
         notes = [
             "estimated from noisy counts in powers of two: a bound inside such a step is known to a factor of two",
-            f"sizes of fewer than about {self.hidden:,.3g} units do not stand out of the noise and are left out",
+            f"sizes of fewer than about {self.hidden:,.3g} units do not stand out from the noise and are left out",
             f"intervals hold with {100 * self.confidence:.4g} % for the units that stand out, not for few larger ones",
         ]
         return "\n".join([*lines, f"({'; '.join(notes)})"])
@@ -175,7 +175,7 @@ def report(
     """Return what these bounds cut.
 
     Guarantee: each interval holds its share with probability at least `confidence`, provided that no unit lies in a
-        place of larger size than all those that stand out of the noise, and values below 2^-32 count as 0.
+        place of larger size than all those that stand out from the noise, and values below 2^-32 count as 0.
     Proof: docs/proofs/accuracy.quantile_bisection.md, "Shares".
     Assumes: independent Gaussian noise of the stated sigma.
     Rounds: nothing.

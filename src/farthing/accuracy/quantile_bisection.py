@@ -97,7 +97,7 @@ class QuantileBisection:
 
     >>> goal = QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=10, rank=0.05)
     >>> descent = QuantileBisection(goal, beta=0.05, cap_grains=1 << 52)
-    >>> exact = lambda thresholds, grains, groups: thresholds + 1 - 512.0  # one row a leaf, no noise
+    >>> exact = lambda thresholds, grains, groups: thresholds + 1 - 512.0  # one row per leaf, no noise
     >>> state = descent.run(exact, lambda grains, groups: np.full(len(groups), 1024.0), groups=1)
     >>> state.value.tolist(), state.met.tolist(), state.by_rank.tolist()
     ([512.0], [True], [True])

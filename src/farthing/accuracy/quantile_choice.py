@@ -162,10 +162,10 @@ def compare(descent: QuantileBisection, currency: type[Booked], *, rows: int, ma
     if not asked.rank:
         if currency is Pure:
             raise InvalidTarget(
-                "a pure budget buys ranks, not values",
+                "a pure budget allows rank targets only",
                 rule="a rank target",
                 got=f"relative={descent.relative}, absolute={descent.absolute}",
-                next_step="ask for rank=0.01, or keep the books with a delta",
+                next_step="ask for rank=0.01, or open the ledger with a delta",
             )
         return QuantilePrices("descent", _gaussian(descent.typical(rows), currency, max_groups), None)
     beta = descent.beta * (1 - COUNT_SHARE)  # the count takes its part on either road
@@ -184,10 +184,10 @@ def _gaussian(grains: int, currency: type[Booked], max_groups: int) -> Gdp | Zcd
 
 
 def _check(rows: float, beta: float) -> None:
-    """Refuse what is no target."""
+    """Refuse what is not a target."""
     if not (rows > 0 and 0 < beta < 1):
         raise InvalidTarget(
-            "no such rank target",
+            "the rank target is out of range",
             rule="rows > 0, 0 < beta < 1",
             got=f"{rows}, {beta}",
             next_step="rank=0.01, beta=0.05",

@@ -111,7 +111,9 @@ class QuantileGoal:
 
     def __post_init__(self) -> None:
         if not 0 <= self.q <= 1:
-            raise InvalidTarget("no such quantile", rule="0 <= q <= 1", got=self.q, next_step="0.5 is the median")
+            raise InvalidTarget(
+                "the quantile is out of range", rule="0 <= q <= 1", got=self.q, next_step="0.5 is the median"
+            )
         if self.rank and not _LEAST_RANK <= self.rank <= 0.5:
             raise InvalidTarget(
                 "the rank target is out of range",

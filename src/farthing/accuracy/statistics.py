@@ -362,7 +362,7 @@ def _statistic(aggregate: Any, measures: Sequence[Any]) -> Statistic:
         case [_, _] | [_, _, _]:
             return _fraction(aggregate, *(measures.index(measure) for measure in aggregate.measures), measures=measures)
     raise UnsupportedQuery(
-        "this aggregate is no function of counts and sums",
+        "this aggregate is not a function of counts and sums",
         construct=type(aggregate).__name__,
         got=str(aggregate),
         rule="counts, sums, means and variances are answered together",

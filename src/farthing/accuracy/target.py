@@ -115,7 +115,7 @@ def _number(name: str, got: object) -> float:
         advice = f'write {name}=0.05 for "5%"' if name != "absolute" else "write absolute=100"
         raise InvalidTarget(f"{name} must be a number", rule="a number, not text", got=repr(got), next_step=advice)
     try:
-        value = float(got)  # type: ignore[arg-type]  # anything that is no number is refused below
+        value = float(got)  # type: ignore[arg-type]  # anything that is not a number is refused below
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if isinstance(got, bool) or not math.isfinite(value):
@@ -129,7 +129,7 @@ def _number(name: str, got: object) -> float:
 
 
 def _check_relative(relative: float) -> None:
-    """Refuse what is no fraction in [0, 1)."""
+    """Refuse what is not a fraction in [0, 1)."""
     if relative < 0:
         raise InvalidTarget(
             "relative must not be negative", rule="0 <= relative < 1", got=relative, next_step="write 0.05 for 5 %"
@@ -139,7 +139,7 @@ def _check_relative(relative: float) -> None:
         raise InvalidTarget("relative must be below 1", rule="0 <= relative < 1", got=relative, next_step=advice)
     if 0 < relative < LEAST_RELATIVE:
         raise InvalidTarget(
-            "relative is too small to be told",
+            "relative is too small",
             rule=f"0, or at least {LEAST_RELATIVE:g}",
             got=relative,
             next_step="name an absolute target: absolute=1 is as near as a count can be",
@@ -147,7 +147,7 @@ def _check_relative(relative: float) -> None:
 
 
 def _check_absolute(absolute: float) -> None:
-    """Refuse what is no distance."""
+    """Refuse what is not a distance."""
     if absolute < 0:
         raise InvalidTarget(
             "absolute must not be negative",
@@ -158,7 +158,7 @@ def _check_absolute(absolute: float) -> None:
     least, largest = DISTANCES
     if absolute and not least <= absolute <= largest:
         raise InvalidTarget(
-            "absolute is no distance that an answer could have from the truth",
+            "absolute is out of range",
             rule=f"0, or from {least:g} to {largest:g}",
             got=absolute,
             next_step="give the largest error you can accept, as in absolute=100",
@@ -166,7 +166,7 @@ def _check_absolute(absolute: float) -> None:
 
 
 def _check_confidence(confidence: float) -> None:
-    """Refuse what is no probability in [0.5, 1)."""
+    """Refuse what is not a probability in [0.5, 1)."""
     if 0.5 <= confidence < 1:
         return
     advice = "write 0.95 for 95 %"

@@ -31,7 +31,7 @@ def accepted(
         return target
     if not callable(target) or bits is None:
         raise DataError(
-            "nothing that can be attacked",
+            "this cannot be attacked",
             rule="a Target, or a function of a 0/1 vector with bits=",
             got=type(target).__name__,
             next_step="attacks.linear(answer, bits=bits), or attacks.targets.Endpoint(url, people)",

@@ -102,7 +102,7 @@ def refinement_gain(answers: NDArray[np.float64], truth: float) -> float:
     errors = np.asarray(answers, dtype=np.float64) - truth
     if errors.ndim != 2 or min(errors.shape) < 2 or not np.isfinite(errors).all():
         raise DataError(
-            "these are no chains of refinements",
+            "these are not chains of refinements",
             rule="finite answers, two chains of two looks or more",
             got=f"shape {errors.shape}",
             next_step="one row for each chain, the coarsest answer first",
@@ -117,7 +117,9 @@ def chosen_victims(n: int, victims: int | None, seed: int | None, label: str) ->
     """Return who is attacked, in random order."""
     count = min(n, MOST_VICTIMS) if victims is None else victims
     if not 1 <= count <= n:
-        raise DataError("no such number of victims", rule=f"1 .. {n}", got=count, next_step="leave victims= out")
+        raise DataError(
+            "the number of victims is out of range", rule=f"1 .. {n}", got=count, next_step="leave victims= out"
+        )
     return Coins(seed, label).order(n)[:count]
 
 
@@ -133,7 +135,7 @@ def _forms(target: Target, victim: int, words: Words) -> list[Question]:
         return [ask_about(target, np.arange(target.people.n) == victim)]
     if words != "rewritten" or target.speaks != "sql":
         raise DataError(
-            "no other words for this question",
+            "this question cannot be worded in another way",
             rule='words is "verbatim", or "rewritten" for a target that speaks SQL',
             got=f"{words} for {target.speaks}",
             next_step='words="verbatim"',

@@ -122,7 +122,7 @@ def compiler(target: Target, wanted: str | Compiler | None) -> Compiler:
         return wanted
     if wanted not in COMPILERS:
         raise DataError(
-            "no such query compiler",
+            "unknown query compiler",
             rule=", ".join(COMPILERS),
             got=wanted,
             next_step="leave compiler= out for the one that suits the target",

@@ -62,7 +62,7 @@ def cases(seed: int = 0) -> list[Case]:
 
 
 def _toys(seed: int) -> list[Case]:
-    """Return the targets with a defence that is no privacy."""
+    """Return the targets with a defence that is not privacy."""
     bits = secrets(N, seed).bits
     crowd = secrets(2 * N, seed, attributes=ATTRIBUTES)
     made: dict[str, Callable[[Any], Target]] = {

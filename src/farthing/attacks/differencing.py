@@ -81,7 +81,7 @@ def differencing(
     """
     if trick not in get_args(Trick):
         raise DataError(
-            "no such trick", rule=", ".join(get_args(Trick)), got=trick, next_step='leave trick= out for "pair"'
+            "unknown trick", rule=", ".join(get_args(Trick)), got=trick, next_step='leave trick= out for "pair"'
         )
     started, asked = time.perf_counter(), Asked(accepted(target, bits, claim))
     people, coins = asked.target.people, Coins(seed, "differencing", trick)
@@ -119,7 +119,7 @@ def before_after(snapshots: Sequence[Target], repeats: int = 1, seed: int | None
     sizes = [snapshot.people.n for snapshot in snapshots]
     if len(sizes) < 2 or np.any(np.diff(sizes) != 1):
         raise DataError(
-            "these are no snapshots of a growing table",
+            "these are not snapshots of a growing table",
             rule="two targets or more, each with one person more than the one before",
             got=f"sizes {sizes[:5]}",
             next_step="one target for the table after each load",

@@ -60,7 +60,7 @@ def _write(table: pa.Table, path: Path) -> None:
 
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise DataError(
-            "no such kind of file", rule=".csv or .parquet", got=path.name, next_step="path='people.parquet'"
+            "unknown kind of file", rule=".csv or .parquet", got=path.name, next_step="path='people.parquet'"
         )
     try:
         if path.suffix.lower() == ".csv":

@@ -124,7 +124,7 @@ def solve(rows: NDArray[np.bool_], answers: Float64, *, method: Method = "l1", i
     """
     if method not in _METHODS:
         raise DataError(
-            "no such method", rule=", ".join(get_args(Method)), got=method, next_step='leave method= out for "l1"'
+            "unknown method", rule=", ".join(get_args(Method)), got=method, next_step='leave method= out for "l1"'
         )
     there = ~np.isnan(answers)
     matrix, known = rows[there].astype(np.float64), answers[there]

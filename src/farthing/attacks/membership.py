@@ -294,7 +294,7 @@ def _attributes(people: People, queries: int | None) -> tuple[list[str], NDArray
     ]
     if not names or (queries is not None and queries < 1):
         raise DataError(
-            "the candidates have no such number of attributes",
+            "the candidates do not have that many attributes",
             rule="people with columns of zeros and ones, and queries >= 1",
             got=f"{len(names)} such columns, queries={queries}",
             next_step="targets.Exact(attacks.secrets(200, attributes=1000))",

@@ -51,7 +51,7 @@ def cohen_nissim(target: Target, *, queries: int | None = None, method: Method =
         seed: of the choice of conditions.
 
     Raises:
-        DataError: the target does not speak SQL, or the ids are no numbers.
+        DataError: the target does not speak SQL, or the ids are not numbers.
         InvalidOption: more queries than there are conditions, or none.
 
     >>> from farthing.attacks import tables
@@ -205,5 +205,7 @@ def _count(queries: int | None, usual: int, most: int) -> int:
     """Return how many conditions to use."""
     count = min(usual, most) if queries is None else queries
     if not 0 < count <= most:
-        raise InvalidOption("no such number of queries", rule=f"1 to {most:,}", got=count, next_step="leave it out")
+        raise InvalidOption(
+            "the number of queries is out of range", rule=f"1 to {most:,}", got=count, next_step="leave it out"
+        )
     return count

@@ -97,8 +97,8 @@ def replay(
     """Solve for the secrets of real people from recorded answers, and count the wrong ones.
 
     Args:
-        answers_path: CSV or Parquet with the columns `ANSWER_COLUMNS`, one row a question.
-        people_path: CSV or Parquet with the columns `PEOPLE_COLUMNS`, one row a person.
+        answers_path: CSV or Parquet with the columns `ANSWER_COLUMNS`, one row per question.
+        people_path: CSV or Parquet with the columns `PEOPLE_COLUMNS`, one row per person.
         claim: what the verdict is about.
         method: how the equations are solved.
 
@@ -187,7 +187,7 @@ def _check(answers: Columns, people: Columns, answers_path: str | Path, people_p
     """Refuse people and answers that make no sense, or do not belong together."""
     ids = list(zip(people["range_low"].tolist(), people["client_id"].tolist(), strict=True))
     if len(set(ids)) != len(ids):
-        raise _wrong(people_path, "one row a person", "a client_id twice in a range", "leave one of them out")
+        raise _wrong(people_path, "one row per person", "a client_id twice in a range", "leave one of them out")
     if not np.isin(people["status_is_c"], (0, 1)).all():
         raise _wrong(
             people_path, "status_is_c is 0 or 1", "another number", "write 1 for the status that was asked for"

@@ -114,7 +114,10 @@ def rides(seed: int = 0, *, known: int = 450, rows: int = 20_000) -> Generated:
     """
     if not 3 <= known <= min(_SPOTS, rows):
         raise DataError(
-            "so many rides cannot be known", rule=f"3 to {min(_SPOTS, rows)}", got=known, next_step="take fewer"
+            "the number of known rides is out of range",
+            rule=f"3 to {min(_SPOTS, rows)}",
+            got=known,
+            next_step="take fewer",
         )
     cash = Coins(seed, "rides", "cash").bits(rows)
     columns = {

@@ -36,7 +36,7 @@ class Refused:
     Attributes:
         reason: the target's own words, or what was wrong with what it said.
         why: "policy" if this question is not answered, "budget" if the target has said all that it will ever say,
-            "failure" if it hung, broke, or said something that is no number, "closed" if it is not there at all or
+            "failure" if it hung, broke, or said something that is not a number, "closed" if it is not there at all or
             lets nobody in.
 
     A function returns it; it is no exception. Control characters in the reason become spaces.
@@ -72,7 +72,7 @@ class Question:
         if (self.text is None) == (self.chosen is None):
             raise DataError(
                 "a question is asked in one way",
-                rule="SQL text or a 0/1 vector, not both and not neither",
+                rule="either SQL text or a 0/1 vector",
                 got="both" if self.text is not None else "neither",
                 next_step="Question(text=...) or Question(chosen=...)",
             )
@@ -102,7 +102,7 @@ class Claim:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.epsilon) and self.epsilon > 0 and 0 <= self.delta < 1):
             raise InvalidBudget(
-                "no such claim",
+                "the claim is out of range",
                 rule="epsilon is finite and > 0, delta is in [0, 1)",
                 got=f"epsilon={self.epsilon}, delta={self.delta}",
                 next_step="Claim(epsilon=1); a target that claims nothing has claim None",
@@ -171,14 +171,14 @@ class People:
         sizes = {len(column) for column in columns.values()}
         if sizes - {self.n} or self.id not in columns or len(np.unique(columns[self.id])) != self.n:
             raise DataError(
-                "these are no known people",
+                "these columns do not describe known people",
                 rule="every column has one value a person, and the id column tells them apart",
                 got=f"{self.n} secrets, columns {sorted(columns)} of lengths {sorted(sizes)}, id column {self.id!r}",
                 next_step="People(bits, {'id': ids, ...}, id='id')",
             )
         if not 0 < self.prior < 1:
             raise DataError(
-                "no such prior",
+                "the prior is out of range",
                 rule="the chance of a secret to be 1 is in (0, 1)",
                 got=self.prior,
                 next_step="draw the secrets with attacks.secrets(n, seed), which has prior=0.5",

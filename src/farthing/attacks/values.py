@@ -1,4 +1,4 @@
-"""Secrets that are no bits: whole numbers, and text that is guessed digit by digit, through noisy sums."""
+"""Secrets that are not bits: whole numbers, and text that is guessed digit by digit, through noisy sums."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _whole(values: Any) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
         raise DataError(
-            "the secrets are no whole numbers",
+            "the secrets are not whole numbers",
             rule="one whole number for each known person",
             got=f"an array of {array.dtype} and shape {array.shape}",
             next_step="round them to a grid, or attack a yes/no question",

@@ -234,7 +234,7 @@ def _check(right: int, attempted: int, delta: float, prior: float) -> None:
     """Refuse counts that are none, and the one case the theorem does not cover."""
     if not 0 <= right <= attempted:
         raise DataError(
-            "these are no counts of guesses",
+            "these are not counts of guesses",
             rule="0 <= right <= attempted",
             got=f"{right} of {attempted}",
             next_step="count the guesses that were made, and those of them that were right",

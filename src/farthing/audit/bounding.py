@@ -76,7 +76,7 @@ def values_are_clamped() -> str:
 
 
 def missing_values_add_nothing() -> str:
-    """NULL and NaN are no values: they add neither a bound nor themselves, and are not counted."""
+    """NULL and NaN are not values: they add neither a bound nor themselves, and are not counted."""
     with _rows([None, float("nan")] * UNITS + [60.0]) as session:
         told = float(session.sum("x", lower=50, upper=100, **FINE).value)
         there = float(session.count(value="x", **FINE).value)

@@ -155,7 +155,10 @@ def renyi_lower(
     significance = 1 - checked(confidence, 0.0)
     if not order > 1 or cells < 2:
         raise InvalidTarget(
-            "no such divergence", rule="order > 1, cells >= 2", got=f"order={order}, cells={cells}", next_step="order=2"
+            "the order or the number of cells is out of range",
+            rule="order > 1, cells >= 2",
+            got=f"order={order}, cells={cells}",
+            next_step="order=2",
         )
     samples = sample_of(without, "without"), sample_of(present, "present")
     partition = OutputCells.of(*(sample[: len(sample) // 2] for sample in samples))

@@ -38,7 +38,7 @@ def one_run(
     significance = 1 - checked(confidence, delta)
     if not 0 <= right <= guesses <= secrets or guesses < 1:
         raise InvalidTarget(
-            "no such guesses",
+            "the counts of guesses are out of range",
             rule="0 <= right <= guesses <= secrets, guesses >= 1",
             got=f"right={right}, guesses={guesses}, secrets={secrets}",
             next_step="count the guesses that were made, and how many of them were right",

@@ -83,7 +83,7 @@ class Looks:
         found = np.asarray(self._event(outputs))
         if outputs.ndim == 0 or found.shape != outputs.shape[:1] or found.dtype != np.bool_:
             raise InvalidTarget(
-                "this is no event",
+                "this is not an event",
                 rule="one truth value an output",
                 got=f"{found.dtype} of shape {found.shape} for outputs of shape {outputs.shape}",
                 next_step="Looks(lambda outputs: outputs > 0)",

@@ -57,7 +57,7 @@ class SeededChoices:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Town:
-    """Three tables: `u` (uid, s, x, y, g), one row a person; `o` (uid, oid, amt, friend), purchases; `cat`, public.
+    """Three tables: `u` (uid, s, x, y, g), one row per person; `o` (uid, oid, amt, friend), purchases; `cat`, public.
 
     Attributes:
         u, o, cat: Arrow tables.

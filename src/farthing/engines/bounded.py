@@ -69,7 +69,7 @@ class BoundedQuery:
 
     Rows that are left belong to a unit and, by the grouping scalars, to a group; those of no listed group are dropped.
     A cell adds at most `max_rows` rows. Of its cells a unit keeps those of `max_groups` groups whose keyed hash of
-    (unit, group's place) comes first, ties by place; where keys are to be found, of (unit, key), and NaN is no key.
+    (unit, group's place) comes first, ties by place; where keys are to be found, of (unit, key), and NaN is not a key.
 
     Guarantee: of all questions that differ in the part of one partition that they ask, one unit counts in one only.
     Proof: docs/proofs/engines.md, "Parts": `KeepHome` comes first of the steps, so that it sees all rows of a

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def number(value: Any) -> float | None:
-    """Return a number as a double; None for NULL and NaN, which are no values, and for what is no number."""
+    """Return a number as a double; None for NULL and NaN, which are not values, and for what is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     return None if math.isnan(value) else float(value)

@@ -43,7 +43,7 @@ class FoundGroups:
     """The groups that exist, with the number of units that count in each. Raw: presence itself is private.
 
     Attributes:
-        keys: an Arrow table of key combinations, one row a group, columns named as the question's `by`.
+        keys: an Arrow table of key combinations, one row per group, columns named as the question's `by`.
         units: int64[groups], privacy units that count in the group, > 0.
     """
 

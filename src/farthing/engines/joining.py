@@ -23,7 +23,7 @@ def check(
 
     Args:
         query: the question.
-        public: the tables that may be joined, and whether each is no unit's.
+        public: the tables that may be joined, and whether each is not a unit's.
         held: returns the columns of a joined table that its condition holds to columns of the tables so far.
         unit_type: returns the type of the unit column in a joined table (None: in the protected one), None without it.
 

@@ -38,7 +38,7 @@ def open_table(
         protected: tables that questions may join, by name, which carry the same unit column.
 
     Raises:
-        DataError: the source is no table, or cannot be read; or names collide.
+        DataError: the source is not a table, or cannot be read; or names collide.
 
     >>> import pyarrow as pa
     >>> engine = open_table(pa.table({"dest": ["ORD", "ATL"]}), name="flights")
@@ -100,7 +100,7 @@ def source_of(table: Any) -> RowSource:
     """Return the rows of a path or frame, for the embedded engine.
 
     Raises:
-        DataError: it is no table, or cannot be read.
+        DataError: it is not a table, or cannot be read.
     """
     if isinstance(table, str | Path | Csv):
         return from_path(table)

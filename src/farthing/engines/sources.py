@@ -198,7 +198,7 @@ def _is_parquet(path: Path) -> bool:
     """Return whether a file is Parquet; refuse what is neither Parquet nor CSV."""
     if path.is_dir():
         raise DataError(
-            "a folder is no table",
+            "a folder is not a table",
             got=path,
             next_step=f"give a pattern: {path}/*.parquet",
             rule="a table is a file or a pattern",
@@ -215,7 +215,7 @@ def _is_parquet(path: Path) -> bool:
             rule="a table is a file that exists",
         )
     raise DataError(
-        "neither Parquet nor CSV by its name",
+        "the name says neither Parquet nor CSV",
         rule="names end in " + ", ".join(PARQUET + CSV),
         got=path,
         next_step="rename the file, or open it with DuckDB or ibis and pass the table",

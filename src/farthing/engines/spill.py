@@ -68,7 +68,7 @@ def place() -> Path | None:
     if where.is_dir() and os.access(where, os.W_OK):
         return where
     raise DataError(
-        "there is no room for what does not fit into memory",
+        "the disk has no room for data that do not fit into memory",
         rule=f"{SETTING} names a folder that may be written, or is `{NONE}`; without it the system's folder is taken",
         got=where,
         next_step=f"make the folder, or set {SETTING}={NONE}: questions then fail where memory does not suffice",

@@ -103,7 +103,7 @@ def unbiased_error(
         if times:
             raise InvalidOption(
                 "Kronecker products are for add-remove neighbours",
-                rule="differences of columns are no Kronecker product",
+                rule="differences of columns are not a Kronecker product",
                 got=neighbours,
                 next_step="multiply the factors out with numpy.kron",
             )

@@ -23,7 +23,7 @@ def entries(values: ArrayLike) -> NDArray[Any]:
 
 
 def numbers(name: str, values: ArrayLike, *, dimensions: int) -> NDArray[np.float64]:
-    """Return an array of float64, NaN for each value that is no number; refuse other shapes and types.
+    """Return an array of float64, NaN for each value that is not a number; refuse other shapes and types.
 
     Shape (but for the number of rows) and type are public; values decide nothing but themselves.
 

@@ -113,7 +113,7 @@ class Exponential:
             The index of one row's choice, or int64[...] of them.
 
         Raises:
-            NoiseError: scores or weights that are no numbers, a row without an option, too many weighted options.
+            NoiseError: scores or weights that are not numbers, a row without an option, too many weighted options.
         """
         rate = self.rate(sensitivity, monotone=monotone)
         table = checked_scores(scores)

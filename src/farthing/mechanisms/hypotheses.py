@@ -1,7 +1,7 @@
 """Finite classes of hypotheses on columns, and their mistakes, all counted in one pass.
 
 A hypothesis says 0 or 1 of each row. Its cut points are public: a grid that is read off the data is data. Odd values
-decide nothing but their own row: what is no number is above no cut and is no point, and a row whose label is none
+decide nothing but their own row: what is not a number is above no cut and is not a point, and a row whose label is none
 counts nowhere.
 """
 
@@ -244,7 +244,7 @@ def labels_of(labels: ArrayLike) -> Int64:
 
 
 def column_of(features: Any, name: Any, rows: int | None = None) -> Float64:
-    """Return one column as float64[rows], -inf for what is no number: it is above no cut. Refuse other shapes.
+    """Return one column as float64[rows], -inf for what is not a number: it is above no cut. Refuse other shapes.
 
     Args:
         features: one column if name is None; else a table (Arrow, pandas, a mapping) or an array [rows, columns].
@@ -289,7 +289,7 @@ def _no_choice(rule: str, got: object) -> NoiseError:
 
 def _no_column(rule: str, got: object) -> DataError:
     """Return the refusal of a column."""
-    return DataError("these are no features", rule=rule, got=got, next_step="drop or fill such rows by a public rule")
+    return DataError("these are not features", rule=rule, got=got, next_step="drop or fill such rows by a public rule")
 
 
 def _same_length(found: int, rows: int) -> None:

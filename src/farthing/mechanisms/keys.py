@@ -117,7 +117,7 @@ class GaussianKeys:
         grains = math.ceil(((hide + find) / (found_above - 1)) ** 2 * _UP / GRAIN)
         if grains > MOST_GRAINS:
             raise InvalidTarget(
-                "groups this small cannot be told apart from nothing",
+                "groups this small cannot be told apart from noise",
                 rule="noise of mu = 8 or less a group",
                 got=f"found_above={found_above}, delta={float(delta):.3g}",
                 next_step="raise found_above, or lower the confidence",
@@ -206,7 +206,7 @@ class OptimalKeys:
         _check_groups(self.max_groups)
         if self.farthings < 1 or not DELTA_COIN <= self.delta < 1:
             raise InvalidBudget(
-                "no such price",
+                "the price is out of range",
                 rule="epsilon > 0, 2^-80 <= delta < 1",
                 got=f"{self.farthings} farthings, delta={float(self.delta):.3g}",
                 next_step="use OptimalKeys.plan",
@@ -215,7 +215,7 @@ class OptimalKeys:
         if len(table) > MOST_STEPS:
             raise InvalidBudget(
                 "epsilon is too small for a table of chances",
-                rule=f"at most {MOST_STEPS} units until a group is surely told",
+                rule=f"at most {MOST_STEPS} units until a group is surely found",
                 got=float(self.farthings * FARTHING),
                 next_step="use GaussianKeys, or a larger epsilon",
             )
@@ -238,7 +238,7 @@ class OptimalKeys:
         allowed = _checked(found_above, confidence, delta, max_groups)
         if found_above > MOST_STEPS // 2:
             raise InvalidTarget(
-                "groups this large need no such care",
+                "groups this large are found without this rule",
                 rule=f"found_above <= {MOST_STEPS // 2}",
                 got=found_above,
                 next_step="use GaussianKeys",
@@ -311,7 +311,7 @@ def _chances(farthings: int, delta: Fraction, max_groups: int, most: int) -> tup
 
 
 def _check_groups(max_groups: int) -> None:
-    """Refuse what is no bound on the groups of a unit."""
+    """Refuse what is not a bound on the groups of a unit."""
     if isinstance(max_groups, bool) or not isinstance(max_groups, int) or max_groups < 1:
         raise InvalidBounds(
             "max_groups is no usable bound",
@@ -326,7 +326,7 @@ def _checked(found_above: int, confidence: float, delta: Fraction | float, max_g
     _check_groups(max_groups)
     if isinstance(found_above, bool) or not isinstance(found_above, int) or found_above < 2:
         raise InvalidTarget(
-            "no rule can tell such groups",
+            "no rule can find such groups",
             rule="found_above is a whole number >= 2: a group of one unit must stay hidden",
             got=repr(found_above),
             next_step="for example found_above=50",

@@ -152,7 +152,7 @@ class LaplaceChain:
             )
         if state.step_log2 != self.step_log2 and state.farthings.any():
             raise NoiseError(
-                "the state is told in other steps",
+                "the state is counted in other steps",
                 rule=f"steps of 2^{self.step_log2}",
                 got=f"2^{state.step_log2}",
                 next_step="carry a chain on with the steps that it began with",

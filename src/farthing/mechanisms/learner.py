@@ -215,7 +215,7 @@ class FiniteClassLearner:
         """
         if promise not in get_args(Promise):
             raise InvalidTarget(
-                "no such promise",
+                "the promise is out of range",
                 rule=" or ".join(get_args(Promise)),
                 got=repr(promise),
                 next_step='promise="rows" needs no assumption',

@@ -121,7 +121,7 @@ class LargeMargin:
             bits: where random bits come from; by default the operating system.
 
         Raises:
-            NoiseError: scores that are no numbers, or not more than k.
+            NoiseError: scores that are not numbers, or not more than k.
         """
         table = checked_scores(scores, at_least=self.k + 1, one_row=True)
         spread = spread_of(sensitivity, monotone=monotone)

@@ -77,7 +77,7 @@ class NoisyMax:
             bits: where random bits come from; by default the operating system.
 
         Raises:
-            NoiseError: scores that are no numbers, or none.
+            NoiseError: scores that are not numbers, or none.
         """
         table = checked_scores(scores)
         field = noisy_field(table, self.noise, self.epsilon, sensitivity=sensitivity, monotone=monotone, moved=moved)

@@ -127,7 +127,7 @@ class ReducedWatch:
         """Tell whether one more score passes, at a level not below the last; the run ends if it does.
 
         Raises:
-            NoiseError: the run has ended, or the score is no number.
+            NoiseError: the run has ended, or the score is not a number.
             InvalidBudget: a level below the last one.
         """
         level = priced(epsilon)

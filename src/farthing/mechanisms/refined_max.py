@@ -127,7 +127,7 @@ class RefinedMax:
             bits: where random bits come from; by default the operating system.
 
         Raises:
-            NoiseError: scores that are no whole numbers.
+            NoiseError: scores that are not whole numbers.
         """
         table = checked_scores(scores, at_least=2, one_row=True)
         if table.dtype.kind != "i":
@@ -157,7 +157,7 @@ class RefinedMax:
 
 
 def check_target(within: float, confidence: float) -> None:
-    """Refuse what is no target for a choice."""
+    """Refuse what is not a target for a choice."""
     if isinstance(within, bool) or not (isinstance(within, int | float) and 0 < within < math.inf):
         raise InvalidTarget(
             "no choice can be that close",

@@ -37,7 +37,7 @@ class GaussianRefinement:
     Guarantee: mu-GDP for the mu of the finest look, however many looks there were and whatever stopped them.
     Proof: docs/proofs/mechanisms.gaussian.md; [WhitehouseRWR22] for the Brownian mechanism, which it is.
     Assumes: the sensitivity is true; levels and stops are chosen from what was shown.
-    Rounds: sigma up. Answers that are no whole numbers, to a grid of 2^-12 of the sensitivity, which the price counts.
+    Rounds: sigma up. Answers that are not whole numbers, to a grid of 2^-12 of the sensitivity, which the price counts.
 
     >>> refinement = GaussianRefinement([500, 20], sensitivity=1)
     >>> shown = refinement.refine(mu=0.1)
@@ -112,7 +112,7 @@ class LaplaceRefinement:
         stopped them; in a pure ledger.
     Proof: docs/proofs/mechanisms.laplace.md; [KoufogiannisHP16; LigettNRWW17].
     Assumes: the sensitivity is true; levels and stops are chosen from what was shown.
-    Rounds: rates down. Answers that are no whole numbers, to the grid, which the sensitivity counts.
+    Rounds: rates down. Answers that are not whole numbers, to the grid, which the sensitivity counts.
 
     >>> refinement = LaplaceRefinement(500, integer=True)
     >>> first, second = refinement.refine(epsilon=0.1), refinement.refine(epsilon=0.3)

@@ -130,14 +130,14 @@ def checked_target(relative: float, x0: float, metric: Metric) -> None:
     if isinstance(x0, bool) or not isinstance(x0, int | float) or not 0 < x0 <= LARGEST_SIZE:
         raise InvalidTarget(
             "x0 is out of range",
-            rule="0 < x0 <= 2^52: ten percent of a group of 0 is an error of 0, which no finite loss buys",
+            rule="0 < x0 <= 2^52: ten percent of a group of 0 is an error of 0, which no finite loss can pay for",
             got=x0,
             next_step="x0=50: groups below 50 get the absolute error of a group of 50",
         )
     _measure(metric)
     if metric == "bias":
         raise InvalidTarget(
-            "a bias is no target", rule='"mae", "rmse" or ("ci", confidence)', got=metric, next_step='metric="mae"'
+            "a bias is not a target", rule='"mae", "rmse" or ("ci", confidence)', got=metric, next_step='metric="mae"'
         )
 
 

@@ -138,7 +138,7 @@ def require_threshold(threshold: Any) -> None:
     usable = isinstance(threshold, int | float | Fraction) and not isinstance(threshold, bool)
     if not (usable and -LARGEST < threshold < LARGEST):
         raise InvalidBudget(
-            "the threshold is no usable number",
+            "the threshold is not a usable number",
             rule="a finite number below 2^62 in size",
             got=repr(threshold),
             next_step="name the score to be passed",

@@ -81,18 +81,18 @@ class GlobalStability:
     def __post_init__(self) -> None:
         if self.moves not in {1, 2}:
             raise InvalidBounds(
-                "moves is no usable bound", rule="1 or 2", got=repr(self.moves), next_step="2 holds for every learner"
+                "moves is out of range", rule="1 or 2", got=repr(self.moves), next_step="2 holds for every learner"
             )
         if isinstance(self.parts, bool) or not isinstance(self.parts, int) or not 1 <= self.parts <= MOST_PARTS:
             raise InvalidBounds(
-                "no such number of parts",
+                "the number of parts is out of range",
                 rule=f"a whole number from 1 to {MOST_PARTS}",
                 got=repr(self.parts),
                 next_step="twice the threshold is the least that makes sense",
             )
         if within_unit(self.delta) < DELTA_COIN or not self.farthings:
             raise InvalidBudget(
-                "no such price",
+                "the price is out of range",
                 rule="epsilon >= 2^-39, delta >= 2^-80",
                 got=f"epsilon={float(self.epsilon):.3g}, delta={float(self.delta):.3g}",
                 next_step="epsilon=1, delta=1e-6 is usual",
@@ -144,7 +144,7 @@ class GlobalStability:
         rows, label = entries(features), labels_of(labels)
         if rows.ndim not in {1, 2} or len(rows) != len(label):
             raise DataError(
-                "these are no features",
+                "these are not features",
                 rule="an array of one row for each label",
                 got=f"{rows.dtype}, {rows.ndim} dimensions",
                 next_step="take both from one table",
@@ -185,7 +185,7 @@ def _missing(rows: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _odd(value: object) -> bool:
-    """Return whether an entry is no value that a hypothesis could be about."""
+    """Return whether an entry is not a value that a hypothesis could be about."""
     return value is None or getattr(value, "__hash__", None) is None or bool(value != value)  # noqa: PLR0124  # NaN
 
 

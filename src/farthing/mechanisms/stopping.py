@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 L = TypeVar("L", Gdp, Pure)
 
 GRID_BITS: Final = 12
-"""Answers that are no whole numbers are rounded to a grid of at most 2^-12 of the sensitivity."""
+"""Answers that are not whole numbers are rounded to a grid of at most 2^-12 of the sensitivity."""
 
 _WIDEST: Final = 1 << 53
 
@@ -97,7 +97,7 @@ def _numbers(values: ArrayLike) -> NDArray[Any]:
         raise _too_large()
     if given.dtype.kind not in "iuf" or given.dtype.itemsize > 8 or given.ndim > 1 or not np.isfinite(given).all():
         raise DataError(
-            "the answers are no numbers",
+            "the answers are not numbers",
             rule="a finite number, or one line of them",
             got=f"{given.dtype}, {given.ndim} dimensions",
             next_step="give int64 or float64",
@@ -281,7 +281,7 @@ def run_until(
 
 
 def require_public(stop: object) -> None:
-    """Refuse a stop that is no function of what was shown."""
+    """Refuse a stop that is not a function of what was shown."""
     if isinstance(stop, PrivateTest) or not (stop is None or callable(stop)):
         raise InvalidBudget(
             "this run stops on what was shown only",
@@ -312,7 +312,7 @@ def score_told(score: Any) -> int | float:
         if not isinstance(score, str | bytes):
             return float(score)
     raise NoiseError(
-        "the score is no number",
+        "the score is not a number",
         rule="a score is one finite number",
         got="something else",
         next_step="let the score return a number, as in -abs(look.values - truth)",

@@ -131,7 +131,7 @@ class Watch:
         """Tell whether one more score passes; the run ends if it does.
 
         Raises:
-            NoiseError: the run has ended, or the score is no number.
+            NoiseError: the run has ended, or the score is not a number.
         """
         return self.first([score_told(score)]) is not None
 

@@ -90,7 +90,7 @@ class TopK:
             bits: where random bits come from; by default the operating system.
 
         Raises:
-            NoiseError: scores that are no numbers, or fewer than k.
+            NoiseError: scores that are not numbers, or fewer than k.
         """
         table = checked_scores(scores, at_least=self.k)
         field = noisy_field(table, self.noise, self.epsilon, sensitivity=sensitivity, monotone=monotone, moved=moved)

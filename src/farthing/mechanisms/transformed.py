@@ -188,7 +188,7 @@ def checked(sigma: float, sensitivity: int, *, least: float = LEAST, most: float
             )
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or not 1 <= sensitivity <= LARGEST_SIZE:
         raise InvalidBounds(
-            "sensitivity is no whole number of records",
+            "sensitivity is not a whole number of records",
             rule="1 <= sensitivity <= 2^52: the most that one member adds to a group",
             got=sensitivity,
             next_step="sensitivity=1, for one record a member",

@@ -230,7 +230,9 @@ class TwoStage:
         '1.8e-06'
         """
         if not 0 <= epsilon < math.inf:
-            raise InvalidBudget("no such epsilon", rule="epsilon >= 0, finite", got=epsilon, next_step="epsilon=0.1")
+            raise InvalidBudget(
+                "epsilon is out of range", rule="epsilon >= 0, finite", got=epsilon, next_step="epsilon=0.1"
+            )
         laws = self.divergences(x)
         return min(1.0, max(laws.hockey_stick(epsilon, reverse=way).upper for way in (False, True)))
 

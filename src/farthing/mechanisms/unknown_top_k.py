@@ -110,7 +110,7 @@ class UnknownTopK:
         made = self.k if peels is None else peels
         if not 0 <= made <= self.k:
             raise InvalidBudget(
-                "no such number of choices", rule="0 <= peels <= k", got=made, next_step="pass Found.peels"
+                "the number of choices is out of range", rule="0 <= peels <= k", got=made, next_step="pass Found.peels"
             )
         return Exponential(self.epsilon).price(currency) * made
 
@@ -143,7 +143,7 @@ class UnknownTopK:
             bits: where random bits come from; by default the operating system.
 
         Raises:
-            NoiseError: counts that are no positive numbers, do not fall, or are too many.
+            NoiseError: counts that are not positive numbers, do not fall, or are too many.
         """
         table = self._counts(counts)
         given = min(len(table), self.k_bar)

@@ -98,8 +98,8 @@ class Fitted:
         """Return the response for each row of features; for `logistic` log odds: > 0 is label 1. Free, on any rows.
 
         Raises:
-            DataError: features that are no table of numbers, or not of as many columns as were fitted. A row with a
-                value that is no finite number has no response: NaN.
+            DataError: features that are not a table of numbers, or not of as many columns as were fitted. A row with a
+                value that is not a finite number has no response: NaN.
 
         >>> import numpy as np
         >>> Fitted(np.array([2.0]), 1.0, Pure(1), None, (1.0,), 1.0, Promise(0.1, 0.9, "theory", 9)).predict([[3.0]])

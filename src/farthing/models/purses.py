@@ -54,7 +54,7 @@ class Purse:
     def __post_init__(self) -> None:
         if type(self.cap) not in KINDS or not self.cap.amount:
             raise InvalidBudget(
-                "the cap is no loss that a fit can have",
+                "the cap is not a loss that a fit can have",
                 rule="Pure, Gdp, Zcdp or Approx, above 0",
                 got=repr(self.cap),
                 next_step="cap=Gdp(1) or cap=Pure(1)",

@@ -115,8 +115,8 @@ def ridge(
     constant: by sqrt(2) of it; in l1 by 2), the intercept among them.
 
     Args:
-        features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
-        responses: float64[rows]; infinite ones are clamped, rows with any other that is no number are left out.
+        features: float64[rows, columns]. A row with a value that is not a finite number is left out, by itself.
+        responses: float64[rows]; infinite ones are clamped, rows with any other that is not a number are left out.
         target: how much larger than the least the risk may be, > 0, in units of y^2. From bound_y^2/2 up the
             coefficients 0 meet it: they are returned, free of charge.
         cap: the most that the fit may cost, and by its kind the noise: `Gdp`, `Zcdp` or `Approx` (Gaussian), `Pure`.
@@ -183,7 +183,7 @@ def logistic(
     log odds of the label 1: its label is 1 where they are above 0, its chance 1/(1 + exp(-log odds)).
 
     Args:
-        features: float64[rows, columns]. A row with a value that is no finite number is left out, by itself.
+        features: float64[rows, columns]. A row with a value that is not a finite number is left out, by itself.
         labels: 0 and 1, or -1 and 1, or bool; rows with any other label are left out, each by itself.
         target: how much larger than the least the risk may be, > 0, in nats. From log(2) up the coefficients 0 meet
             it: they are returned, free of charge.

@@ -80,10 +80,10 @@ class UnitBallFrame:
     def points(self, features: ArrayLike) -> Float64:
         """Return the rows clamped and divided by their bound, float64[rows, columns], the constant last.
 
-        A row with a value that is no finite number is NaN throughout: it counts nowhere.
+        A row with a value that is not a finite number is NaN throughout: it counts nowhere.
 
         Raises:
-            DataError: features that are no table of numbers, by shape and type. No row decides that.
+            DataError: features that are not a table of numbers, by shape and type. No row decides that.
 
         Guarantee: each row is NaN, or within the unit ball of the norm; none depends on another.
         Proof: a row is divided by its own largest value before its norm is taken, so that nothing leaves float64.
@@ -105,7 +105,7 @@ class UnitBallFrame:
         return np.column_stack([points, np.full(len(points), self.share * INSIDE)])
 
     def responses(self, values: ArrayLike, rows: int) -> Float64:
-        """Return the responses clamped and divided by their bound, float64[rows]; NaN for what is no number."""
+        """Return the responses clamped and divided by their bound, float64[rows]; NaN for what is not a number."""
         found = numbers("responses", values, dimensions=1)
         same_length(found, rows)
         return np.clip(found, -self.bound_y, self.bound_y) / self.bound_y

@@ -273,7 +273,7 @@ def _level(coin: Coin, cap: Booked, *, named: bool) -> int:
         refuse_too_much(limit, cap, coin)
     if not limit:
         raise InvalidTarget(
-            "the price allowed is too small for so many groups a unit",
+            "the allowed price is too small for this many groups per unit",
             rule="at least 2^-56 of mu^2 a group",
             got=repr(cap),
             next_step="allow more, or bound max_groups",

@@ -162,7 +162,7 @@ class Plan(Tabular, Generic[P_co]):
         if self.reachable:
             return ""
         if self.hopeless:
-            return f'{self._dear}{self._at_best}{self._raising}; or on_miss="spend" pays for what the cap buys'
+            return f'{self._dear}{self._at_best}{self._raising}; or on_miss="spend" pays for what the cap allows'
         if not math.isfinite(self.half_width):
             return f"{self._dear}{self._depends}{self._raising}"
         end = "are given up early and pay little" if self.pricing.gives_up else f"stop at +/-{_number(self.half_width)}"

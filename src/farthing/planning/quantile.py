@@ -236,7 +236,7 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
     if frame.budget.currency is Pure:
         if target is not None:
             raise InvalidTarget(
-                "a pure budget buys ranks, not values",
+                "a pure budget allows rank targets only",
                 rule="a rank target",
                 got=frame.goal,
                 next_step="ask for rank=0.01, or open the ledger with Budget(epsilon=, delta=1e-6)",

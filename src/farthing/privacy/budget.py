@@ -156,7 +156,7 @@ class Budget:
         given = exact(epsilon, "epsilon"), exact(delta, "delta")
         if not given[0] or (self.currency is not Pure and not DELTA_COIN <= given[1] < 1):
             raise InvalidBudget(
-                "no such (epsilon, delta)",
+                "epsilon or delta is out of range",
                 rule="epsilon > 0, and 2^-80 <= delta < 1 in a ledger with a delta",
                 got=f"epsilon={epsilon}, delta={delta}",
                 next_step="epsilon=0.1, delta=1e-6",

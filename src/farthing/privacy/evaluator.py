@@ -113,7 +113,9 @@ class Divergences:
         divergence itself, so a divergence of 10^-17 keeps its digits.
         """
         if not 1 < order <= LARGEST_ORDER:
-            raise InvalidBudget("no such order", rule=f"1 < order <= {LARGEST_ORDER:g}", got=order, next_step="order=8")
+            raise InvalidBudget(
+                "the order is out of range", rule=f"1 < order <= {LARGEST_ORDER:g}", got=order, next_step="order=8"
+            )
 
         def integrand(log_density: Floats, log_ratio: Floats) -> Floats:
             return log_density + _log_excess(order, log_ratio)

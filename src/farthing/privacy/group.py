@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def units(k: int) -> int:
-    """Return a group size; refuse what is no whole number >= 1."""
+    """Return a group size; refuse what is not a whole number >= 1."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InvalidBudget(
             "a group has a whole number of units", rule="k >= 1", got=repr(k), next_step="for_group(3), for three units"

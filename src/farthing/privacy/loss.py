@@ -238,7 +238,7 @@ class Gdp(Loss):
 class BoundedRange(Loss):
     """eta-bounded range: the log-likelihood ratio lies in some interval of length eta. The price of a selection.
 
-    Bounded ranges are not added: when questions are chosen from earlier outputs the sum is no bounded range.
+    Bounded ranges are not added: when questions are chosen from earlier outputs the sum is not a bounded range.
 
     Guarantee: an eta-bounded-range mechanism is eta-DP, eta^2/8-zCDP, and GDP as an (eta/2)-DP one.
     Proof: [DurfeeR19; DongDR20; CesarR21].

@@ -15,7 +15,7 @@ LARGEST: Final = 1 << 40
 
 
 def exact(value: Number, name: str, *, most: int = LARGEST) -> Fraction:
-    """Return a user's number as a fraction; refuse what is no finite number from 0 to `most`.
+    """Return a user's number as a fraction; refuse what is not a finite number from 0 to `most`.
 
     >>> exact(0.5, "epsilon")
     Fraction(1, 2)

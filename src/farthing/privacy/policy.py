@@ -66,7 +66,7 @@ class Constant:
     gaussian: bool = True
 
     def __post_init__(self) -> None:
-        Gdp(self.mu)  # refuses what is no loss
+        Gdp(self.mu)  # refuses what is not a loss
 
     def distance(self, sizes: Integers, members: int) -> Floats:
         """Return members * mu, whatever the size."""
@@ -90,12 +90,12 @@ class Brackets:
 
     @property
     def gaussian(self) -> bool:
-        """False: a stated rho is no mu."""
+        """False: a stated rho is not mu."""
         return False
 
     def __post_init__(self) -> None:
         for rho in self.rhos:
-            Zcdp(rho)  # refuses what is no loss
+            Zcdp(rho)  # refuses what is not a loss
         starts, losses = np.asarray(self.sizes), np.asarray(self.rhos)
         if not len(starts) or starts.shape != losses.shape or starts[0] != 0 or (np.diff(starts) <= 0).any():
             raise InvalidBudget(
@@ -264,12 +264,12 @@ def along(policies: Iterable[Policy], sizes: Sequence[int], currency: type[Zcdp 
 
 
 def checked_sizes(sizes: ArrayLike) -> Integers:
-    """Return public group sizes as int64; refuse what is no whole number from 0 to 2^52."""
+    """Return public group sizes as int64; refuse what is not a whole number from 0 to 2^52."""
     given = np.asarray(sizes)
     whole = given.dtype.kind in "iuf" and bool(np.all((given >= 0) & (given <= LARGEST_SIZE)))
     if not whole or (given.dtype.kind == "f" and not bool(np.all(np.floor(given) >= given))):
         raise InvalidTarget(
-            "a group size is no whole number in range",
+            "a group size is not a whole number in range",
             rule="0 <= size <= 2^52: a group has as many members as it has",
             got=given if given.size < 10 else given.dtype,
             next_step="give sizes as whole numbers",

@@ -156,7 +156,9 @@ def two_sided_geometric(epsilon: Number, steps: int) -> DiscreteLoss:
     0.2212
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
-        raise InvalidBudget("no such number of steps", rule=f"1 <= steps <= {MOST_STEPS}", got=steps, next_step="1")
+        raise InvalidBudget(
+            "the number of steps is out of range", rule=f"1 <= steps <= {MOST_STEPS}", got=steps, next_step="1"
+        )
     rate = _positive(epsilon, "epsilon") / steps
 
     with working() as flint:

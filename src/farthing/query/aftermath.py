@@ -104,7 +104,7 @@ class Aftermath:
         """Return the places of the groups to show, in order.
 
         Args:
-            columns: the released columns by name, each with one number a group; NaN is no value.
+            columns: the released columns by name, each with one number a group; NaN is not a value.
             keys: the key columns, None for an answer without groups.
             estimates: what ORDER BY reads in place of columns of these names.
         """

@@ -158,11 +158,11 @@ class Ratio:
         wrong = [part for part in (self.top, self.bottom) if not isinstance(part, Count | CountUnits | Sum)]
         if wrong or self.top == self.bottom:
             raise UnsupportedQuery(
-                "this is no ratio of two counts or sums",
+                "this is not a ratio of two counts or sums",
                 construct="ratio",
                 rule="COUNT or SUM over another COUNT or SUM",
                 got=f"{self.top} / {self.bottom}",
-                next_step="ask for each aggregate by itself, and compute with the answers",
+                next_step="ask for each aggregate in a question of its own, and compute with the answers",
             )
         if least(self.bottom) < 0:
             raise InvalidBounds(

@@ -74,7 +74,7 @@ class AutoBounds:
 
 
 def _check_range(lower: object, upper: object) -> None:
-    """Refuse what is no range of numbers."""
+    """Refuse what is not a range of numbers."""
     for name, value in (("lower", lower), ("upper", upper)):
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             raise InvalidBounds(

@@ -162,7 +162,7 @@ def _as_table(given: Any) -> pa.Table | None:
             return pa.table(given)
     except (pa.ArrowException, KeyError, TypeError, ValueError, OverflowError):
         raise InvalidKeys(
-            "keys that are no table",
+            "keys that are not a table",
             rule="every row of the keys has the same columns and types",
             next_step="pass a table with one column for each grouping column",
         ) from None

@@ -32,10 +32,10 @@ def rounded(total: int) -> int:
 
 
 def check_range(lower: float, upper: float) -> None:
-    """Refuse clamps that are no range of numbers that expressions can have."""
+    """Refuse clamps that are not a range of numbers that expressions can have."""
     if not -LARGEST <= lower < upper <= LARGEST:
         raise InvalidBounds(
-            "the bounds of a value are no range",
+            "the bounds of a value are not a range",
             rule="lower < upper, both within 1e150 of zero",
             got=f"lower={lower!r}, upper={upper!r}",
             next_step="pass the range that values may have in the answer, as in lower=0, upper=200",

@@ -35,7 +35,7 @@ class Csv:
     The first line of each file names the columns, and is public. Every further line is one record by itself: it ends
     with LF or CRLF, and a line break inside quotes is not allowed. A line is dropped, alone, if it has another number
     of fields than the header, a quote out of place (RFC 4180), a NUL, a CR that ends no line, bytes that are not UTF-8,
-    or more than 1 MiB. Empty lines are no records. A value that is not of its column's type is NULL.
+    or more than 1 MiB. Empty lines are not records. A value that is not of its column's type is NULL.
 
     Attributes:
         path: a file, or a pattern of files with one header.

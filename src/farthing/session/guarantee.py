@@ -183,7 +183,7 @@ def _check(group: object, size: object, of: object) -> None:
         return
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
         raise InvalidBudget(
-            "no such size of a group",
+            "the size of a group is out of range",
             rule="1 <= size <= 2^52: with its members, a group has a whole number of them",
             got=repr(size),
             next_step="size=1000",

@@ -124,7 +124,7 @@ def _values(by: Any, keys: Any, schema: Schema) -> Iterator[Any]:
     column = listed.column(by)
     if column.null_count:
         raise InvalidKeys(
-            "NULL is no part",
+            "NULL cannot be a part",
             rule="rows without a value are in no part",
             got="None",
             next_step="leave None out; the whole session still counts these rows",

@@ -86,7 +86,7 @@ class Aggregates:
 
         Raises:
             UnsupportedQuery: another aggregate, or arguments it does not take.
-            InvalidBounds: a value without bounds, or with bounds that are no range.
+            InvalidBounds: a value without bounds, or with bounds that are not a range.
         """
         while _is(node, "Paren"):
             node = node.this
@@ -209,7 +209,7 @@ class Aggregates:
             advice = "count where it holds: COUNT_IF(x)" if kind is Type.BOOLEAN else f"aggregate a number; {DECLARE}"
             raise self.reader.source.refuse(f"{parts.name} of a {kind}", advice, node)
         lower, upper = self._bounds(parts, scalar, clamp)
-        Total(scalar, lower, upper)  # refuses bounds that are no range
+        Total(scalar, lower, upper)  # refuses bounds that are not a range
         aggregate = build(self._filtered(parts, scalar), lower, upper)
         return Read(aggregate, _named(parts.name.lower(), scalar))
 
@@ -262,7 +262,7 @@ class Aggregates:
             case Literal(int() | float() as value) if not isinstance(value, bool):
                 return float(value)
             case _:
-                raise self.reader.source.refuse("a bound or share that is no number", f"write {written}", node)
+                raise self.reader.source.refuse("a bound or share that is not a number", f"write {written}", node)
 
     def _filtered(self, parts: Parts, value: Scalar) -> Scalar:
         """Return a value that is NULL where the condition of FILTER is not TRUE."""

@@ -53,7 +53,7 @@ def read_options(source: SqlText, select: Node, unit: PrivacyUnit) -> Options:
 
 
 def _refuse_commands(source: SqlText, tokens: list[Any], words: list[str]) -> None:
-    """Refuse a statement that is no SELECT by its first word."""
+    """Refuse a statement that is not a SELECT by its first word."""
     if tokens and words[0] not in _STARTS and (tokens[0].token_type.name in _COMMANDS or words[0] in _COMMANDS):
         raise source.refuse(f"{words[0]} statement", "ask with SELECT", word=words[0])
     if words[:2] == ["EXPLAIN", "ANALYZE"]:

@@ -97,7 +97,7 @@ class Listed:
         return next((item for item in self.items if item.scalar is not None and item.scalar.canonical() == text), None)
 
     def named(self, groups: list[Group]) -> tuple[tuple[NamedAggregate, ...], tuple[str, ...]]:
-        """Return the aggregates with their names, and the names of all items; columns that are no group are refused."""
+        """Return the aggregates with their names, and the names of all items; other columns are refused."""
         taken = {group.name.casefold() for group in groups}
         taken |= {item.alias.casefold() for item in self.items if item.scalar is None and item.alias}
         outputs, columns = list[NamedAggregate](), list[str]()

@@ -29,7 +29,7 @@ def alike(reader: Meeting, *scalars: Scalar) -> tuple[Scalar, ...]:
     """Return scalars that meet each other: texts as dates or times where they meet one, dates as midnights.
 
     Raises:
-        UnsupportedQuery: a text that is no date where one is met.
+        UnsupportedQuery: a text that is not a date where one is met.
     """
     if not any(isinstance(scalar, Literal) for scalar in scalars):
         return scalars

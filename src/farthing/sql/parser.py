@@ -50,7 +50,7 @@ def parse(
 
     Raises:
         UnsupportedQuery: anything else, by name, with its line and column and what to write instead.
-        InvalidBounds: a value without bounds, or with bounds that are no range.
+        InvalidBounds: a value without bounds, or with bounds that are not a range.
 
     >>> from farthing.query.schema import Schema, Type
     >>> schema = Schema.of({"dest": Type.STRING, "fare": Type.FLOAT})

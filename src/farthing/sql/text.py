@@ -68,7 +68,7 @@ class SqlText:
         return self._error(construct, position, next_step=next_step, got=got)
 
     def unreadable(self, description: str, offset: tuple[int, int] | None) -> UnsupportedQuery:
-        """Return the refusal of text that is no SQL."""
+        """Return the refusal of text that is not SQL."""
         return self._error("syntax", offset, got=description, next_step="look at that place, and just before it")
 
     def _error(self, construct: str, position: tuple[int, int] | None, **facts: Any) -> UnsupportedQuery:

@@ -70,7 +70,7 @@ class Marginals:
         """Return the same tables, their errors counting `weight` times as much.
 
         Raises:
-            InvalidOption: the weight is no number from 1e-6 to 1e6.
+            InvalidOption: the weight is not a number from 1e-6 to 1e6.
         """
         if isinstance(weight, bool) or not isinstance(weight, int | float):
             return NotImplemented
@@ -126,12 +126,12 @@ def marginals(columns: Sequence[str], ways: int = 2, *, up_to: bool = False) -> 
 
 
 def _names(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of columns; refuse what is no list of different names."""
+    """Return the names of columns; refuse what is not a list of different names."""
     usable = isinstance(columns, Iterable) and not isinstance(columns, str | bytes)
     names = tuple(columns) if usable else ()
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise InvalidOption(
-            "the columns of a workload are no list of different names",
+            "the columns of a workload are not a list of different names",
             rule="at least one column, each named once",
             got=repr(columns)[:80],
             next_step='marginals(["sex", "age", "region"], ways=2)',

@@ -108,7 +108,7 @@ def _alike(left: Array, right: Array) -> Array:
 
 
 def _cast(tree: exp.Expression, columns: Columns) -> Array:
-    """Return values as another type; what is no number becomes NaN."""
+    """Return values as another type; what is not a number becomes NaN."""
     array, to = value(tree.this, columns), tree.args["to"].sql(dialect="duckdb").upper()
     if to in _WHOLE:
         numbers = _numbers(array)

@@ -120,10 +120,10 @@ def _select(text: str) -> exp.Select:
     try:
         parsed = sqlglot.parse(text, dialect="duckdb")
     except sqlglot.errors.SqlglotError as error:
-        raise refused("a text that is no SQL", "one SELECT", text[:80], "mend its syntax") from error
+        raise refused("a text that is not SQL", "one SELECT", text[:80], "mend its syntax") from error
     tree = parsed[0] if len(parsed) == 1 else None
     if not isinstance(tree, exp.Select) or not isinstance(getattr(tree.args.get("from_"), "this", None), exp.Table):
-        raise refused("a text that is no question", "SELECT aggregate FROM table WHERE ...", text[:80], "ask that")
+        raise refused("a text that is not a question", "SELECT aggregate FROM table WHERE ...", text[:80], "ask that")
     for clause in _CLAUSES:
         if tree.args.get(clause):
             name = clause.strip("_").upper()

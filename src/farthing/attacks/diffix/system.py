@@ -205,7 +205,7 @@ class Selected:
 
 
 def _check(version: str, layer_sd: float, floated: str | None) -> None:
-    """Refuse what is no Diffix."""
+    """Refuse what is not a Diffix."""
     if version not in RESTRICTIONS:
         raise InvalidOption("no such version", rule="birch, cedar or dogwood", got=version, next_step="choose one")
     if not 0 <= layer_sd < np.inf:

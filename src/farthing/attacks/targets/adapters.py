@@ -244,7 +244,7 @@ def _callable(answer: Any) -> Any:
     """Return a function; refuse what cannot be called."""
     if not callable(answer):
         raise DataError(
-            "this is no function",
+            "this is not a function",
             rule="what is attacked can be called with a question",
             got=type(answer).__name__,
             next_step="name a function, such as module:answer",

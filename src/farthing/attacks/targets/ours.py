@@ -26,7 +26,7 @@ class FarthingSession:
     the other secret comes. `Session.guarantee` states it.
 
     Args:
-        session: over the table of the people, with one row a person.
+        session: over the table of the people, with one row per person.
         people: the same people, as `secrets` made them.
         name: what reports call it.
         **how: a loss or a target for every question, such as loss=Gdp(0.01) or absolute=50, as `Session.sql` takes it.

@@ -1,4 +1,4 @@
-"""Targets with a defence that is no privacy, to be broken: exact, rounded, suppressed, subsampled, noisy without end.
+"""Targets with a defence that is not privacy, to be broken: exact, rounded, suppressed, subsampled, noisy without end.
 
 Each answers how many of the chosen people have the secret, as `Target` says, and claims nothing.
 """
@@ -46,7 +46,7 @@ def vector_of(question: Question, people: People) -> Chosen:
     chosen = None if question.chosen is None else np.asarray(question.chosen)
     if chosen is None or chosen.shape != (people.n,):
         raise DataError(
-            "this is no question about the known people",
+            "this is not a question about the known people",
             rule=f"a 0/1 vector of length {people.n}",
             got="SQL" if chosen is None else f"shape {chosen.shape}",
             next_step="Question(chosen=...), one entry for each known person",

@@ -66,7 +66,7 @@ class TypedTarget:
         """Return how the target is asked."""
         speaks = self.given.speaks
         if speaks not in (None, "sql", "vector"):
-            raise InvalidOption("no such language", rule="sql or vector", got=speaks, next_step="--speaks sql")
+            raise InvalidOption("unknown language", rule="sql or vector", got=speaks, next_step="--speaks sql")
         return speaks or usual
 
     def people(self, **usual: str) -> People:
@@ -75,7 +75,7 @@ class TypedTarget:
 
         if self.given.secrets is None:
             raise InvalidOption(
-                "nobody to attack",
+                "no people were given to attack",
                 rule="--secrets names the people that were loaded into the system, with their secrets",
                 next_step="farthing attack secrets people.csv, load it, and add --secrets people.csv",
             )
@@ -148,7 +148,9 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
     """Return HTTP headers that are written NAME: VALUE."""
     pairs = [line.partition(":") for line in lines]
     if not all(name.strip() and colon for name, colon, _ in pairs):
-        raise InvalidOption("--header is none", rule="NAME: VALUE", next_step="--header 'Authorization: Bearer TOKEN'")
+        raise InvalidOption(
+            "--header is not a header", rule="NAME: VALUE", next_step="--header 'Authorization: Bearer TOKEN'"
+        )
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -176,7 +178,7 @@ def _function(order: TypedTarget, claim: Claim | None) -> Target:
         )
     if not callable(found):
         raise InvalidOption(
-            "this is no function",
+            "this is not a function",
             rule="module:function names what can be called with a question",
             got=f"{order.target}, a {type(found).__name__}",
             next_step="name the function that answers",

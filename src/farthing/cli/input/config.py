@@ -185,9 +185,9 @@ def _check(file: Path, settings: dict[str, Any]) -> None:
         _known(file, section, [*_SETTINGS, *_NAMED], "section")
         if not isinstance(values, dict):
             raise InvalidOption(
-                f"{section!r} in {file} is no section",
+                f"{section!r} in {file} is not a section",
                 next_step=f"write [{section}] on its own line",
-                rule="settings stand in sections",
+                rule="settings are written in sections",
             )
         for name, value in values.items():
             if section not in _NAMED:

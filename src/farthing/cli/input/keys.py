@@ -43,7 +43,7 @@ class Sources:
 
     Attributes:
         folder: where relative paths start.
-        protected: the paths and patterns of the protected tables, which are no source of public keys.
+        protected: the paths and patterns of the protected tables, which are not source of public keys.
         public: the columns of the declared public tables, with their types.
     """
 

@@ -94,7 +94,7 @@ def _refuse_misfit(output: AskOptions, made: TypedQuestion) -> None:
     if made.asked.explain and any(given.values()):
         raise InvalidOption(
             "EXPLAIN has no rows to write or draw",
-            rule="it tells the price and asks nothing",
+            rule="it shows the price and asks nothing",
             got=next(name for name, there in given.items() if there),
             next_step="drop EXPLAIN, or that option",
         )
@@ -110,7 +110,7 @@ def _paid_anyway(refused: OutOfReach) -> bool:
     if not _on_terminal():
         return False
     show.say(f"{refused.what}: {in_flags(refused.got)}; {in_flags(refused.next_step)}", err=True)
-    return typer.confirm("pay the cap nevertheless, and see what it buys?", default=False, err=True)
+    return typer.confirm("pay the cap nevertheless, and see what accuracy that gives?", default=False, err=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def _refuse_unclamped(value: str | None, bounds: Bounds) -> None:
     if value is not None and bounds.lower is None:
         raise InvalidBounds(
             "--lower and --upper are missing",
-            rule="a report on a value tells what its clamps cut",
+            rule="a report on a value says what its clamps cut",
             got=value,
             next_step="--lower 0 --upper 200, with numbers that fit the data",
         )

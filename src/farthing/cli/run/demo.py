@@ -133,7 +133,7 @@ def _session(stage: DemoStage, ledger: str, unit: str | None = None) -> Session:
 def _flights(stage: DemoStage) -> tuple[Answer, dict[str, Any]]:
     """Count flights with one flight as the privacy unit: ask, ask again, ask twice as accurately."""
     stage.say("Flights from New York in 2013, as if they were private. One flight is the privacy unit: the answers")
-    stage.say("are about as likely with it as without it, so they do not tell whether it took place.")
+    stage.say("are about as likely with it as without it, so they do not reveal whether it took place.")
     stage.say(f"Budget for all questions ever: epsilon {EPSILON} at delta {DELTA:g}.")
     with _session(stage, "flights.ledger") as session:
         answer = _first(stage, session)

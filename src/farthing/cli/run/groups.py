@@ -141,7 +141,7 @@ def groups(ask: GroupsOptions, *, as_json: bool, chart: str | None) -> None:
 
 
 def plain(wish: GroupsTarget, found: GroupsComparison) -> dict[str, Any]:
-    """Return a comparison as plain values: the target, each mechanism, and one row a size."""
+    """Return a comparison as plain values: the target, each mechanism, and one row per size."""
     return {
         "relative": wish.relative,
         "x0": wish.x0,
@@ -250,7 +250,7 @@ def _sizes(text: str | None, source: str | None) -> Integers:
 
 
 def _size(word: str) -> int:
-    """Return one size; refuse 0, where no relative error can be had."""
+    """Return one size; refuse 0, where no relative error is possible."""
     value = _number("a group size", word, lambda what: InvalidTarget(what, **_how("--sizes 1,10,100", word, "a count")))
     if value == 0:
         raise InvalidTarget(
@@ -261,7 +261,7 @@ def _size(word: str) -> int:
         )
     if not 1 <= value <= _LARGEST or value != int(value):
         raise InvalidTarget(
-            "a group size is no whole number in range", **_how("--sizes 1,10,100", word, "1 <= size <= 2^52")
+            "a group size is not a whole number in range", **_how("--sizes 1,10,100", word, "1 <= size <= 2^52")
         )
     return int(value)
 
@@ -287,14 +287,16 @@ def _column(source: str) -> list[str]:
     path, _, name = source.rpartition(":") if ":" in source else (source, "", "")
     file = Path(path)
     if not file.is_file():
-        raise DataError("no such file of sizes", rule="FILE or FILE:COLUMN", got=path, next_step="check the path")
+        raise DataError(
+            "the file of sizes does not exist", rule="FILE or FILE:COLUMN", got=path, next_step="check the path"
+        )
     with suppress(OSError, UnicodeDecodeError, csv.Error), file.open(encoding="utf-8-sig", newline="") as lines:
         table = csv.DictReader(lines)
         heads = list(table.fieldnames or ())
         wanted = name or (heads[0] if len(heads) == 1 else "")
         if wanted not in heads:
             raise InvalidOption(
-                "the file has no such column of sizes" if name else "which column holds the sizes?",
+                "the file does not have this column of sizes" if name else "which column holds the sizes?",
                 rule="FILE:COLUMN names a column of the file",
                 got=source,
                 next_step=f"--csv {path}:{heads[0] if heads else 'size'}",

@@ -112,7 +112,7 @@ def _converted(made: Config, *, force: bool) -> Config:
     reading, place = made.source(made.name, made.table), Path(f"{made.name}.parquet")
     if not isinstance(reading, Csv):
         raise InvalidOption(
-            "--parquet for a table that is no CSV",
+            "--parquet for a table that is not a CSV file",
             rule="--parquet writes a CSV table as Parquet",
             got=made.table,
             next_step="drop --parquet",

@@ -33,7 +33,7 @@ def refuse_paid_plan(wanted: QuestionOptions) -> None:
             "--bounds auto with a plan",
             rule="a plan is free, and choosing bounds is paid for",
             got=f"--bounds {wanted.bounds}",
-            next_step="name the bounds, as in --max-groups 5 --max-rows 20; `farthing bounds` tells what they cut",
+            next_step="name the bounds, as in --max-groups 5 --max-rows 20; `farthing bounds` shows what they cut",
         )
 
 

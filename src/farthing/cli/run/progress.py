@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress() -> Iterator[Callable[[Progress], None] | None]:
-    """Give a callback that draws a bar on stderr while groups are refined; None when stderr is no terminal."""
+    """Give a callback that draws a bar on stderr while groups are refined; None when stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

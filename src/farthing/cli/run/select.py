@@ -63,7 +63,7 @@ def select(column: str | None, asked: SelectOptions, config: str | None, *, as_j
 def _k(text: str) -> int:
     """Return how many groups are wanted."""
     if not text.strip().isdecimal() or int(text) < 1:
-        raise InvalidTarget("-k is no number of groups", rule="a whole number >= 1", got=text, next_step="-k 10")
+        raise InvalidTarget("-k is not a number of groups", rule="a whole number >= 1", got=text, next_step="-k 10")
     return int(text)
 
 
@@ -170,7 +170,7 @@ def _scores(text: str) -> list[float]:
         found = []
     if not 1 <= len(found) <= MOST_SCORES:
         raise InvalidOption(
-            "--scores are no numbers",
+            "--scores are not numbers",
             rule=f"up to {MOST_SCORES:,} numbers with commas between them",
             got=text[:80],
             next_step="--scores 120,100,90",

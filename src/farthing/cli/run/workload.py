@@ -113,7 +113,7 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
         tokens = list(READER.tokenize(text))
     if tokens is None:
         raise InvalidOption(
-            "the file is no SQL",
+            "the file is not SQL",
             rule="SELECT statements with ; between them",
             got="quotes or comments that do not end",
             next_step="close them",
@@ -139,7 +139,7 @@ def _tables(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         problem = str(error)
     if problem:
         raise InvalidOption(
-            "the file is no TOML", rule="[name], and below it sql = '...'", got=problem, next_step="mend that line"
+            "the file is not TOML", rule="[name], and below it sql = '...'", got=problem, next_step="mend that line"
         )
     for name, table in read.items():
         if not isinstance(table, dict) or not isinstance(table.get("sql"), str):

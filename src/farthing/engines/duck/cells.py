@@ -24,7 +24,7 @@ INFINITY: Final = "'infinity'::DOUBLE"
 
 
 class DuckCells:
-    """One row a cell: the unit, the group, and what is asked of the rows that count there.
+    """One row per cell: the unit, the group, and what is asked of the rows that count there.
 
     Where homes are chosen and nothing is joined, one pass does both: all rows of the listed parts go into cells of
     (unit, part, group), in which those count where the condition holds, and homes are chosen by a window over a unit's

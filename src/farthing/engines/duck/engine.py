@@ -43,7 +43,7 @@ class DuckDBEngine:
     Args:
         source: the protected table.
         name: its name in SQL.
-        public: tables that are no unit's and may be joined, by name.
+        public: tables that hold nobody's rows and may be joined, by name.
         protected: tables that carry the unit column and may be joined, by name.
     """
 

@@ -212,7 +212,7 @@ def _chosen(query: BoundedQuery, hash_key: int, rank: str) -> str:
 
 
 def _listed(query: BoundedQuery, rows: DuckRows, keys: Sequence[str], sums: Sequence[str], also: str = "") -> str:
-    """Return SQL that groups first and then finds each group's place: the join sees one row a group."""
+    """Return SQL that groups first and then finds each group's place: the join sees one row per group."""
     shown = [*keys, *([also] if also else [])]
     found = f"SELECT {', '.join([*shown, *sums])} FROM ({rows.sql()}) AS t"
     if query.keys is None:

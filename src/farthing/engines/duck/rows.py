@@ -35,7 +35,7 @@ class DuckRelation:
         view: its name there.
         native: DuckDB's type of every column.
         schema: our types.
-        public: whether it is no unit's; the protected table itself is not.
+        public: whether it is not a unit's; the protected table itself is not.
         packed: the columns that are stored as dictionaries much shorter than the column. What an engine computes does
             not depend on it, only how fast.
     """

@@ -116,7 +116,7 @@ class DuckScalars:
                 assert_never(expression)
 
     def number(self, scalar: Scalar) -> Text:
-        """Return a numeric scalar as a double that is NULL where it is NaN; NULL on every row for what is no number."""
+        """Return a numeric scalar as a double that is NULL where it is NaN; always NULL for what is not a number."""
         value = self.scalar(scalar)
         if value.type not in NUMBER_TYPES:
             return Text("NULL::DOUBLE", Type.FLOAT, plain=True)

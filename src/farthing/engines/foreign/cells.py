@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class IbisCells:
-    """One row a cell: the unit, the group, and what is asked of the rows that count there."""
+    """One row per cell: the unit, the group, and what is asked of the rows that count there."""
 
     def __init__(self, query: BoundedQuery, rows: IbisRows) -> None:
         self._query = query

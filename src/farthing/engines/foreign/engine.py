@@ -1,6 +1,6 @@
 """Any ibis table, on its own backend: the whole question is one ibis expression, run where the rows are.
 
-What a backend cannot express is refused by name in `fingerprint`, before anything is charged. Only one row a group, a
+What a backend cannot express is refused by name in `fingerprint`, before anything is charged. Only one row per group, a
 leaf or a place of a histogram comes back.
 """
 
@@ -45,7 +45,7 @@ class IbisEngine:
     Args:
         table: the protected table, of ibis or a Spark frame.
         name: its name in SQL.
-        public: tables that are no unit's and may be joined, by name: of the same connection, or Arrow tables.
+        public: tables that hold nobody's rows and may be joined, by name: of the same connection, or Arrow tables.
         protected: tables of the same backend that carry the unit column and may be joined, by name.
     """
 

@@ -177,7 +177,7 @@ def _numbers(table: Any, keys: Sequence[str], backend: Backend) -> Any:
 def _listed(
     query: BoundedQuery, rows: IbisRows, keys: Sequence[str], sums: dict[str, Callable[[Any], Any]], also: str = ""
 ) -> Any:
-    """Return a table that groups first and then finds each group's place: the join sees one row a group."""
+    """Return a table that groups first and then finds each group's place: the join sees one row per group."""
     table = rows.table()
     told = [*keys, *([also] if also else [])]
     made = {name: build(table) for name, build in sums.items()}

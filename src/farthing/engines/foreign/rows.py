@@ -29,7 +29,7 @@ class IbisRelation:
     Attributes:
         table: its ibis table.
         schema: our types.
-        public: whether it is no unit's; the protected table itself is not.
+        public: whether it is not a unit's; the protected table itself is not.
     """
 
     table: Any

@@ -138,7 +138,7 @@ class IbisScalars:
                 assert_never(expression)
 
     def number(self, scalar: Scalar) -> IbisTerm:
-        """Return a numeric scalar as a double that is NULL where it is NaN; NULL on every row for what is no number."""
+        """Return a numeric scalar as a double that is NULL where it is NaN; always NULL for what is not a number."""
         import ibis
 
         value = self.scalar(scalar)

@@ -152,7 +152,7 @@ class MemoryEngine:
         return Histogram(columns[0], columns[1], columns[2])
 
     def found(self, query: Query, hash_key: int) -> FoundGroups:
-        """Return the groups that exist and their units, for a question without outputs. NaN is no key."""
+        """Return the groups that exist and their units, for a question without outputs. NaN is not a key."""
         import numpy as np
         import pyarrow as pa
 

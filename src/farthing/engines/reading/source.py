@@ -131,7 +131,7 @@ def from_csv(held: HeldFiles, reading: Csv) -> CsvFiles:
     """Return CSV files as a source.
 
     Raises:
-        DataError: a header is no list of names, differs from the others, or lacks a declared column.
+        DataError: a header is not a list of names, differs from the others, or lacks a declared column.
     """
     found = {names_of(path, _first_line(path), reading): path for path in reversed(held.files)}
     if len(found) > 1:
@@ -157,7 +157,7 @@ def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
     """Return the columns that the first line of a file names; those without a name get one.
 
     Raises:
-        DataError: the line is no list of names that differ.
+        DataError: the line is not a list of names that differ.
     """
     line = line.removesuffix(b"\n").removesuffix(b"\r") + b"\n"
     kept = clean(line, reading.quote, str(reading.delimiter))

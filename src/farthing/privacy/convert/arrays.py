@@ -184,11 +184,11 @@ def zcdp_deltas(rho: ArrayLike, epsilon: ArrayLike) -> Floats:
 
 
 def _given(values: ArrayLike, name: str) -> Floats:
-    """Return an array of losses; refuse what is no finite number from 0 to 2^40."""
+    """Return an array of losses; refuse what is not a finite number from 0 to 2^40."""
     array = np.asarray(values)
     rule = f"every {name} is a finite number, 0 <= {name} <= {float(LARGEST):.3g}"
     if array.dtype.kind not in "fiu":
-        raise InvalidBudget(f"{name} is no array of numbers", rule=rule, got=array.dtype, next_step="pass float64")
+        raise InvalidBudget(f"{name} is not an array of numbers", rule=rule, got=array.dtype, next_step="pass float64")
     floats = array.astype(np.float64)
     wrong = ~((floats >= 0) & (floats <= LARGEST))
     if wrong.any():

@@ -198,7 +198,7 @@ def _call(call: Call, schema: Schema) -> Type:
 
 
 def _check_constant(call: Call, place: int | None, kinds: list[Type]) -> None:
-    """Refuse a unit, part, digit count or pattern that is no constant, or none of those there are."""
+    """Refuse a unit, part, digit count or pattern that is not a constant, or none of those there are."""
     if place is None or place >= len(call.arguments):
         return
     given = call.arguments[place]

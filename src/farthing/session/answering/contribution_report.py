@@ -145,7 +145,7 @@ def _known(question: CheckedQuestion) -> Query:
     """Return the query of a question; refuse one whose groups are not known yet."""
     if question.private:
         raise InvalidBounds(
-            "what bounds cut cannot be told for groups that are not known yet",
+            "a report on bounds needs groups that are known",
             rule="the report and Bounds.auto need the keys",
             got='keys="private"',
             next_step="list the keys, or pass bounds=Bounds(max_groups=, max_rows=)",

@@ -111,7 +111,7 @@ def read(  # noqa: PLR0917  # what a release is asked by
     """
     if not isinstance(workload, Marginals):
         raise InvalidOption(
-            "this is no workload",
+            "this is not a workload",
             rule="a workload of farthing.workloads",
             got=type(workload).__name__,
             next_step='farthing.workloads.marginals(["sex", "age"], ways=2)',

@@ -169,7 +169,7 @@ def most_common(context: Context, question: CheckedQuestion, k: int, request: Re
     target = request.target(output.name)
     if target is None or not target.absolute:
         raise InvalidTarget(
-            "how good is the choice to be?",
+            "the choice has no stated quality or price",
             rule="absolute= says how much less than the k-th largest a chosen group may have",
             got=request.goal(question.query),
             next_step="absolute=50; add relative=0.05 for the numbers of large groups",

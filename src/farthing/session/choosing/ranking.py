@@ -151,7 +151,7 @@ class _RankingJob:
         """Return the job of a question, given what the ledger keeps of it."""
         if context.budget.currency is Pure:
             raise InvalidTarget(
-                "a ranking needs Gaussian noise, and so a delta > 0",
+                "a ranking needs Gaussian noise, and therefore a delta > 0",
                 rule="groups are refined in looks whose noise averages out",
                 got="a pure budget",
                 next_step="session.top_k(..., within=50) chooses groups; or open the ledger with a delta",
@@ -162,7 +162,7 @@ class _RankingJob:
         limit = coin.level(frame.remaining, top) if frame.cap is None else coin.level(frame.cap, (0,) * len(top))
         if limit < FEWEST_GRAINS:
             raise InvalidTarget(
-                "the price allowed is too small to look at the groups",
+                "the allowed price is too small to look at the groups",
                 rule="at least 2^-44 of mu^2 for each of a unit's groups",
                 got=repr(frame.cap or frame.remaining),
                 next_step='allow more with cap= or max_epsilon=, or cap="all"',

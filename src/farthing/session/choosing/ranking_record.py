@@ -35,7 +35,7 @@ class RankingRequest:
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise InvalidTarget(
-                "k is no number of places", rule="a whole number >= 1", got=repr(self.k), next_step="k=10"
+                "k is not a number of places", rule="a whole number >= 1", got=repr(self.k), next_step="k=10"
             )
         for name, width, most in (("apart", self.apart, math.inf), ("apart_relative", self.relative, 1.0)):
             if isinstance(width, bool) or not isinstance(width, int | float) or not 0 <= width < most:

@@ -75,11 +75,11 @@ class TopKRequest:
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise InvalidTarget(
-                "k is no number of groups", rule="a whole number >= 1", got=repr(self.k), next_step="k=10"
+                "k is not a number of groups", rule="a whole number >= 1", got=repr(self.k), next_step="k=10"
             )
         if sum(wanted is not None for wanted in (self.epsilon, self.within, self.order)) != 1:
             raise InvalidTarget(
-                "how good is the choice to be?",
+                "the choice has no stated quality or price",
                 rule="one of within= (accuracy), order_correct= (order) and epsilon= (the price of one choice)",
                 got=f"within={self.within!r}, order_correct={self.order!r}, epsilon={self.epsilon!r}",
                 next_step="within=50 chooses groups that are at most 50 below the true k-th",

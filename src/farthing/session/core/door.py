@@ -110,7 +110,7 @@ class Door:
         """Refuse a receipt of another ledger, one that is closed, and one that cost nothing."""
         if not self._ledger.stands(receipt):
             raise LedgerError(
-                "rows were asked for without a price",
+                "rows were read without a price",
                 rule="rows are read for a reservation that is open and has charged more than nothing",
                 got=f"entry {receipt.id}, {receipt.reserved} farthings",
                 next_step="reserve the price first",

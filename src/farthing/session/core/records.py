@@ -1,6 +1,6 @@
 """What the ledger keeps of a question: its public measurements, and the tightest rule they were stopped by.
 
-One Arrow-IPC blob a question, compressed with zstd: int64 means and informations, one row a group, and a few facts in
+One Arrow-IPC blob a question, compressed with zstd: int64 means and informations, one row per group, and a few facts in
 the schema's metadata, among them the public keys, so that other questions can be answered from it. Everything in it was
 released or declared; nothing in it is secret.
 """
@@ -92,7 +92,7 @@ class Record:
 
 
 def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
-    """Return a blob of columns, one row a group, with a few facts beside them."""
+    """Return a blob of columns, one row per group, with a few facts beside them."""
     import pyarrow as pa
 
     return _written(pa.table(columns).replace_schema_metadata(metadata))

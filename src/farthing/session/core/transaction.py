@@ -34,7 +34,7 @@ PATIENCE_S: Final = 30.0
 """How long an ask waits for another live process or thread that is answering the very same question."""
 
 MOST_FAILURES: Final = 2
-"""After so many failures in a row, each of which stays charged, nothing is charged until the owner says go on."""
+"""After so many failures in a row, each of which stays charged, nothing is charged until the owner says resume."""
 
 _PAUSE_S: Final = 0.02
 """How long it sleeps between two looks."""
@@ -144,7 +144,7 @@ def _check(context: Context) -> None:
     if failed >= MOST_FAILURES:
         raise DataError(
             f"the last {failed} asks of this table failed, and each was charged",
-            rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says go on",
+            rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says resume",
             got=f"{failed} failed, none answered since",
             next_step="see that the table can be read, then session.resume(), or `farthing resume`",
         )

@@ -50,7 +50,7 @@ class How(TypedDict, total=False):
         nonnegative: show answers below zero as zero; it biases totals, and the answer says so. Refused where the truth
             may be negative. Default False.
         on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise". A target that no
-            group can meet under the cap is refused, free; "spend" pays for what the cap buys, and returns it.
+            group can meet under the cap is refused, free; "spend" pays for what the cap allows, and returns it.
         found_above: with keys="private", the size from which groups are found with the confidence.
         progress: called after every look with a `Progress`.
         mechanism: release a count once, with noise that grows with it, instead of refining it: "asinh", "linear-log",

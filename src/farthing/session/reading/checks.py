@@ -18,7 +18,7 @@ def columns_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
     columns = (by,) if isinstance(by, str) else by or ()
     if not isinstance(columns, list | tuple) or not all(isinstance(column, str) for column in columns):
         raise UnsupportedQuery(
-            "by names no columns",
+            "by does not name columns",
             construct="GROUP BY",
             rule="by is a column's name, or a list of them",
             got=repr(by),
@@ -31,9 +31,9 @@ def check_expression(where: Expression, schema: Schema) -> None:
     """Refuse a ready-made predicate that is none, or does not fit the table."""
     if not isinstance(where, Expression):
         raise UnsupportedQuery(
-            "where is no predicate",
+            "where is not a condition",
             construct="WHERE",
-            rule="a predicate as text",
+            rule="a condition as text",
             got=type(where).__name__,
             next_step='where="dep_delay > 15"',
         )

@@ -121,7 +121,7 @@ def _condition(query: Query, row: dict[str, Any]) -> Expression:
 
 
 def _refused(by: Any, groups: object) -> UnsupportedQuery | InvalidKeys:
-    """Return the refusal of what is no pair of groups."""
+    """Return the refusal of what is not a pair of groups."""
     if not by:
         return UnsupportedQuery(
             "a difference without a grouping column",

@@ -34,7 +34,7 @@ def refuse_pure(budget: Budget) -> None:
     """Refuse a ratio in a pure ledger."""
     if budget.currency is Pure:
         raise InvalidTarget(
-            "a ratio needs Gaussian noise, and so a delta > 0",
+            "a ratio needs Gaussian noise, and therefore a delta > 0",
             rule="both numbers are measured together, in looks whose noise averages out",
             got="a pure budget",
             next_step="ask for the two numbers one by one, or open the ledger with Budget(epsilon=, delta=1e-6)",
@@ -103,7 +103,7 @@ def _range(name: str, ends: Any) -> tuple[float, float]:
         found = math.nan, math.nan
     if isinstance(ends, str) or not (math.isfinite(found[0]) and math.isfinite(found[1])):
         raise InvalidBounds(
-            f"{name}_range is no range",
+            f"{name}_range is not a range",
             rule="two numbers, (lower, upper), that values are clamped into",
             got=repr(ends)[:80],
             next_step=f"{name}_range=(0, 60)",

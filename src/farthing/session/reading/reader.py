@@ -88,7 +88,7 @@ class QuestionReader:
         """Return the question of a SQL text."""
         if not isinstance(text, str):
             raise UnsupportedQuery(
-                "the question is no text",
+                "the question is not a text",
                 construct="SQL",
                 rule="SQL is a text",
                 got=type(text).__name__,
@@ -150,7 +150,7 @@ class QuestionReader:
         names, groupings = self._groupings(by)
         if keys is not None and not isinstance(keys, Mapping):
             raise InvalidKeys(
-                "the keys of a cross table are no mapping",
+                "the keys of a cross table are not a mapping",
                 rule="one list for each further column; the bins are keys already",
                 got=type(keys).__name__,
                 next_step='keys={"dest": ["ORD", "ATL"]}',
@@ -226,7 +226,7 @@ class QuestionReader:
                 got=f"lower={low!r}, upper={high!r}",
                 next_step="pass lower=0, upper=200, numbers that fit the column; Bounds.auto finds some privately",
             )
-        Bounds(lower=low, upper=high)  # refuses what is no range
+        Bounds(lower=low, upper=high)  # refuses what is not a range
         return float(low), float(high)
 
     def _fanned(self, joins: tuple[Join, ...], bounds: Bounds) -> tuple[Join, ...]:
@@ -248,7 +248,7 @@ class QuestionReader:
             bounds = self.bounds
         if not isinstance(bounds, Bounds):
             raise InvalidBounds(
-                "bounds are no Bounds",
+                "bounds is not a farthing.Bounds",
                 rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
                 got=type(bounds).__name__,
                 next_step="pass a farthing.Bounds",
@@ -256,13 +256,13 @@ class QuestionReader:
         return bounds
 
     def _groupings(self, by: Any) -> tuple[tuple[str, ...], dict[str, Scalar]]:
-        """Return the names that are grouped by, and what those are that are no columns."""
+        """Return the names that are grouped by, and what those are that are not columns."""
         given = (by,) if isinstance(by, str) else by or ()
         if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
             return tuple(given), {name: self.scalar(value) for name, value in given.items()}
         if not isinstance(given, list | tuple) or not all(isinstance(column, str) for column in given):
             raise UnsupportedQuery(
-                "by names no columns",
+                "by does not name columns",
                 construct="GROUP BY",
                 rule="by is a column's name, a list of them, or a mapping of new names to expressions",
                 got=repr(by)[:80],

@@ -171,7 +171,7 @@ class Request:
         )
         for name in given - ranked if self.rank is not None else ():
             raise InvalidTarget(
-                f"a rank target for {name!r}, which is no quantile",
+                f"a rank target for {name!r}, which is not a quantile",
                 rule="rank= is for quantiles, MIN, MAX and MEDIAN; relative= and absolute= for all others",
                 got=repr(self.rank),
                 next_step="absolute=50, or relative=0.05",
@@ -286,14 +286,14 @@ def _check_terms(asked: Request) -> None:
     )
     if loss is not None and (not isinstance(loss, Booked) or not loss):
         raise InvalidTarget(
-            "loss is no loss > 0",
+            "loss is not a loss above 0",
             rule="loss=Gdp(mu), Zcdp(rho) or Pure(epsilon)",
             got=repr(loss),
             next_step="for example loss=farthing.Gdp(0.05)",
         )
     if cap is not None and cap != "all" and (not isinstance(cap, Booked) or not cap):
         raise InvalidTarget(
-            "cap is no loss > 0",
+            "cap is not a loss above 0",
             rule='cap="all", or Gdp(mu), Zcdp(rho), Pure(epsilon)',
             got=repr(cap),
             next_step="for example cap=farthing.Gdp(0.05)",
@@ -327,7 +327,7 @@ def _check_share_terms(asked: Request) -> None:
     share = asked.share
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise InvalidTarget(
-            "share is not part of the groups",
+            "share is out of range",
             rule="0 < share <= 1: the part of the groups that have to be within the target",
             got=repr(share),
             next_step="share=0.95 for 95 % of the groups; leave it out for all",

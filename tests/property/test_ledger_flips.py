@@ -95,6 +95,7 @@ def wrong(path, shown, opens):
     return found
 
 
+@pytest.mark.thorough
 def test_nothing_wrong_is_shown_after_a_flipped_bit(made, tmp_path):
     """Over the whole file, by everything that a ledger shows: refused, or as it was written."""
     path, shown = made
@@ -158,6 +159,7 @@ def test_without_the_check_a_wrong_history_is_shown(made, tmp_path, monkeypatch)
     assert ["history", "entries"] == wrong(flipped(made, tmp_path, place, 1), made[1], Ledger.inspect)
 
 
+@pytest.mark.thorough
 def test_no_command_shows_a_traceback(made, tmp_path):
     """By the command line: what it shows is what was written, or one error with a way out."""
     run, shown = CliRunner(), {}

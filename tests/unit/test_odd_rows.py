@@ -55,7 +55,7 @@ LEARNED = Learned(CutHypothesis(0.0), BoundedRange(1))
 STUMPS = DecisionStumps({0: [0.0, 1.0], 1: [0.5]})
 FITTED = models.ridge(TABLE, LINE, target=0.1, cap=Gdp(4), rows=SIZE, bound_x=2.0, bound_y=2.0)
 RECIPES = {
-    "Cut.predict": (lambda x, _: CutHypothesis(0.0).predict(x), LINE, LABELS),
+    "CutHypothesis.predict": (lambda x, _: CutHypothesis(0.0).predict(x), LINE, LABELS),
     "DecisionStumps.mistakes": (lambda x, y: STUMPS.mistakes(x, hypotheses.labels_of(y)), TABLE, LABELS),
     "FiniteClass.mistakes": (
         lambda x, y: FiniteClass([CutHypothesis(0.0), Point(1)]).mistakes(x, hypotheses.labels_of(y)), LINE, LABELS),

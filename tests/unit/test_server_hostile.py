@@ -266,6 +266,7 @@ def shared(tmp_path_factory):
     made.close()
 
 
+@pytest.mark.thorough
 @given(data=st.lists(FRAMES | st.binary(max_size=40), max_size=6), known=st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_bytes_on_the_wire_end_in_an_error_of_the_wire(shared, data, known):

@@ -246,14 +246,15 @@ class JointMeasures:
         """Return the state with these intervals, verdicts, and the values that serve best.
 
         A value serves if it is within max(r |x|, a) of every x of the interval: it lies between the bounds that the two
-        ends give, which leave room if the output is met. The best estimate is moved there.
+        ends give, which leave room if the output is met. The best estimate is moved there, and into the interval.
         """
         prices = self.prices
         known = np.isfinite(upper - lower)
         above, below = prices.allowed(upper), prices.allowed(lower)
         met = known & (~prices.asked | (upper - lower <= (above + below) * _NEARLY))
         fit = met & prices.asked
-        least, most = np.where(fit, upper - above, lower), np.where(fit, lower + below, upper)
+        least = np.where(fit, np.maximum(upper - above, lower), lower)
+        most = np.where(fit, np.minimum(lower + below, upper), upper)
         best = np.stack([statistic.estimate(state.means) for statistic in self.statistics])
         value = np.clip(best, np.minimum(least, most), most)
         return replace(state, value=value, lower=lower, upper=upper, met=met)

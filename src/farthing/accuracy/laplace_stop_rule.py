@@ -350,7 +350,7 @@ def critical_value(
     >>> round(critical_value(0.0, 0.05, 0, 1.02), 3)
     2.996
     >>> round(critical_value(0.1, 0.05, 832, 1.01), 2)
-    3.06
+    3.07
     """
     if relative == 0.0 or span == 0:
         return LAPLACE.two_sided(beta)

@@ -150,7 +150,7 @@ class FiniteClassLearner:
     >>> minutes, late = np.arange(-20, 100), np.arange(-20, 100) > 33
     >>> learned = FiniteClassLearner(Thresholds(range(-10, 60)), epsilon=30).fit(minutes, late)
     >>> learned.hypothesis, learned.loss
-    (Cut(at=33.0, column=None, above=True), BoundedRange(eta=30))
+    (CutHypothesis(at=33.0, column=None, above=True), BoundedRange(eta=30))
     """
 
     hypotheses: Hypotheses

@@ -70,7 +70,7 @@ def widths(option: str, texts: Sequence[str] | None, names: Sequence[str]) -> fl
             )
         if name and name.strip() not in names:
             raise InvalidTarget(
-                f"{option} names {name.strip()!r}, which is not a column of the answer that it could be for",
+                f"{option} names {name.strip()!r}, which is no column of the answer that it could be for",
                 rule="an error by name is of a column of the answer",
                 got=text,
                 next_step=nearest(name.strip(), names),

@@ -14,6 +14,7 @@ from farthing import Bounds, Budget, Gdp, Session
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
 from farthing.session.core import transaction
+from farthing.workloads import marginals
 
 pytestmark = pytest.mark.thorough
 
@@ -48,20 +49,20 @@ def values(method, *given, by=BY, budget=GAUSSIAN, **sharper):
 KINDS = {
     "gaussian_count": [
         pair("count", **BY, coarse={"absolute": 200}, sharp={"absolute": 60}),
-        pair("count", **BY, coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1}),
+        pair("count", **BY, coarse={"relative": 0.2}, sharp={"relative": 0.1}),
         pair("count_distinct", **BY, coarse={"absolute": 200}, sharp={"absolute": 60}),
         values("sum", absolute=3_000),
     ],
     "laplace_count": [
         pair("count", **BY, budget=PURE, coarse={"absolute": 200}, sharp={"absolute": 60}),
-        pair("count", **BY, absolute=50, budget=PURE, coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1}),
+        pair("count", **BY, absolute=50, budget=PURE, coarse={"relative": 0.2}, sharp={"relative": 0.1}),
     ],
     "joint_measures": [
         values("mean", absolute=2),
         values("mean", by={}, relative=0.05),
         values("variance", by={}, absolute=30),
         values("variance", root=True, relative=0.1),
-        pair("sql", SEVERAL, keys=BY["keys"], coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1}),
+        pair("sql", SEVERAL, keys=BY["keys"], coarse={"relative": 0.2}, sharp={"relative": 0.1}),
     ],
     "quantile": [
         values("quantile", 0.5, rank=0.02),
@@ -71,7 +72,7 @@ KINDS = {
     "relative_count": [
         pair(
             "count", **BY, absolute=50, mechanism="linear-log", budget=Budget(rho=20),
-            coarse={"relative_count": 0.2}, sharp={"relative_count": 0.1},
+            coarse={"relative": 0.2}, sharp={"relative": 0.1},
         ),
     ],
     "private_keys": [pair("count", by="g", keys="private", coarse={"absolute": 200}, sharp=None)],
@@ -80,13 +81,16 @@ KINDS = {
     "contribution_report": [pair("bounds_report", coarse={"loss": Gdp(0.1)}, sharp={"loss": Gdp(0.3)})],
     "largest_counts": [
         pair(
-            "workload", [{"where": "v > 50"}, {}], strategy="largest_counts", relative=0.2,
+            "workload", [{"where": "v > 50"}, {}], strategy="largest", relative=0.2,
             coarse={"cap": Gdp(2)}, sharp=None,
         ),
     ],
+    "release": [
+        pair("release", marginals(["g"], ways=1), keys=BY["keys"], coarse={"absolute": 80}, sharp={"absolute": 40}),
+    ],
     "shared_loss": [
         pair(
-            "workload", [{"where": "v > 50"}, {}], strategy="shared_loss", absolute=100,
+            "workload", [{"where": "v > 50"}, {}], strategy="together", absolute=100,
             coarse={"cap": Gdp(2)}, sharp=None,
         ),
     ],
@@ -182,7 +186,7 @@ def test_a_reservation_of_the_dead(case, engine, monkeypatch):
     engine.append(broken)
     monkeypatch.setattr(Process, "alive", lambda _: False)
     with monkeypatch.context() as dying:
-        dying.setattr(Ledger, "fail", lambda *_: None)
+        dying.setattr(Ledger, "fail", lambda *_, **__: None)
         with pytest.raises(ZeroDivisionError):
             sharp(session)
     engine.clear()

@@ -45,8 +45,10 @@ class Secrets:
 
         def way(*given):
             made = asked(*given)
-            fields = () if isinstance(made, np.ndarray) else dataclasses.fields(made)
-            parts = [getattr(made, one.name) for one in fields] or [made]
+            if isinstance(made, np.ndarray | list | tuple):
+                parts = [made] if isinstance(made, np.ndarray) else list(made)
+            else:
+                parts = [getattr(made, one.name) for one in dataclasses.fields(made)]
             for part in parts:
                 if isinstance(part, np.ndarray):
                     self.arrays += [row.copy() for row in np.atleast_2d(part) if len(np.unique(row)) > 3]

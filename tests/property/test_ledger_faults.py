@@ -112,7 +112,7 @@ def test_file_on_a_disk_that_fills_up(tmp_path):
     came = {}
     with Ledger.open(tmp_path / "a.ledger", TERMS) as ledger:
         for spare in range(8):
-            with ledger._books.reading() as connection:
+            with ledger._books.writing() as connection:
                 pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
                 connection.exec_driver_sql(f"PRAGMA max_page_count={pages + spare}")
             for number in range(4):
@@ -121,7 +121,7 @@ def test_file_on_a_disk_that_fills_up(tmp_path):
                 came[name], error = work(ledger, name)
                 assert before + {"nothing": 0, "reserved": 9, "settled": 4}[came[name]] == ledger.spent
                 assert error is None or "disk is full" in str(error)
-            with ledger._books.reading() as connection:
+            with ledger._books.writing() as connection:
                 connection.exec_driver_sql("PRAGMA max_page_count=1000000")
             ledger.verify()
         assert {"nothing", "reserved", "settled"} == set(came.values())
@@ -165,6 +165,8 @@ def test_lost_connection_loses_nothing():
 
         with pytest.raises(LedgerError, match="cannot be reached, or was lost"):
             ledger.settle(receipt, 4, cut)
+        with pytest.raises(LedgerError, match="lost"):  # readers have connections of their own, which were cut as well
+            _ = ledger.spent
         assert (9, None) == (ledger.spent, ledger.load("q"))
         ledger.settle(receipt, 4, lambda _: b"stored")
         cut(None)

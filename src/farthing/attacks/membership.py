@@ -17,7 +17,7 @@ import numpy as np
 from farthing.attacks.accepting import accepted
 from farthing.attacks.coins import Coins
 from farthing.attacks.result import AttackResult, Guesses, exact_interval, judged
-from farthing.attacks.target import Asked, Question, quoted
+from farthing.attacks.target import Conversation, Question, quoted
 from farthing.attacks.verdict import CONFIDENCE
 from farthing.errors import DataError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from farthing.attacks.target import People, Target
+    from farthing.attacks.target import AttackTarget, People
 
 Knowing = Literal["population", "reference", "record"]
 
@@ -44,7 +44,7 @@ _CHUNK: Final = 500
 
 
 def membership(
-    target: Target | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Callable[[NDArray[np.bool_]], Any],
     queries: int | None = None,
     seed: int | None = 0,
     *,
@@ -83,7 +83,7 @@ def membership(
     >>> result.verdict, result.details["true_positives"] > 0.5, result.details["false_positives"] < 0.02
     ('broken', True, True)
     """
-    started, asked = time.perf_counter(), Asked(accepted(target))
+    started, asked = time.perf_counter(), Conversation(accepted(target))
     people = asked.target.people
     names, rows = _attributes(people, queries)
     _check(people, rate, draws, knowing)
@@ -280,7 +280,7 @@ def _split(scores: NDArray[np.float64]) -> Guesses:
     return Guesses(scores > middle, np.abs(scores - middle))
 
 
-def _question(target: Target, where: str, chosen: NDArray[np.bool_]) -> Question:
+def _question(target: AttackTarget, where: str, chosen: NDArray[np.bool_]) -> Question:
     """Return the question how many of the group have an attribute, in the target's language."""
     return Question(chosen=chosen) if target.speaks == "vector" else Question(text=target.people.count(where))
 

@@ -234,7 +234,7 @@ class People:
 
 
 @runtime_checkable
-class Target(Protocol):
+class AttackTarget(Protocol):
     """Anything that answers questions about known people."""
 
     @property
@@ -258,7 +258,7 @@ class Target(Protocol):
 
 
 @dataclass(slots=True)
-class Asked:
+class Conversation:
     """A conversation with a target: every question, counted; every reply, checked.
 
     Attributes:
@@ -270,7 +270,7 @@ class Asked:
         varied: whether another answer was not the same.
     """
 
-    target: Target
+    target: AttackTarget
     sent: int = 0
     answered: int = 0
     refusals: dict[Why, int] = field(default_factory=lambda: {"policy": 0, "budget": 0, "failure": 0, "closed": 0})
@@ -278,7 +278,7 @@ class Asked:
     first: float | None = None
     varied: bool = False
 
-    def ask(self, question: Question, of: Target | None = None) -> float:
+    def ask(self, question: Question, of: AttackTarget | None = None) -> float:
         """Return the answer, NaN for none; of another target of the same kind, where one is named.
 
         A target that has only ever failed is not asked any more.
@@ -418,3 +418,8 @@ def _read(path: Path) -> pa.Table:
             got=f"{path}: {error}",
             next_step="write one with attacks.secrets(n, seed, path='people.parquet')",
         ) from error
+
+
+Asked = Conversation
+Target = AttackTarget
+"""The names by which users know them."""

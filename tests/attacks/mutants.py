@@ -611,7 +611,7 @@ DOORS = (
 
 EDGES = (
     _one(
-        "lines that are no records kept in a CSV",
+        "lines that are not records kept in a CSV",
         "engines/reading/lines.py",
         "    bad[np.searchsorted(ends, np.concatenate(strange))] = True\n",
         "",

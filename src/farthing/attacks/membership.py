@@ -310,7 +310,7 @@ def _shares(population: ArrayLike, count: int) -> NDArray[np.float64]:
         shares = np.full(count, shares)
     if shares.ndim != 1 or len(shares) < count or not ((shares > 0) & (shares < 1)).all():
         raise DataError(
-            "no such population",
+            "the population is out of range",
             rule=f"one chance in (0, 1), or one for each of {count} attributes",
             got=f"shape {shares.shape}",
             next_step="leave population= out for fair coins, as attacks.secrets tosses them",
@@ -328,7 +328,7 @@ def _check(people: People, rate: float, draws: int, knowing: str) -> None:
     """Refuse what the theorem does not cover."""
     if knowing not in get_args(Knowing) or not 0 < rate < 1 or draws < LEAST_DRAWS:
         raise DataError(
-            "no such test",
+            "the test is out of range",
             rule=f"knowing is one of {', '.join(get_args(Knowing))}; rate in (0, 1); draws >= {LEAST_DRAWS:,}",
             got=f"knowing={knowing}, rate={rate}, draws={draws}",
             next_step="leave them out",

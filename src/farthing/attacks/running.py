@@ -274,7 +274,7 @@ def run(
     unknown = [name for name in chosen if name not in ATTACKS]
     if unknown or len(set(chosen)) < len(chosen):
         raise InvalidOption(
-            "no such attack" if unknown else "an attack was named twice",
+            "the attack is unknown" if unknown else "an attack was named twice",
             rule=", ".join(ATTACKS),
             got=", ".join(unknown or chosen),
             next_step="leave it out for " + ", ".join(USUAL),

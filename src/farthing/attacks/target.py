@@ -39,7 +39,7 @@ class Refused:
             "failure" if it hung, broke, or said something that is not a number, "closed" if it is not there at all or
             lets nobody in.
 
-    A function returns it; it is no exception. Control characters in the reason become spaces.
+    A function returns it; it is not an exception. Control characters in the reason become spaces.
 
     >>> Refused("too few people\x1b[2J").reason
     'too few people [2J'
@@ -109,7 +109,7 @@ class Claim:
             )
         if self.change not in ("bit", "person"):
             raise InvalidBudget(
-                "no such change",
+                "the change is unknown",
                 rule='change is "bit" or "person"',
                 got=self.change,
                 next_step='"person" for guarantees about adding or removing somebody, "bit" for changing one secret',
@@ -348,7 +348,7 @@ MOST_CLOSED: Final = 3
 """How often a target is tried that is not there or lets nobody in."""
 
 MOST_ANSWER: Final = 1e12
-"""Whatever is larger is no count of people, with any noise."""
+"""Whatever is larger is not a count of people, with any noise."""
 
 MOST_REASONS: Final = 5
 """How many distinct reasons of refusal a report keeps."""

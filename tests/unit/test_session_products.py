@@ -231,7 +231,7 @@ def test_a_failure_is_charged_and_shows_nothing(monkeypatch):
         price = session.plan_release(PRE, absolute=60).worst_price
         with monkeypatch.context() as broken:
             broken.setattr(
-                releasing, "_tables", lambda *_: (_ for _ in ()).throw(DataError("gone", rule="", next_step=""))
+                DuckDBEngine, "crossed", lambda *_: (_ for _ in ()).throw(DataError("gone", rule="", next_step=""))
             )
             with pytest.raises(DataError):
                 session.release(PRE, absolute=60)

@@ -200,7 +200,7 @@ def bins(column: object, edges: object) -> Bins:
     fine = len(numbers) == len(given) and rising and all(map(math.isfinite, numbers))
     if not isinstance(column, str) or not fine or not 2 <= len(numbers) <= MOST_BINS + 1:
         raise InvalidOption(
-            "these are no bins of a column",
+            "bins of a column need rising edges",
             rule=f"a column's name, and from 2 to {MOST_BINS + 1:,} finite numbers, each larger than the one before",
             got=f"{column!r}, {repr(edges)[:60]}",
             next_step='prefixes("age", [0, 18, 65, 120])',

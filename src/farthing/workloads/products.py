@@ -223,9 +223,7 @@ def _entries(W: Any) -> Any:
             return entries
         problem = "NaN, infinity, a row of zeros, or rows that differ by more than 1,000,000 times"
     rule = "two dimensions, finite, no row of zeros, largest entries of rows at most 1,000,000 times one another"
-    raise _refused(
-        "this is no matrix that can be answered", rule, problem, "matrix([[1, 1, 0], [0, 1, 1]], over='age')"
-    )
+    raise _refused("the matrix cannot be answered", rule, problem, "matrix([[1, 1, 0], [0, 1, 1]], over='age')")
 
 
 def _products(workload: object) -> tuple[WorkloadProduct, ...] | None:

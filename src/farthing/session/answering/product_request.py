@@ -156,7 +156,7 @@ def read(  # noqa: PLR0917  # what a release is asked by
 def _axes(
     reader: QuestionReader, workload: Products, keys: Any
 ) -> tuple[dict[Axis, str], dict[str, Scalar], dict[str, Any]]:
-    """Return a name for each axis, what those are that are no columns, and the values of all of them."""
+    """Return a name for each axis, what those are that are not columns, and the values of all of them."""
     taken = set(reader.engine.schema.names)
     names: dict[Axis, str] = {}
     values: dict[str, Scalar] = {}

@@ -257,7 +257,7 @@ def _require_price(plan: Plan | ReleasePlan, most: int) -> None:
         raise RefusedRequest(
             "the price has risen since the question was planned",
             status=409,
-            rule="asked by its id, a question costs at most what its plan told",
+            rule="a question that is asked by its id costs at most what its plan said",
             got=f"{price!r}",
             next_step="plan it again",
         )

@@ -148,7 +148,7 @@ class Ledger(Told):
             same: the owner's word that these are the data that were charged under this name before.
 
         Raises:
-            DataError: they are known otherwise than when they were charged first; nothing is charged.
+            DataError: they are not in the state in which they were charged first; nothing is charged.
         """
         data = DataSet.of(rules.text("name", name), label, self.hash_key, identity)
         handle = Ledger(self._books, self._header, scope=self._scope, who=self._who, owns=False, data=data)

@@ -139,7 +139,7 @@ def _tables(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         problem = str(error)
     if problem:
         raise InvalidOption(
-            "the file is not TOML", rule="[name], and below it sql = '...'", got=problem, next_step="mend that line"
+            "the file is not TOML", rule="[name], and below it sql = '...'", got=problem, next_step="correct that line"
         )
     for name, table in read.items():
         if not isinstance(table, dict) or not isinstance(table.get("sql"), str):

@@ -153,7 +153,7 @@ class Aggregates:
         scalar = self.reader.scalar(first)
         if not isinstance(scalar, Column):
             self.reader.typed(first)
-        return Read(Count(self._filtered(parts, scalar)), _named("count", scalar), most)
+        return Read(Count(self._filtered(parts, scalar)), self._named("count", first), most)
 
     def count_if(self, parts: Parts) -> Read:
         """Return COUNT_IF(condition)."""
@@ -211,7 +211,7 @@ class Aggregates:
         lower, upper = self._bounds(parts, scalar, clamp)
         Total(scalar, lower, upper)  # refuses bounds that are not a range
         aggregate = build(self._filtered(parts, scalar), lower, upper)
-        return Read(aggregate, _named(parts.name.lower(), scalar))
+        return Read(aggregate, self._named(parts.name.lower(), stripped))
 
     def _bounds(self, parts: Parts, value: Scalar, clamp: tuple[float, float] | None) -> tuple[float, float]:
         """Return the bounds that the text names, or else those given beside it."""
@@ -271,6 +271,12 @@ class Aggregates:
         condition: Expression = self.reader.within("FILTER").whole(parts.condition)
         return Case(((condition, value),))
 
+    def _named(self, function: str, node: Node) -> str:
+        """Return the name of an answer column: that of the function and of the column it is of."""
+        while _is(node, "Paren"):
+            node = node.this
+        return f"{function}_{self.reader.named(node)[0].rpartition('.')[2]}" if _is(node, "Column") else function
+
     def _no_order(self, parts: Parts) -> None:
         """Refuse WITHIN GROUP where it means nothing."""
         if parts.order is not None:
@@ -285,11 +291,6 @@ class Aggregates:
 def _is(node: Node, kind: str) -> bool:
     """Return whether a node is of a kind, by its name."""
     return type(node).__name__ == kind
-
-
-def _named(function: str, value: Scalar) -> str:
-    """Return the name of an answer column: that of the function and of the column it is of."""
-    return f"{function}_{value.name.rpartition('.')[2]}" if isinstance(value, Column) else function
 
 
 def _clamped(value: Scalar) -> tuple[float, float] | None:

@@ -238,8 +238,7 @@ def _grouped(node: Node, reader: Translator, listed: Listed) -> Scalar:
             raise reader.source.refuse(f"GROUP BY {str(node.this)[:20]}", "name the column", node)
     elif kind == "Column" and node.args.get("table") is None:
         wanted = str(node.name).casefold()
-        known = {name.casefold() for place in reader.names.places for name in place.schema.names}
-        item = None if wanted in known else listed.called(wanted)
+        item = None if wanted in reader.names.taken else listed.called(wanted)
     if item is not None and item.read is not None:
         raise reader.source.refuse("GROUP BY of an aggregate", "group by columns of the table", node)
     if item is not None and item.scalar is not None:
@@ -259,19 +258,27 @@ def _check_group(node: Node, scalar: Scalar, reader: Translator, groups: list[Gr
 
 def _group_name(node: Node, scalar: Scalar, reader: Translator, listed: Listed, taken: set[str]) -> str:
     """Return the name of a grouping column: its alias, its own name, or one made of its words."""
-    own = {name.casefold(): name for name in reader.names.places[0].schema.names}
+    own = {name.casefold(): name for name in reader.names.places[0].own}
     item = listed.of_scalar(scalar)
     alias = None if item is None else item.alias
-    if alias is not None:
-        if own.get(alias.casefold()) is not None and scalar != Column(own[alias.casefold()]):
-            raise reader.source.refuse(f"alias {alias!r}", "that is a column of the table: choose another name", node)
-        if alias.casefold() in taken:
-            raise reader.source.refuse(f"alias {alias!r}", "give each column a name of its own", node)
-        return own.get(alias.casefold(), alias)
-    if isinstance(scalar, Column) and scalar.name in own.values():
-        return scalar.name
-    made = scalar.name.rpartition(".")[2] if isinstance(scalar, Column) else _words(scalar)
-    return _free(made, taken | set(own))
+    called = alias if alias is not None else _called(node if item is None else item.node, scalar, reader)
+    if called is None:
+        made = scalar.name.rpartition(".")[2] if isinstance(scalar, Column) else _words(scalar)
+        return _free(made, taken | set(own))
+    if own.get(called.casefold()) is not None and scalar != Column(own[called.casefold()]):
+        raise reader.source.refuse(f"alias {called!r}", "that is a column of the table: choose another name", node)
+    if called.casefold() in taken:
+        raise reader.source.refuse(f"alias {called!r}", "give each column a name of its own", node)
+    return own.get(called.casefold(), called)
+
+
+def _called(node: Node, scalar: Scalar, reader: Translator) -> str | None:
+    """Return the name that a column has in its table or subquery; None for a value, and for a joined table's own."""
+    if type(node).__name__ != "Column":
+        return scalar.name if isinstance(scalar, Column) and scalar.name in reader.names.places[0].own else None
+    name = reader.named(node)[0]
+    joined = isinstance(scalar, Column) and scalar.name not in reader.names.places[0].own
+    return None if joined and isinstance(scalar, Column) and scalar.name.rpartition(".")[2] == name else name
 
 
 def _words(scalar: Scalar) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath, Order
-from farthing.query.expressions import Column, Expression, Scalar
+from farthing.query.expressions import And, Column, Expression, Scalar
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.grouping_sets import is_level
@@ -16,6 +16,7 @@ from farthing.sql.names import Names, Place
 
 if TYPE_CHECKING:
     from farthing.query.aggregates import NamedAggregate
+    from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
 
@@ -51,7 +52,7 @@ class ReleasedColumns:
             kinds[output.name] = Type.FLOAT
             for end in ENDS:
                 kinds.setdefault(output.name + end, Type.FLOAT)
-        return Names((Place("the answer", None, Schema.of(kinds)),))
+        return Names((Place.of("the answer", None, Schema.of(kinds)),))
 
     def stands_for(self, node: Node) -> Scalar | None:
         """Return the answer column that a node is: an aggregate of the SELECT list, or a grouping expression.
@@ -119,6 +120,83 @@ def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
     keys = () if order is None else tuple(_order(key, reader.within("ORDER BY"), released) for key in order.expressions)
     limit, offset = _limit(reader.source, select)
     return Aftermath(condition, keys, limit, offset)
+
+
+def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> tuple[Asked, ReleasedColumns]:
+    """Return a question whose answer a SELECT above it shows: some of its columns and groups, in an order.
+
+    Args:
+        asked: the question below.
+        select: the SELECT above.
+        alias: the name of the question there.
+        released: the columns of its answer.
+
+    Raises:
+        UnsupportedQuery: anything that is not a column of the answer, a condition on it, or an order.
+    """
+    source = released.aggregates.reader.source
+    reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
+    _check_above(select, source)
+    columns = _columns_above(select, reader, released)
+    above = replace(released, columns=columns)
+    where, order = select.args.get("where"), select.args.get("order")
+    condition = None if where is None else reader.within("WHERE").whole(where.this)
+    keys = () if order is None else tuple(_order(key, reader.within("ORDER BY"), above) for key in order.expressions)
+    limit, offset = _limit(source, select)
+    before = asked.aftermath
+    cut = before.limit is not None or before.offset > 0
+    if cut and (condition is not None or keys or offset):
+        raise source.refuse("WHERE, ORDER BY or OFFSET of an answer that LIMIT cut", "write LIMIT above them", select)
+    parts = tuple(part for part in (before.having, condition) if part is not None)
+    having = And(parts) if len(parts) > 1 else next(iter(parts), None)
+    most = [one for one in (before.limit, limit) if one is not None]
+    with source.located(select):
+        after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset)
+    return replace(asked, aftermath=after, columns=columns), above
+
+
+def with_used(asked: Asked) -> Asked:
+    """Return a question without the aggregates that a SELECT above it leaves out: nobody pays for them."""
+    read = {*asked.columns, *asked.aftermath.columns}
+    used = tuple(one for one in asked.outputs if read & {one.name, *(one.name + end for end in ENDS)})
+    return replace(asked, outputs=used or asked.outputs[:1])
+
+
+def _above(released: ReleasedColumns, alias: str) -> Names:
+    """Return what names mean above a question: the columns of its answer that are shown."""
+    kinds = dict(released.names.schema.columns)
+    ends = {name + end for name in released.columns for end in ENDS}
+    seen = {name: kind for name, kind in kinds.items() if name in ends or name in released.columns}
+    return Names((Place.of(alias, None, Schema.of(seen)),))
+
+
+def _check_above(select: Node, source: SqlText) -> None:
+    """Refuse clauses of a SELECT above a question that are not about its answer."""
+    for part, value in select.args.items():
+        clause = part.strip("_")
+        if value and clause not in ("expressions", "from", "where", "with", "order", "limit", "offset", "hint"):
+            advice = "show columns of the answer; compute with them afterwards"
+            raise source.refuse(f"{clause.upper()} of an answer", advice, select)
+
+
+def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) -> tuple[str, ...]:
+    """Return the columns of an answer that a SELECT above it names."""
+    found: list[str] = []
+    for node in select.expressions:
+        body = node.this if type(node).__name__ == "Alias" else node
+        kind = type(body).__name__
+        if kind == "Star" or (kind == "Column" and type(body.this).__name__ == "Star"):
+            reader.only(body if kind == "Star" else body.this)
+            found += released.columns
+            continue
+        name = reader.named(body)[0] if kind == "Column" else ""
+        if name not in released.columns or (body is not node and str(node.alias) != name):
+            advice = f"show columns of the answer under their names: {', '.join(released.columns)[:200]}"
+            raise reader.source.refuse("a value computed of an answer, or another name for one", advice, node)
+        found.append(name)
+    if len(set(found)) < len(found):
+        raise reader.source.refuse("a column twice", "name each column once", select)
+    return tuple(found)
 
 
 def _order(node: Node, reader: NodeReader, released: ReleasedColumns) -> Order:

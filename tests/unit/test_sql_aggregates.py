@@ -149,7 +149,7 @@ REFUSED = [
     ("COUNT(fare, tip)", "COUNT with 2 arguments"),
     ("COUNT_IF()", "COUNT_IF with 0 arguments"),
     ("SUM()", "SUM with 0 arguments"),
-    ("SUM(paid)", "SUM of a boolean"),
+    ("MAX(paid)", "MAX of a boolean"),
     ("SUM(zone)", "SUM of a string"),
     ("MAX(day)", "MAX of a date"),
     ("AVG(blob)", "AVG of a other"),

@@ -10,6 +10,7 @@ from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
 from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
+from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level, node_sets
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Listed:
             body = node.this if alias is not None else node
             if inner(body) is not None:
                 items.append(Item(node, alias, aggregates.read(body), None))
+            elif is_arithmetic(body):
+                items.append(Item(node, alias, read_arithmetic(body, aggregates), None))
             elif is_level(body):
                 items.append(Item(node, alias, None, None))
             else:
@@ -79,7 +82,10 @@ class Listed:
             raise reader.source.refuse("SELECT *", "rows never leave: write SELECT COUNT(*)", body)
         if any(inner(part) is not None for part in body.walk()) and kind != "Subquery":
             nested = next(part for part in body.walk() if inner(part) is not None)
-            raise reader.source.refuse("arithmetic with an aggregate", _instead(body), nested)
+            if kind == "Anonymous":
+                what = f"{str(body.name).upper()[:40]} of an aggregate"
+                raise reader.source.refuse(what, "leave it out, and compute with the answer: that is free", body)
+            raise reader.source.refuse("arithmetic with an aggregate", ADVICE, nested)
         return reader.typed(body)[0] if kind != "Column" else reader.scalar(body)
 
     def at(self, digits: str) -> Item | None:
@@ -125,16 +131,6 @@ class Listed:
                 return group.name
         shown = f"column {item.scalar.name!r}" if isinstance(item.scalar, Column) else "a value"
         raise self.source.refuse(f"{shown} outside of GROUP BY", "rows never leave; group by it, or drop it", item.node)
-
-
-def _instead(body: Node) -> str:
-    """Return what to ask instead of arithmetic with aggregates."""
-    kinds = {type(part).__name__ for part in body.walk()}
-    if "Div" in kinds:
-        return "select one count or sum over another, without a factor, as session.ratio does; multiply the answer"
-    if "Sub" in kinds:
-        return "session.difference subtracts one group from another; else select both, and compute with the answers"
-    return "select the aggregates; compute with the answer afterwards"
 
 
 def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]:

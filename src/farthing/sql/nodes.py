@@ -71,6 +71,7 @@ Rule: TypeAlias = "Callable[[NodeReader, Any], Any]"
 def truth(predicate: Expression) -> Scalar:
     """Return the truth value of a predicate as a scalar: NULL where it is unknown.
 
+    >>> from farthing.query.expressions import Column
     >>> str(truth(Compare(Column("x"), Operator.GT, Literal(1))))
     'CASE WHEN x > 1 THEN TRUE WHEN NOT (x > 1) THEN FALSE END'
     """
@@ -84,6 +85,7 @@ def truth(predicate: Expression) -> Scalar:
 def holds(scalar: Scalar) -> Expression:
     """Return the predicate that a truth value stands for.
 
+    >>> from farthing.query.expressions import Column
     >>> str(holds(truth(Compare(Column("x"), Operator.GT, Literal(1)))))
     'x > 1'
     """

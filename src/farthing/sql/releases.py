@@ -10,6 +10,7 @@ from farthing.query.aftermath import Aftermath, Order
 from farthing.query.expressions import And, Column, Expression, Scalar
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
+from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level
 from farthing.sql.listing import level_of
 from farthing.sql.names import Names, Place
@@ -62,6 +63,8 @@ class ReleasedColumns:
         """
         if inner(node) is not None:
             return self._aggregate(node)
+        if is_arithmetic(node):
+            return self._computed(node)
         if is_level(node):
             return self._level(node)
         kind = type(node).__name__
@@ -89,6 +92,14 @@ class ReleasedColumns:
         if found is None:
             raise reader.source.refuse("GROUPING that is not selected", "put it in the SELECT list", node)
         return Column(found)
+
+    def _computed(self, node: Node) -> Scalar | None:
+        """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""
+        try:
+            text = read_arithmetic(node, self.aggregates).aggregate.canonical()
+        except FarthingError:  # no one aggregate: it is computed of answer columns
+            return None
+        return next((Column(output.name) for output in self.outputs if output.aggregate.canonical() == text), None)
 
     def _aggregate(self, node: Node) -> Scalar | None:
         """Return the column of an aggregate; None for a ratio that is none, whose parts may be."""

@@ -29,7 +29,7 @@ class Combination:
     Attributes:
         constant: the number that is added.
         terms: numbers, and the counts and sums that they multiply.
-        below: what all is divided by, the constant too; None for nothing.
+        below: what all is divided by, the constant too; None where there is none.
         alone: a mean or a quantile; the only term is then its factor.
         max_rows: the most rows of one unit in a group, where a count's own bounds say so.
     """

@@ -124,7 +124,6 @@ REFUSED = [
      "a value computed on the right of LEFT JOIN", None),
     ("SELECT COUNT(*) FROM (SELECT zone FROM rides JOIN zones z ON zone = id) v JOIN zones ON zone = id",
      "table 'zones' twice", None),
-    ("SELECT rider, COUNT(*) FROM (SELECT UPPER(rider) AS rider FROM rides) v GROUP BY 1", "alias 'rider'", None),
     ("WITH rides AS (SELECT * FROM rides) SELECT COUNT(*) FROM rides", "WITH of the name 'rides'", (1, 23)),
     ("WITH Zones AS (SELECT * FROM rides) SELECT COUNT(*) FROM Zones", "WITH of the name 'Zones'", None),
     ("WITH a AS (SELECT * FROM rides), A AS (SELECT * FROM rides) SELECT COUNT(*) FROM a", "WITH of the name 'A' twice",

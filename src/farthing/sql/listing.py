@@ -261,11 +261,9 @@ def _group_name(node: Node, scalar: Scalar, reader: Translator, listed: Listed, 
     if called is None:
         made = scalar.name.rpartition(".")[2] if isinstance(scalar, Column) else _words(scalar)
         return _free(made, taken | set(own))
-    if own.get(called.casefold()) is not None and scalar != Column(own[called.casefold()]):
-        raise reader.source.refuse(f"alias {called!r}", "that is a column of the table: choose another name", node)
     if called.casefold() in taken:
         raise reader.source.refuse(f"alias {called!r}", "give each column a name of its own", node)
-    return own.get(called.casefold(), called)
+    return own[called.casefold()] if scalar == Column(own.get(called.casefold(), "")) else called
 
 
 def _called(node: Node, scalar: Scalar, reader: Translator) -> str | None:

@@ -83,18 +83,18 @@ def settle(
     row = rules.reserved(connection, receipt, books.identity)
     rules.require_open(row)
     stored = None if merge is None else rows.sharpen(connection, receipt.question, merge)
-    _lowered(books, connection, receipt, row, amount, stored)
+    _lowered(books, connection, receipt, row, amount=amount, stored=stored)
 
 
 def withdraw(books: Booking, connection: sa.Connection, receipt: Receipt) -> None:
     """Close a reservation at no price, inside a transaction."""
     row = rules.reserved(connection, receipt, books.identity)
     if row.state is None:
-        _lowered(books, connection, receipt, row, 0, tables.INTERRUPTED)
+        _lowered(books, connection, receipt, row, amount=0, stored=tables.INTERRUPTED)
 
 
 def _lowered(
-    books: Booking, connection: sa.Connection, receipt: Receipt, row: Any, amount: int, stored: Stored | str | None
+    books: Booking, connection: sa.Connection, receipt: Receipt, row: Any, *, amount: int, stored: Stored | str | None
 ) -> None:
     """Close an open reservation at what was used of it."""
     totals = Totals.of(row)

@@ -82,6 +82,20 @@ def test_a_select_above_a_question_shows_its_answer():
     assert [Count()] == [output.aggregate for output in unread.outputs]
 
 
+def test_a_select_above_a_question_may_give_new_names():
+    """Groups, numbers and the ends of their intervals move together, in HAVING and ORDER BY, too."""
+    asked = read(
+        'SELECT "_"."n" AS "c1", zone AS "c0" FROM (SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone '
+        'HAVING n_lower > 3) AS "_" WHERE n > 5 ORDER BY n DESC'
+    )
+    flat = read(
+        "SELECT zone AS c0, COUNT(*) AS c1 FROM rides GROUP BY 1 HAVING c1_lower > 3 AND c1 > 5 ORDER BY c1 DESC"
+    )
+
+    assert (("c0",), ("c1", "c0")) == (asked.by, asked.columns)
+    assert (flat.aftermath, flat.outputs, flat.groupings) == (asked.aftermath, asked.outputs, asked.groupings)
+
+
 REFUSED = [
     ("SELECT COUNT(*) FROM (SELECT * FROM rides LIMIT 10) v", "LIMIT in a subquery", (1, 49)),
     ("SELECT COUNT(*) FROM (SELECT * FROM rides OFFSET 10) v", "OFFSET in a subquery", (1, 50)),
@@ -135,12 +149,14 @@ REFUSED = [
     ("SELECT * FROM (SELECT * FROM rides) v", "SELECT *", (1, 8)),
     ("SELECT * FROM (SELECT COUNT(*) AS n FROM rides LIMIT 3) v WHERE n > 3",
      "WHERE, ORDER BY or OFFSET of an answer that LIMIT cut", None),
-    ("SELECT n + 1 FROM (SELECT COUNT(*) AS n FROM rides) v", "a value computed of an answer, or another name for one",
+    ("SELECT n + 1 FROM (SELECT COUNT(*) AS n FROM rides) v", "a value computed of an answer",
      (1, 8)),
     ("WITH f AS (SELECT COUNT(*) AS n FROM rides), g AS (SELECT * FROM f) SELECT COUNT(*) FROM g",
      "the answer 'g' as a table", (1, 90)),
     ("WITH f AS (SELECT COUNT(*) AS n FROM rides) SELECT COUNT(*) FROM rides JOIN f ON TRUE",
      "an aggregate in a subquery", None),
+    ("SELECT n AS zone FROM (SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone) v", "a new name that is taken", None),
+    ("SELECT n, n FROM (SELECT COUNT(*) AS n FROM rides) v", "a column twice", None),
     ("SELECT DISTINCT n FROM (SELECT COUNT(*) AS n FROM rides) v", "DISTINCT", None),
     ("SELECT n FROM (SELECT COUNT(*) AS n FROM rides) v GROUP BY n", "an aggregate in a subquery", None),
     ("SELECT n FROM (SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) AS n FROM rides) v",

@@ -69,7 +69,7 @@ def read_arithmetic(node: Node, aggregates: Aggregates) -> Read:
     ratio, over COUNT(*) a mean; a mean or a quantile may be scaled and shifted.
 
     Raises:
-        UnsupportedQuery: anything that is no one aggregate: a product of two, a difference of two means, ...
+        UnsupportedQuery: anything that is not one aggregate: a product of two, a difference of two means, ...
     """
     whole = _Arithmetic(aggregates, node)
     made = whole.combination(node)
@@ -251,7 +251,7 @@ class _Arithmetic:
                 raise self._refused()
 
     def _there(self, value: Scalar) -> Expression:
-        """Return the condition that a value is there; NaN and infinities are no values in arithmetic."""
+        """Return the condition that a value is there; NaN and infinities are not values in arithmetic."""
         match value:
             case Case(branches=((condition, Literal()),), otherwise=None):
                 return condition
@@ -282,7 +282,7 @@ class _Arithmetic:
         return next(iter(named), None)
 
     def _refused(self) -> Exception:
-        """Return the refusal of what is no one aggregate."""
+        """Return the refusal of what is not one aggregate."""
         nested = next((part for part in self.node.walk() if inner(part) is not None), self.node)
         return self.reader.source.refuse("arithmetic with an aggregate", ADVICE, nested)
 

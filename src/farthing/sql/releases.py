@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath, Order
-from farthing.query.expressions import And, Column, Expression, Scalar
+from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
@@ -148,7 +148,8 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     source = released.aggregates.reader.source
     reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
     _check_above(select, source)
-    columns = _columns_above(select, reader, released)
+    items = _columns_above(select, reader, released)
+    columns = tuple(name for name, _ in items)
     above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
     condition = None if where is None else reader.within("WHERE").whole(where.this)
@@ -163,7 +164,45 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     most = [one for one in (before.limit, limit) if one is not None]
     with source.located(select):
         after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset)
-    return replace(asked, aftermath=after, columns=columns), above
+    made = replace(asked, aftermath=after, columns=columns), above
+    new = {name: alias for name, alias in items if name != alias}
+    return _renamed(*made, new, select) if new else made
+
+
+def _renamed(
+    asked: Asked, released: ReleasedColumns, new: dict[str, str], select: Node
+) -> tuple[Asked, ReleasedColumns]:
+    """Return a question whose columns have new names, and the columns of its answer."""
+    moved = new | {name + end: alias + end for name, alias in new.items() for end in ENDS}
+
+    def name(old: str) -> str:
+        return moved.get(old, old)
+
+    def written(node: Any) -> Any:
+        return rewrite(node, lambda part: Column(name(part.name)) if isinstance(part, Column) else part)
+
+    groups = tuple((name(old), scalar) for old, scalar in released.groups)
+    outputs = tuple(replace(output, name=name(output.name)) for output in asked.outputs)
+    levels = tuple((name(old), tuple(map(name, of))) for old, of in asked.levels)
+    every = [one.casefold() for one in (*dict(groups), *(output.name for output in outputs), *dict(levels))]
+    if len(set(every)) < len(every):
+        advice = "another column of the answer has that name: choose another"
+        raise released.aggregates.reader.source.refuse("a new name that is taken", advice, select)
+    before = asked.aftermath
+    order = tuple(replace(key, key=written(key.key)) for key in before.order)
+    after = replace(before, having=None if before.having is None else written(before.having), order=order)
+    columns = tuple(map(name, asked.columns))
+    made = replace(
+        asked,
+        by=tuple(map(name, asked.by)),
+        groupings=tuple((one, scalar) for one, scalar in groups if scalar != Column(one)),
+        outputs=outputs,
+        levels=levels,
+        sets=tuple(tuple(map(name, some)) for some in asked.sets),
+        aftermath=after,
+        columns=columns,
+    )
+    return made, replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels)
 
 
 def with_used(asked: Asked) -> Asked:
@@ -190,24 +229,26 @@ def _check_above(select: Node, source: SqlText) -> None:
             raise source.refuse(f"{clause.upper()} of an answer", advice, select)
 
 
-def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) -> tuple[str, ...]:
-    """Return the columns of an answer that a SELECT above it names."""
-    found: list[str] = []
+def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) -> list[tuple[str, str]]:
+    """Return the columns of an answer that a SELECT above it names, with their names there."""
+    found: list[tuple[str, str]] = []
     for node in select.expressions:
         body = node.this if type(node).__name__ == "Alias" else node
         kind = type(body).__name__
         if kind == "Star" or (kind == "Column" and type(body.this).__name__ == "Star"):
             reader.only(body if kind == "Star" else body.this)
-            found += released.columns
+            found += [(name, name) for name in released.columns]
             continue
         name = reader.named(body)[0] if kind == "Column" else ""
-        if name not in released.columns or (body is not node and str(node.alias) != name):
-            advice = f"show columns of the answer under their names: {', '.join(released.columns)[:200]}"
-            raise reader.source.refuse("a value computed of an answer, or another name for one", advice, node)
-        found.append(name)
-    if len(set(found)) < len(found):
+        if name not in released.columns:
+            advice = (
+                f"show columns of the answer, and compute with them afterwards: {', '.join(released.columns)[:200]}"
+            )
+            raise reader.source.refuse("a value computed of an answer", advice, node)
+        found.append((name, name if body is node else str(node.alias)))
+    if len({name for name, _ in found}) < len(found):
         raise reader.source.refuse("a column twice", "name each column once", select)
-    return tuple(found)
+    return found
 
 
 def _order(node: Node, reader: NodeReader, released: ReleasedColumns) -> Order:

@@ -126,7 +126,7 @@ def question_keys(
     for column, kind in by.items():
         if column in config.keys and column not in given and not (column in computed and column in session.schema):
             given[column] = listed(column, config.keys[column], kind)
-    given = with_defaults(given, tuple(by), computed, config.keys, listed, schema_of(session))
+    given = with_defaults(given, tuple(by), computed, config.keys, listed=listed, schema=schema_of(session))
     missing = [column for column in by if column not in given]
     if missing:
         found = "; --keys private finds them at a price" if findable else ""

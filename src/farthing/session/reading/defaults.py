@@ -23,18 +23,19 @@ def with_defaults(
     by: tuple[str, ...],
     groupings: Mapping[str, Scalar],
     declared: Mapping[str, Any],
+    *,
     listed: Callable[[str, Any], Any],
     schema: Schema,
 ) -> Any:
     """Return the keys of a question, and the declared ones of the grouping columns that it lists none for.
 
-    A column has its declared keys, and a name that is no column of the table those declared for that name. An
+    A column has its declared keys, and a name that is not a column of the table those declared for that name. An
     expression of one column with declared keys has its values on these: public, as the keys are.
 
     Args:
         given: the keys of the question, in any form.
         by: its grouping columns.
-        groupings: what those are that are no columns.
+        groupings: what those are that the table does not have.
         declared: keys by name.
         listed: gives the list that declared keys of a name refer to.
         schema: the columns of the table.

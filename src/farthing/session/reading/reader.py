@@ -333,7 +333,7 @@ class QuestionReader:
             """Return the list that default keys refer to."""
             return self._values(name, given) if isinstance(given, str) else given
 
-        return with_defaults(keys, by, groupings, self.keys, listed, self.engine.schema)
+        return with_defaults(keys, by, groupings, self.keys, listed=listed, schema=self.engine.schema)
 
     def _listed(self, keys: Any) -> Any:
         """Return keys with every "table.column" of a public table read from it, and "enum" from the column's type."""

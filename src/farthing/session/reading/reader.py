@@ -172,7 +172,7 @@ class QuestionReader:
         groupings: Mapping[str, Scalar] | None = None,
     ) -> tuple[Query, tuple[Keys, ...]]:
         """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
-        given = self._listed(keys)
+        given = self._listed(self._with_defaults(columns, keys))
         if not isinstance(given, Mapping) or set(given) != set(columns):
             named = sorted(map(str, given)) if isinstance(given, Mapping) else []
             raise InvalidKeys(

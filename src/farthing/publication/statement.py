@@ -141,9 +141,10 @@ def _table(table: PrintedTable, name: str) -> str:
 def _books(standing: Standing) -> Iterator[str]:
     """Give the head of the ledger, to be noted elsewhere."""
     yield "<h2>The books</h2>"
+    table, data, day, head = map(html_text, (standing.table, standing.data, standing.day, standing.head))
     yield (
-        f"<p>Table {html_text(standing.table)}, state {html_text(standing.data)} of the data, as of {html_text(standing.day)}. "
-        f"The ledger had {standing.records:,} records, and this head:</p>\n<p><code>{html_text(standing.head)}</code></p>"
+        f"<p>Table {table}, state {data} of the data, as of {day}. The ledger had {standing.records:,} records, and "
+        f"this head:</p>\n<p><code>{head}</code></p>"
     )
     yield (
         "<p>Note the head where nobody can change it. <code>farthing verify --head</code> with it says later that "

@@ -397,7 +397,7 @@ CHARGED_LATER = """        from farthing.ledger.entry import Receipt
         bill, question = self._bill, self._question
         receipt = Receipt(0, "", bill.increase.farthings, question, version, exclusive=True)
 """
-RESERVED = "        receipt = self._reserved(version)\n"
+RESERVED = "        receipt = self._receipt = self._reserved(version)\n"
 MEASURED = "            answer, price = shielded(step.measured, receipt)\n"
 
 BOOKS = (
@@ -412,7 +412,7 @@ BOOKS = (
     _one(
         "nothing closed on an error",
         "session/core/transaction.py",
-        "            _fail(self._context.ledger, self._request, interrupted=not self._failed)\n",
+        "            _fail(self._context.ledger, self._request, interrupted=not self._failed, own=True)\n",
         "            pass\n",
         "left open",
     ),
@@ -611,7 +611,7 @@ DOORS = (
 
 EDGES = (
     _one(
-        "lines that are no records kept in a CSV",
+        "lines that are not records kept in a CSV",
         "engines/reading/lines.py",
         "    bad[np.searchsorted(ends, np.concatenate(strange))] = True\n",
         "",
@@ -761,7 +761,7 @@ CHAINS = (
     ),
     _one(
         "groups that their intervals answer asked again",
-        "planning/gaussian_count.py",
+        "planning/stored_measurements.py",
         "    met = held.serving(claims, *target, room=room)\n",
         "    met = held.serving(claims, 0.0, 0.0, room=room)\n",
         "held",
@@ -775,7 +775,7 @@ CHAINS = (
     ),
     _one(
         "groups that waited held to the old constant",
-        "planning/gaussian_count.py",
+        "planning/stored_measurements.py",
         "target, schedule.critical / kept.critical)",
         "target, 1.0)",
         "held",
@@ -853,7 +853,7 @@ PLANS = (
     _one(
         "a hopeless count said to be possible",
         "planning/gaussian_count.py",
-        "hopeless=not reachable and not free and not relative,",
+        "hopeless=not reachable and not looks.free and not relative,",
         "hopeless=False,",
         "out of reach",
     ),
@@ -874,8 +874,8 @@ PLANS = (
     _one(
         "interrupts counted as failures",
         "session/core/transaction.py",
-        "interrupted=not self._failed)",
-        "interrupted=False)",
+        "interrupted=not self._failed, own=True)",
+        "interrupted=False, own=True)",
         "failures",
     ),
 )

@@ -52,7 +52,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "rows read free of charge",
     ),
     "no line of a CSV changes how another is read": (
-        "lines that are no records kept in a CSV",
+        "lines that are not records kept in a CSV",
         "quotes out of place kept in a CSV",
         "types of a CSV guessed from its lines",
         "dates of a CSV in whichever form fits",

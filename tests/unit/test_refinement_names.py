@@ -206,7 +206,7 @@ def test_bad_sensitivities_and_kinds_are_refused():
     for values, sensitivity in (([0.5], 1), ([5], 0.5)):
         with pytest.raises(InvalidBudget, match="whole numbers"):
             LaplaceRefinement(values, sensitivity, integer=True)
-    with pytest.raises(InvalidBudget, match="no such noise"):
+    with pytest.raises(InvalidBudget, match="the noise is unknown"):
         Doubling(500, noise="uniform")
     with pytest.raises(InvalidBudget, match="do not rise"):
         Doubling.levels(0.1, 1, factor=1)

@@ -29,7 +29,7 @@ class DataSet:
     Guarantee: all charges booked under one name are of data whose metadata were the same, or were declared the same.
     Proof: docs/proofs/session.partition.md.
     Assumes: files whose sizes, times and places on the disk are unchanged have unchanged rows; the owner changes the
-        version with the rows of data that have no such metadata.
+        version with the rows of data without such metadata.
     Rounds: nothing.
 
     Attributes:

@@ -207,7 +207,7 @@ class Service:
         if written is None:
             return _checked(request), None
         if not isinstance(written, str):
-            raise _unreadable("plan is no text", "the id of a plan", written)
+            raise _unreadable("plan is not a text", "the id of a plan", written)
         ticket = self.tickets.read(written, person.name)
         given = {name: value for name, value in request.items() if name != "plan"}
         if given and _without_plan(_checked(given)) != ticket.question:
@@ -270,7 +270,7 @@ def _checked(request: Mapping[str, Any]) -> Mapping[str, Any]:
         raise _unreadable(f"the request has a field {unknown[0]!r}", f"the fields are {', '.join(sorted(_FIELDS))}", "")
     for name in ("dataset", "sql"):
         if not isinstance(request.get(name), str):
-            raise _unreadable(f"{name} is no text", f"a request names its {name}", request.get(name))
+            raise _unreadable(f"{name} is not a text", f"a request names its {name}", request.get(name))
     if len(request["sql"]) > _LONGEST_SQL:
         raise _unreadable("the SQL is too long", f"at most {_LONGEST_SQL:,} characters", f"{len(request['sql']):,}")
     for name, kinds in OPTIONS.items():
@@ -294,6 +294,6 @@ def _check_keys(keys: Any) -> None:
 
 
 def _unreadable(what: str, rule: str, got: object) -> RefusedRequest:
-    """Return the refusal of a request that is no question."""
+    """Return the refusal of a request that is not a question."""
     next_step = '{"dataset": "flights", "sql": "SELECT COUNT(*) FROM flights", "absolute": 50}'
     return RefusedRequest(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)

@@ -139,7 +139,7 @@ def group_keys(given: Sequence[str], known: Mapping[str, str], places: Sources) 
             )
         if column not in known:
             raise InvalidKeys(
-                f"keys for {column!r}, which is no column of the table",
+                f"keys for {column!r}, which is not a column of the table",
                 next_step=typed.nearest(column, known),
                 rule="keys are given for columns of the table, or aliases of GROUP BY",
             )

@@ -178,7 +178,7 @@ def _tables(text: str) -> tuple[list[FileQuestion], Mapping[str, Any]]:
     for name, table in read.items():
         if not isinstance(table, dict) or not isinstance(table.get("sql"), str):
             raise InvalidOption(
-                f"{name!r} is no question",
+                f"{name!r} is not a question",
                 rule="a table with sql, and the options of that question",
                 got=repr(table)[:80],
                 next_step=f"below the line [{name}] write a line sql = 'SELECT COUNT(*) AS n FROM rides'",

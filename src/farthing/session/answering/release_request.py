@@ -199,7 +199,7 @@ def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, flo
     mechanism = given.pop("mechanism", None)
     if mechanism not in (None, *_MECHANISMS):
         raise InvalidTarget(
-            "no such mechanism for a release",
+            "a release has no mechanism of that name",
             rule=", ".join(_MECHANISMS),
             got=repr(mechanism),
             next_step='leave mechanism= out: "auto" takes the cheapest',
@@ -260,7 +260,7 @@ def _check_name(name: object, columns: tuple[str, ...]) -> None:
         raise UnsupportedQuery(
             "the answer column has no usable name",
             construct="alias",
-            rule='a text that is no column of the tables, nor "met" or "paid"',
+            rule='a text other than "met", "paid" and the columns of the tables',
             got=repr(name),
             next_step='name="rows"',
         )

@@ -45,7 +45,7 @@ class Record:
         kept: the promise it keeps: the tightest rule so far.
         keys: the fingerprint of the key list, a check that the rows mean what we think.
         listed: the keys themselves, as `keys_to_bytes` writes them; empty where other questions cannot use the cells.
-        own: the claims of groups that keep an earlier one; None for no such groups.
+        own: the claims of groups that keep an earlier one; None where there are none.
     """
 
     measured: Measured

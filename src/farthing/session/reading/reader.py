@@ -344,7 +344,7 @@ class QuestionReader:
         if given == "enum" or table in self.engine.public:
             return self.engine.listed(name if given == "enum" else column, None if given == "enum" else table)
         raise InvalidKeys(
-            f"keys of {name!r} are no list",
+            f"keys of {name!r} are not a list",
             got=repr(given),
             rule='a list, "table.column" of a declared public table, or "enum" for the categories of the type',
             next_step='keys="private" finds all groups privately; the public tables are '

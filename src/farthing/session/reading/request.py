@@ -345,7 +345,7 @@ def _check_mechanism(asked: Request) -> None:
     """Refuse a mechanism that does not exist, or a target that it cannot have."""
     if asked.mechanism is not None and (not isinstance(asked.mechanism, str) or asked.mechanism not in KINDS):
         raise InvalidTarget(
-            "no such mechanism",
+            "the mechanism is unknown",
             rule=", ".join(KINDS),
             got=repr(asked.mechanism),
             next_step="choose one of them; without mechanism= the answer is refined until it is within its target",

@@ -748,8 +748,8 @@ CHAINS = (
     _one(
         "earlier answers of a question forgotten",
         "session/answering/one_question.py",
-        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))",
-        "return with_claims(kept, (self.beta,))",
+        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta), facts)",
+        "return with_claims(kept, (self.beta,), facts)",
         "deciding",
     ),
     _one(

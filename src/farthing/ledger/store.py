@@ -221,6 +221,11 @@ class Ledger(Told):
         return min(purse.room for purse in self._found())
 
     @property
+    def data_label(self) -> str:
+        """The data that charges are tied to, as people read it; "" for none."""
+        return "" if self._data is None else self._data.label
+
+    @property
     def keys_delta_left(self) -> int:
         """Coins of 2^-80 that searches for keys may still be charged, of the delta that is set aside for them."""
         if not self.terms.keys_delta:

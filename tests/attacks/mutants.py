@@ -397,7 +397,7 @@ CHARGED_LATER = """        from farthing.ledger.entry import Receipt
         bill, question = self._bill, self._question
         receipt = Receipt(0, "", bill.increase.farthings, question, version, exclusive=True)
 """
-RESERVED = "        receipt = self._reserved(version)\n"
+RESERVED = "        receipt = self._receipt = self._reserved(version)\n"
 MEASURED = "            answer, price = shielded(step.measured, receipt)\n"
 
 BOOKS = (
@@ -412,7 +412,7 @@ BOOKS = (
     _one(
         "nothing closed on an error",
         "session/core/transaction.py",
-        "            _fail(self._context.ledger, self._request, interrupted=not self._failed)\n",
+        "            _fail(self._context.ledger, self._request, interrupted=not self._failed, own=True)\n",
         "            pass\n",
         "left open",
     ),
@@ -874,8 +874,8 @@ PLANS = (
     _one(
         "interrupts counted as failures",
         "session/core/transaction.py",
-        "interrupted=not self._failed)",
-        "interrupted=False)",
+        "interrupted=not self._failed, own=True)",
+        "interrupted=False, own=True)",
         "failures",
     ),
 )

@@ -20,6 +20,7 @@ from work import calls_of
 
 import farthing
 from farthing import Bounds, Budget, Gdp, Session
+from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.duck.measures import SelectText
 from farthing.errors import Contested, DataError, InvalidTarget, LedgerError
 from farthing.ledger.entry import Terms
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SRC = Path(farthing.__file__).parent
-VERBS = frozenset({"reserve", "settle", "fail", "load", "receipt", "open_of", "open_reservations"})
+VERBS = frozenset({"reserve", "settle", "fail", "withdraw", "load", "receipt", "open_of", "open_reservations"})
 """What a ledger is written with, and what is read in order to write."""
 
-ITS_OWN = frozenset({"reserve", "fail", "open_of", "open_reservations"})
+ITS_OWN = frozenset({"reserve", "fail", "withdraw", "open_of", "open_reservations"})
 """Those of them that nothing but a ledger has, by whatever name it goes."""
 
 TABLE = pa.table({
@@ -322,6 +323,61 @@ def test_an_interrupt_at_any_line_leaves_nothing_open(
             assert not session.status()["open"], at
             ask(session)
             assert not session.status()["open"], at
+
+
+def test_what_ends_before_a_row_is_read_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever an ask is interrupted, it is charged if and only if the engine was asked for it."""
+    heard, honest = [], DuckDBEngine.measure
+    monkeypatch.setattr(DuckDBEngine, "measure", lambda *given: heard.append(1) or honest(*given))
+    seen = set()
+    with opened() as session:
+        every = interrupted_at(session, KINDS["count"], 0, KeyboardInterrupt)
+        for at in range(1, every + 1):
+            heard.clear()
+            before, entries = session.spent.farthings, len(session.history())
+            interrupted_at(
+                session, lambda s, at=at: s.count(where=f"amount <> {-at}", absolute=60), at, KeyboardInterrupt
+            )
+            made = session.history(len(session.history()) - entries)
+            assert bool(heard) == (session.spent.farthings > before) == any(entry.charged for entry in made), at
+            seen.add((bool(heard), *(entry.state for entry in made)))
+        session.verify()
+    assert {(False,), (False, "settled"), (True, "failed"), (True, "settled")} == seen
+
+
+def test_a_failure_after_a_row_was_read_that_is_withdrawn_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: where nobody notes that the door was opened, a failure after the answer would cost nothing."""
+    for planted in (False, True):
+        if planted:
+            monkeypatch.setattr(transaction, "was_opened", lambda _: False)
+        with opened() as session:
+            with pytest.raises(ZeroDivisionError):
+                session.count(absolute=30, progress=lambda _: 1 / 0)
+            assert planted == (not session.spent.amount)
+
+
+def test_what_ends_before_a_row_is_read_ends_no_row_of_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ask that is withdrawn costs nothing, leaves its question as it was, and neither ends nor makes failures."""
+
+    def refused(*_: Any) -> bool:
+        raise LedgerError("the ledger is busy")
+
+    path = a_file(tmp_path)
+    ruined(path)
+    for place in range(2):
+        with of_file(path) as session:
+            with pytest.raises(DataError, match="the engine could not finish"):
+                session.count(absolute=60 + place)
+            spent = session.spent
+            with monkeypatch.context() as broken:
+                broken.setattr(Ledger, "stands", refused)
+                with pytest.raises(LedgerError if not place else DataError):
+                    session.count(absolute=30)
+            assert spent == session.spent
+    with of_file(path) as session, pytest.raises(DataError, match="the last 2 asks of this table failed"):
+        session.count(absolute=60)
 
 
 def test_an_interrupt_of_a_failing_ask_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:

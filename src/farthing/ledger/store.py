@@ -319,6 +319,17 @@ class Ledger(Told):
         """
         self._books.write(lambda connection: booking.fail(self._booking, connection, receipt, interrupted=interrupted))
 
+    def withdraw(self, receipt: Receipt) -> None:
+        """Close a reservation under which no row was read: nothing is charged. What is closed already stays as it is.
+
+        Guarantee: the prices charged for a question still sum to at least Q of all its measurements.
+        Proof: docs/proofs/ledger.store.md: nothing was measured under it, so it is settled to nothing.
+        Assumes: the caller read no row under this receipt, and reads none after; delta that is set aside for keys stays
+            charged.
+        Rounds: nothing.
+        """
+        self._books.write(lambda connection: booking.withdraw(self._booking, connection, receipt))
+
     def stands(self, receipt: Receipt) -> bool:
         """Tell whether a reservation is open and has charged more than nothing: whether there is a right to measure.
 

@@ -2,7 +2,7 @@
 
 Load what stands; plan; wait for whoever is answering the same question; reserve the worst price durably, or refuse and
 say what would fit; measure; settle to what was used, or fail. A crash in between leaves the reservation charged, and an
-error does too: there is no refund, since an error is an output.
+error does too: there is no refund, since an error is an output. Only what ends before a row could be read is withdrawn.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError
 from farthing.privacy.words import said
+from farthing.session.core.door import forget, was_opened
 from farthing.session.core.shield import shielded
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
 
     Guarantee: the engine is asked, and noise drawn, only under a durable reservation of at least the worst price, by
         one of all who ask the same question at the same time; on every way out, whatever was raised, the reservation
-        is settled to what was used, or failed and charged whole. So what leaves is as private as what the ledger
-        charged.
+        is settled to what was used, or failed and charged whole; or withdrawn where the door to the rows was never
+        opened for it. So what leaves is as private as what the ledger charged.
     Proof: docs/proofs/session.answering.one_question.md.
     Assumes: the ledger's contract; `measured` prices all that it drew; whoever is still at work after `PATIENCE_S`
         is passed by, at the fresh price.
@@ -162,6 +163,7 @@ class _Work:
         self.about = (context.ledger.identity, question, threading.get_ident())
         self.closed = False
         self._failed = False
+        self._receipt: Receipt | None = None
 
     def done(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle; whatever is raised on the way, wherever, leaves nothing open.
@@ -177,10 +179,12 @@ class _Work:
         finally:
             self._close()
             _WORK.pop(self._request, None)
+            if self._receipt is not None:
+                forget(self._receipt)
 
     def _measured(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle."""
-        receipt = self._reserved(version)
+        receipt = self._receipt = self._reserved(version)
         try:
             answer, price = shielded(step.measured, receipt)
         except Exception:
@@ -225,9 +229,12 @@ class _Work:
         raise refusal(self._context, bill.name, bill.increase, bill.fitting())
 
     def _close(self) -> None:
-        """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output."""
+        """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output.
+
+        Where the door to the rows was never opened, neither is so, and the reservation is withdrawn.
+        """
         if not self.closed:
-            _fail(self._context.ledger, self._request, interrupted=not self._failed)
+            _fail(self._context.ledger, self._request, interrupted=not self._failed, own=True)
             self.closed = True
 
 
@@ -280,14 +287,24 @@ def _given_up(entry: Entry) -> bool:
     return work is None or work.closed
 
 
-def _fail(ledger: Ledger, request: str | None, *, interrupted: bool) -> None:
+def _fail(ledger: Ledger, request: str | None, *, interrupted: bool, own: bool = False) -> None:
     """Close a request's reservation as failed, or interrupted, if there is one and it is open; both stay charged.
 
     A ledger that cannot be written hides no other error: the reservation stays charged, and is closed by the next ask.
+
+    Args:
+        ledger: the books.
+        request: the request's id.
+        interrupted: whether its asker stopped it.
+        own: whether the work itself closes it, which knows if a row may have been read: if not, nothing is charged.
     """
     with suppress(LedgerError):
         receipt = None if request is None else ledger.receipt(request)
-        if receipt is not None:
+        if receipt is None:
+            return
+        if own and not was_opened(receipt):
+            ledger.withdraw(receipt)
+        else:
             ledger.fail(receipt, interrupted=interrupted)
 
 

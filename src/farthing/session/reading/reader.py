@@ -110,8 +110,7 @@ class QuestionReader:
         bounds = replace(bounds, **{name: value for name, value in named.items() if value is not None})
         if asked.sets:
             by, named = tuple(sorted(asked.by)), dict(asked.groupings)
-            given = self._with_defaults(asked.by, keys, named)
-            query, lists = self.crossing(by, keys=given, where=asked.where, bounds=bounds, groupings=named)
+            query, lists = self.crossing(by, keys=keys, where=asked.where, bounds=bounds, groupings=named)
             return CheckedQuestion(query, asked.outputs, asked, lists)
         made = self._query(
             asked.by, keys, asked.where, asked.outputs, bounds, dict(asked.groupings), self._fanned(asked.joins, bounds)
@@ -172,7 +171,7 @@ class QuestionReader:
         groupings: Mapping[str, Scalar] | None = None,
     ) -> tuple[Query, tuple[Keys, ...]]:
         """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
-        given = self._listed(keys)
+        given = self._listed(self._with_defaults(columns, keys, groupings or {}))
         if not isinstance(given, Mapping) or set(given) != set(columns):
             named = sorted(map(str, given)) if isinstance(given, Mapping) else []
             raise InvalidKeys(

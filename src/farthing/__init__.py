@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farthing.version import VERSION
+
 if TYPE_CHECKING:
     from farthing.accuracy.target import Target
     from farthing.chosen import Chosen, Ranking
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from farthing.trace import Trace
     from farthing.workload import Workload
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOMES = {
     "Answer": "release",

@@ -180,6 +180,13 @@ BOUNDS = (
         "bounded",
     ),
     _one(
+        "squares not re-centred by the engine",
+        "engines/duck/cells.py",
+        '        power = f"({power} - {double(total.less)})" if total.less else power\n',
+        "",
+        "bounded",
+    ),
+    _one(
         "max_groups forgotten by the engine",
         "engines/duck/measures.py",
         '    if query.max_groups is not None:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
@@ -748,8 +755,8 @@ CHAINS = (
     _one(
         "earlier answers of a question forgotten",
         "session/answering/one_question.py",
-        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))",
-        "return with_claims(kept, (self.beta,))",
+        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta), facts)",
+        "return with_claims(kept, (self.beta,), facts)",
         "deciding",
     ),
     _one(

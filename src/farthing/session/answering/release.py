@@ -22,7 +22,7 @@ from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_record import Kept, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
@@ -126,7 +126,8 @@ def release(asked: ReleaseRequest) -> Release:
     Rounds: prices up to whole farthings.
     """
     context = asked.context
-    made, kept, price = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
+    with ceiling(context, asked.request.at_most):
+        made, kept, price = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
     shown = asked.shown
     return Release(
         name=asked.name,

@@ -152,7 +152,7 @@ def _options(request: Request, name: str) -> dict[str, Any]:
         if given:
             raise InvalidTarget(
                 f"{term}= with grouping sets",
-                rule="tables at once have relative=, absolute=, loss=, confidence=, simultaneous=, max_epsilon=, cap=",
+                rule="tables at once take relative=, absolute=, loss=, confidence=, simultaneous=, max_epsilon=, cap=",
                 got=f"{term}=",
                 next_step="leave it out, or ask for each set with a plain GROUP BY",
             )
@@ -224,7 +224,7 @@ def wanted(
     ]
     if len(named) != 1:
         raise InvalidTarget(
-            "how good is the release to be?",
+            "the release has no accuracy and no price",
             rule="one of absolute= (every cell), rms= (the mean error) and loss= (the price)",
             got=", ".join(named) or "none of them",
             next_step="absolute=50: the interval of every cell is at most that to each side",

@@ -31,6 +31,7 @@ class Wanted(TypedDict, total=False):
         confidence: the chance that an interval holds its truth, in [0.5, 1); default 0.95.
         simultaneous: whether all intervals hold at once instead of each; default False.
         max_epsilon: the most epsilon that this question may cost.
+        at_most: the most that this ask may be charged, such as the `worst_price` of its plan, see `How`.
         cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
         mechanism: "auto" (the default) or "residuals".
     """
@@ -42,6 +43,7 @@ class Wanted(TypedDict, total=False):
     confidence: float
     simultaneous: bool
     max_epsilon: float | None
+    at_most: Booked | None
     cap: Loss | str | None
     mechanism: str
 

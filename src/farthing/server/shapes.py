@@ -21,6 +21,7 @@ from farthing.errors import (
     InvalidOption,
     InvalidTarget,
     LedgerError,
+    PriceRisen,
     TargetMissed,
     UnsupportedQuery,
 )
@@ -37,6 +38,7 @@ LOG: Final = logging.getLogger("farthing.server")
 T = TypeVar("T")
 
 _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
+    (PriceRisen, 409),
     (BudgetExceeded, 402),
     (TargetMissed, 409),
     (InvalidTarget, 422),

@@ -151,6 +151,46 @@ def test_rows_are_read_for_an_open_reservation(name, monkeypatch):
     assert min(heard) > 0
 
 
+OPENED = {
+    "engines/duck/database.py _locked connect": "the engine: the table's own files and nothing else, settings locked",
+    "engines/duck/database.py _locked default_connection": "taken from it, so that a forked child does not wait for it",
+    "engines/reading/records.py converter connect": "casts text of CSV files; reads nothing, settings locked",
+    "engines/opening.py arrow_of connect": "reads a public table once, in the owner's process; SQL of ours alone",
+    "server/wire/catalog.py __init__ connect": "empty tables: little memory, one thread, listed functions, interrupted",
+    "audit/tables.py raw connect": "the truth of a made-up table, for the audit",
+}
+"""Every place that opens a DuckDB, and what it can do."""
+
+WAYS_IN = frozenset(
+    {"connect", "default_connection", "sql", "query", "execute", "from_arrow", "from_df", "from_query", "read_csv"}
+)
+
+
+def opened_databases(source):
+    """Yield the functions of a module that open a DuckDB, with how, by what they call of the package itself."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef):
+            for call in ast.walk(function):
+                way = call.func if isinstance(call, ast.Call) else None
+                if isinstance(way, ast.Attribute) and way.attr in WAYS_IN:
+                    owner = ast.unparse(way.value)
+                    if owner in {"duckdb", "ibis.duckdb", "_duckdb"}:
+                        yield f"{function.name} {way.attr}"
+
+
+def test_every_database_that_is_opened_has_a_reason():
+    """A DuckDB that a stranger's text or a private row could reach is opened in these places only."""
+    found = {
+        f"{path.relative_to(SOURCE)} {where}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for where in opened_databases(path.read_text())
+    }
+
+    assert set(OPENED) == found
+    assert not [path for path in SOURCE.rglob("*.py") if "from duckdb import" in path.read_text()]
+    assert ["f connect"] == list(opened_databases("def f():\n    import duckdb\n    return duckdb.connect()\n"))
+
+
 NEAR_ROWS = ("engines", "session", "models", "mechanisms", "cli")
 EXCUSED = {
     "cli/failing.py explained": "an exit code, raised where the process ends",

@@ -707,6 +707,34 @@ RELEASES = (
         "self._sharpened(measuring, pilot, made.design.grains)",
         "tables",
     ),
+    _one(
+        "a strategy that is not charged",
+        "session/answering/products.py",
+        "            paid += more\n",
+        "            paid += more if number else 0\n",
+        "products",
+    ),
+    _one(
+        "a strategy priced by its shortest column",
+        "mechanisms/strategy.py",
+        "(one**2).sum(axis=0).max()",
+        "(one**2).sum(axis=0).min()",
+        "products",
+    ),
+    _one(
+        "sums of cells that lose a carry",
+        "mechanisms/strategy.py",
+        "high = high + (middle >> _LIMB)",
+        "high = high + 0 * (middle >> _LIMB)",
+        "products",
+    ),
+    _one(
+        "rows outside of all edges in the first bin",
+        "session/answering/product_request.py",
+        "zip((edges[-1], *edges), edges, strict=False)",
+        "zip((edges[0], *edges), edges, strict=False)",
+        "products",
+    ),
 )
 
 CHAINS = (
@@ -720,8 +748,8 @@ CHAINS = (
     _one(
         "earlier answers of a question forgotten",
         "session/answering/one_question.py",
-        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))",
-        "return with_claims(kept, (self.beta,))",
+        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta), facts)",
+        "return with_claims(kept, (self.beta,), facts)",
         "deciding",
     ),
     _one(

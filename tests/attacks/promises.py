@@ -170,6 +170,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "a release of many tables is booked whole, and its noise is independent of its design": (
         "a residual that is not charged",
         "contrasts that are not orthogonal",
+        "a strategy that is not charged",
+        "a strategy priced by its shortest column",
+        "sums of cells that lose a carry",
+        "rows outside of all edges in the first bin",
         "the pilot's noise in the answer",
     ),
 }

@@ -237,7 +237,11 @@ def test_a_failure_is_charged_and_shows_nothing(monkeypatch):
     with opened() as session:
         price = session.plan_release(TWO, keys=KEYS, absolute=60).worst_price
         with monkeypatch.context() as broken:
-            broken.setattr(type(session._engine), "crossed", lambda *_: (_ for _ in ()).throw(DataError("gone")))
+            broken.setattr(
+                type(session._engine),
+                "crossed",
+                lambda *_: (_ for _ in ()).throw(DataError("gone", rule="", next_step="")),
+            )
             with pytest.raises(DataError):
                 session.release(TWO, keys=KEYS, absolute=60)
         assert session.spent == price

@@ -85,21 +85,21 @@ def settle(
     row = rules.reserved(connection, receipt, books.identity)
     rules.require_open(row)
     stored = None if merge is None else rows.sharpen(connection, receipt.question, merge)
-    _lowered(books, connection, receipt, row, (amount, stored))
+    _lowered(books, connection, receipt, row, amount=amount, stored=stored)
 
 
 def withdraw(books: Booking, connection: sa.Connection, receipt: Receipt) -> None:
     """Close a reservation at no price, inside a transaction."""
     row = rules.reserved(connection, receipt, books.identity)
     if row.state is None:
-        _lowered(books, connection, receipt, row, (0, tables.INTERRUPTED))
+        _lowered(books, connection, receipt, row, amount=0, stored=tables.INTERRUPTED)
 
 
 def _lowered(
-    books: Booking, connection: sa.Connection, receipt: Receipt, row: Any, used: tuple[int, Stored | str | None]
+    books: Booking, connection: sa.Connection, receipt: Receipt, row: Any, *, amount: int, stored: Stored | str | None
 ) -> None:
     """Close an open reservation at what was used of it, with the measurement that was stored, or a word why none."""
-    totals, (amount, stored) = Totals.of(row), used
+    totals = Totals.of(row)
     tip = rows.add_settlement(connection, receipt.id, "settled", amount, stored=stored, who=books.who, tip=totals.tip)
     connection.execute(tables.SETTLED, {"question": receipt.question, "id": receipt.id})
     scope = Scope(row.allotment, row.partition, row.part)

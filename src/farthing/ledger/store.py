@@ -148,7 +148,7 @@ class Ledger(Told):
             same: the owner's word that these are the data that were charged under this name before.
 
         Raises:
-            DataError: they are known otherwise than when they were charged first; nothing is charged.
+            DataError: they are not in the state in which they were charged first; nothing is charged.
         """
         data = DataSet.of(rules.text("name", name), label, self.hash_key, identity)
         handle = Ledger(self._books, self._header, scope=self._scope, who=self._who, owns=False, data=data)
@@ -219,6 +219,11 @@ class Ledger(Told):
     def remaining(self) -> int:
         """Farthings that may still be reserved here: of the budget, and of the allotment if there is one."""
         return min(purse.room for purse in self._found())
+
+    @property
+    def data_label(self) -> str:
+        """The data that charges are tied to, as people read it; "" for none."""
+        return "" if self._data is None else self._data.label
 
     @property
     def keys_delta_left(self) -> int:

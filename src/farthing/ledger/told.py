@@ -131,6 +131,16 @@ class Told:
             found = connection.execute(tables.BEGINNING, bounds).scalars()
             return [question.removeprefix(self._scope.prefix) for question in found]
 
+    def measurements(self) -> Iterator[tuple[str, Stored]]:
+        """Give every question that has a stored measurement, in order, with what was released."""
+        with self._books.reading() as connection:
+            found = connection.execute(tables.BEGINNING, {"first": "", "end": chr(sys.maxunicode)}).scalars().all()
+        for question in found:
+            with self._books.reading() as connection:
+                stored = rows.load(connection, question)
+            if stored is not None:
+                yield question, stored
+
     def receipt(self, request: str) -> Receipt | None:
         """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""
         with self._books.reading() as connection:

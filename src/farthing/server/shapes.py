@@ -82,7 +82,7 @@ def inside() -> RefusedRequest:
     return RefusedRequest(
         "the server could not answer",
         status=500,
-        rule="an error inside is told without its cause",
+        rule="an error inside the server is reported without its cause",
         next_step="ask again; what was measured before is not charged twice",
     )
 

@@ -79,7 +79,7 @@ class Tickets:
             raise RefusedRequest(
                 "this plan cannot be confirmed",
                 status=409,
-                rule="a plan is confirmed by who made it, within an hour, with the id that it was given",
+                rule="a plan is confirmed by the person who made it, within an hour, with its id",
                 next_step="plan the question again",
             )
         return Ticket(facts["w"], facts["q"], facts["m"])

@@ -155,7 +155,7 @@ def _ours(node: Any) -> Any:
 
 
 def _is_cheap(tree: exp.Query) -> bool:
-    """Whether a statement calls none but listed functions."""
+    """Whether a statement calls listed functions only."""
     import sqlglot.expressions as exp
 
     def named(call: Any) -> str:

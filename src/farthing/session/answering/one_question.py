@@ -12,6 +12,7 @@ from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
 from farthing.session.answering import reuse
+from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
 from farthing.session.answering.joint_measures import JointMeasuresMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
@@ -107,7 +108,8 @@ class _PlannedQuestion(Generic[P]):
     def merged(self, current: bytes | None, answer: tuple[Plan, AskOutcome], receipt: Receipt) -> bytes:
         """Return what the ledger is to keep."""
         kept = self.method.merged(current, answer[1], receipt)
-        return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))
+        facts = question_facts(self.asked.context, self.asked.query, self.plan, self.asked.request.confidence)
+        return with_claims(kept, (*(claims_of(current) or self.claims), self.beta), facts)
 
 
 def plan_one(context: Context, query: Query, request: Request, parts: int = 1) -> Plan:

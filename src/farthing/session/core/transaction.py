@@ -205,7 +205,7 @@ def _check(context: Context) -> None:
             f"the last {failed} asks of this table failed, and each was charged",
             rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says resume",
             got=f"{failed} failed, none answered since",
-            next_step="see that the table can be read, then session.resume(), or `farthing resume`",
+            next_step="check that the table can be read, then session.resume(), or `farthing resume`",
         )
 
 

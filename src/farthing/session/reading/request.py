@@ -145,7 +145,7 @@ class Request:
             if unknown:
                 raise InvalidTarget(
                     f"an error is given for {unknown[0]!r}, which is not asked",
-                    rule="errors by name are of the answer's columns",
+                    rule="an error by name belongs to a column of the answer",
                     got=", ".join(unknown),
                     next_step="the columns are " + ", ".join(sorted(names)),
                 )

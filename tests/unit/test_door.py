@@ -250,3 +250,48 @@ def failure(ask):
     except DataError as error:
         return error
     return next(iter(made.failed.values()))
+
+
+def written(folder, **columns):
+    """Write a file for each list of values, each with a column `x`; return the pattern of all."""
+    for name, values in columns.items():
+        pq.write_table(pa.table({"x": values}), folder / f"{name}.parquet")
+    return str(folder / "*.parquet")
+
+
+@pytest.mark.parametrize("odd", [pa.array(["7", "seven"]), pa.array(["7", "7"]), pa.array([300, 3]), pa.array([3, 3])])
+def test_no_file_is_read_as_another_ones_type(odd, tmp_path):
+    """Planted: whether a text is a number, or a number fits, is never found out; the files are refused as they are."""
+    with pytest.raises(DataError, match="two files of one table have different columns") as refused:
+        opened(written(tmp_path, a=pa.array([1, 2], pa.int8()), b=odd), unit=None, name="data")
+    assert "x" == refused.value.got
+
+
+def test_files_without_a_column_are_refused(tmp_path):
+    """A column that one file lacks would fail whatever is asked of it, and be charged."""
+    pattern = written(tmp_path, a=pa.array([1, 2]))
+    pq.write_table(pa.table({"y": [1, 2]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="different columns"):
+        opened(pattern, unit=None, name="data")
+
+
+CUTS = {
+    "in half": lambda raw: raw[: len(raw) // 2],
+    "by its end": lambda raw: raw[:-1],
+    "in its middle": lambda raw: raw[:1000] + raw[3000:],
+    "to its footer": lambda raw: raw[-(8 + int.from_bytes(raw[-8:-4], "little")) :],
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_a_file_that_was_cut_is_refused_before_anything_is_charged(which, cut, tmp_path):
+    """The footers of all files are read when a table is opened: one that promises more than there is is found there."""
+    rows = pa.array(range(20_000))
+    pattern = written(tmp_path, a=rows, b=rows)
+    with opened(pattern, unit=None, name="data") as session:
+        assert session.count(absolute=50).met
+    path = tmp_path / f"{which}.parquet"
+    path.write_bytes(CUTS[cut](path.read_bytes()))
+    with pytest.raises(DataError, match="the table cannot be read"):
+        opened(pattern, unit=None, name="data")

@@ -776,7 +776,7 @@ CHAINS = (
     _one(
         "groups that waited held to the old constant",
         "planning/gaussian_count.py",
-        "target, schedule.critical / kept.critical)",
+        "target, schedule.strictest / kept.critical)",
         "target, 1.0)",
         "held",
     ),

@@ -44,6 +44,8 @@ class JumpMap:
         public: indices that no jump may pass without looking, in any order.
         jumps: False to visit every index.
         law: the law of the noise.
+        near: the signal at which a group stops at the looks nearest to the last one; `boundary` where that is more.
+        zone: the largest index of these looks; 0 for none.
         levels: the step counts in use; computed.
         thresholds: float64[levels], falling: level i is allowed while the signal is at most thresholds[i]; computed.
 
@@ -57,13 +59,16 @@ class JumpMap:
     public: tuple[int, ...] = ()
     jumps: bool = True
     law: NoiseLaw = GAUSSIAN
+    near: float = 0.0
+    zone: int = 0
     levels: tuple[int, ...] = field(init=False)
     thresholds: Floats = field(init=False, compare=False, repr=False)
     _strides: Ints = field(init=False, compare=False, repr=False)
     _barriers: Ints = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        levels, thresholds = [1], [self.boundary]
+        object.__setattr__(self, "near", max(self.near, self.boundary))
+        levels, thresholds = [1], [self.near]
         for level in LEVELS[1:] if self.jumps else ():
             threshold = self.law.threshold(self.boundary, self.ratio, level)
             if threshold <= 0:
@@ -74,6 +79,14 @@ class JumpMap:
         object.__setattr__(self, "thresholds", np.array(thresholds))
         object.__setattr__(self, "_strides", np.array([stride(level) for level in levels], dtype=np.int64))
         object.__setattr__(self, "_barriers", np.array(sorted({0, *self.public}), dtype=np.int64))
+
+    def line(self, index: Ints) -> Floats:
+        """Return the signals at which a group stops, by the index of the look: at the last look every group does.
+
+        >>> JumpMap(boundary=20.0, ratio=1.02, near=21.0, zone=70).line(np.array([1, 70, 71])).tolist()
+        [21.0, 21.0, 20.0]
+        """
+        return np.where(index <= self.zone, self.near, self.boundary)
 
     def level_of(self, signal: Floats) -> Ints:
         """Return, per group, the position in `levels` of the longest allowed jump.

@@ -180,7 +180,7 @@ def _looks(  # noqa: PLR0917  # a question, its coin, what is asked, and what st
     stands = latest(frame, standing.held, kept, coin.per_grain, target, limit)
     if not stands.free:
         schedule = _sharper(frame, coin, *target, limit=limit, kept=kept)
-        stands = each(frame, standing.held, stands.claims, target, schedule.critical / kept.critical)
+        stands = each(frame, standing.held, stands.claims, target, schedule.strictest / kept.critical)
         if not stands.free:
             return schedule, frame.beta, stands
     return kept.schedule(coin.per_grain), kept.beta, stands

@@ -213,7 +213,7 @@ def _looks(  # noqa: PLR0917  # a question, its grid, what is asked, and what st
     stands = latest(frame, standing.held, kept, per, target, limit)
     if not stands.free:
         schedule = _sharper(frame, grid, *target, limit=limit, held=standing.held, kept=kept)
-        stands = each(frame, standing.held, stands.claims, target, schedule.critical / kept.critical)
+        stands = each(frame, standing.held, stands.claims, target, schedule.strictest / kept.critical)
         if not stands.free:
             return schedule, frame.beta, stands
     return kept.schedule(per), kept.beta, stands

@@ -18,9 +18,9 @@ import math
 import numpy as np
 
 from farthing.accuracy import laplace_stop_rule as chains
-from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.jumps import JumpMap, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
-from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, critical_value, lines, step_ratio, tamed
+from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, critical_value, step_ratio, tamed
 
 SPAN = 2096  # looks: more than 62 doublings of information
 TRUTHS = np.concatenate([[0.0], 10.0 ** np.arange(-1, 9.1, 0.5)])

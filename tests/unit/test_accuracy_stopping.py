@@ -8,9 +8,9 @@ import pytest
 from levels import ALPHA, dkw_band
 
 from farthing.accuracy import Schedule, critical_value
-from farthing.accuracy.jumps import JumpMap, stride
+from farthing.accuracy.jumps import JumpMap, critical_of, lines, stride
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
-from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, critical_of, lines, step_ratio, tamed, two_sided
+from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, step_ratio, tamed, two_sided
 
 THEORY = {
     (0.05, 1.02): {0.2: 2.008, 0.3: 2.041, 0.5: 2.144},

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.accuracy import laplace_stop_rule
-from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.jumps import JumpMap, critical_of, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
-from farthing.accuracy.stop_rule import critical_of, critical_value, lines, step_ratio, tamed
+from farthing.accuracy.stop_rule import critical_value, step_ratio, tamed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

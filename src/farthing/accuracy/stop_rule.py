@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from farthing.accuracy.critical_search import MARGIN, largest, least_critical
-from farthing.accuracy.jumps import Floats, JumpMap
+from farthing.accuracy.jumps import Floats, JumpMap, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
@@ -36,11 +36,6 @@ _QUITE: Final = 0.985  # of what looks far apart would allow, so that rounding d
 _TAIL_NODES, _TAIL_WEIGHTS = np.polynomial.legendre.leggauss(64)
 _TAIL: Final = 10.0  # standard deviations that the quadrature of a tail covers
 _HALVINGS: Final = 60
-_EVEN: Final = 0.1  # relative targets up to this one have one line
-_RISE: Final = 0.75  # of the higher line, for c = 1 and r = 1
-_FAR: Final = 0.2  # of the rise, before the zone
-_LOWEST: Final = 6.45  # no line is lower: noise alone would pass it too often
-_ZONE: Final = 2.0  # of information: how far the zone reaches, but for r
 
 ABSURD: Final = 1e-7
 """The most likely that a group is told more than ten times the larger of its truth and its floor."""
@@ -73,39 +68,6 @@ def tamed(relative: float, beta: float, law: NoiseLaw = GAUSSIAN) -> float:
     (0.3, 0.316, 0.5)
     """
     return min(relative, law.two_sided(beta) / law.least_signal)
-
-
-def lines(
-    relative: float, critical: float, ratio: float, public: tuple[int, ...] = (), *, even: bool = False
-) -> JumpMap:
-    """Return where Gaussian looks stop, and which look comes next, for a relative target and its c.
-
-    Early stops near the last look make its interval wider, which the smallest groups pay for. So at loose targets these
-    looks have a higher line than c/r, and earlier ones a little higher; c comes out nearer to that of a single look.
-
-    Args:
-        relative: r in (0, 1).
-        critical: c.
-        ratio: g, the growth of information from one index to the next.
-        public: indices that no jump passes.
-        even: True for the higher line at all looks: for a rule that goes on wherever an earlier one did.
-    """
-    if relative <= _EVEN:
-        return JumpMap(critical / relative, ratio, public)
-    rise = _RISE * relative / critical**2
-    far = max(critical * (1 + (rise if even else rise * _FAR)) / relative, _LOWEST)
-    zone = math.ceil(math.log(_ZONE * ((1 + relative) / (1 - relative)) ** 2) / math.log(ratio))
-    return JumpMap(far, ratio, public, near=critical * (1 + rise) / relative, zone=0 if even else zone)
-
-
-def critical_of(line: float, relative: float) -> float:
-    """Return the c whose even `lines` are this one, or as low as lines may be.
-
-    >>> round(critical_of(lines(0.2, 1.97, 1.02, even=True).boundary, 0.2), 9)
-    1.97
-    """
-    c = line * relative
-    return c if relative <= _EVEN else (c + math.sqrt(max(c * c - 4 * _RISE * relative, 0.0))) / 2
 
 
 @dataclass(frozen=True, slots=True)

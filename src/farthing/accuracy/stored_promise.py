@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.jumps import Floats, Ints, JumpMap
+from farthing.accuracy.jumps import Floats, Ints, JumpMap, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, LAWS
 from farthing.accuracy.report import NEARLY, half_widths
 from farthing.accuracy.schedule import Futility, Schedule
-from farthing.accuracy.stop_rule import lines, step_ratio
+from farthing.accuracy.stop_rule import step_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -180,6 +180,13 @@ BOUNDS = (
         "bounded",
     ),
     _one(
+        "squares not re-centred by the engine",
+        "engines/duck/cells.py",
+        '        power = f"({power} - {double(total.less)})" if total.less else power\n',
+        "",
+        "bounded",
+    ),
+    _one(
         "max_groups forgotten by the engine",
         "engines/duck/measures.py",
         '    if query.max_groups is not None:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',

@@ -22,6 +22,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "no unit moves a measure by more than its bounds say": (
         "no clamp of values",
+        "squares not re-centred by the engine",
         "NULL adds the lower clamp",
         "NaN adds the upper clamp",
         "max_groups forgotten by the engine",

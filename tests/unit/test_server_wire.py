@@ -62,7 +62,8 @@ def test_the_question_of_a_dashboard_is_answered(world):
     text = (
         'SELECT UPPER("source"."zone") AS "zone", 100.0 * SUM(CASE WHEN "source"."x" < 25 THEN 1 ELSE 0 END) / '
         'COUNT(*) AS "share" FROM (SELECT "public"."rides"."zone" AS "zone", "public"."rides"."x" AS "x" '
-        'FROM "public"."rides" WHERE "public"."rides"."x" >= 0) AS "source" GROUP BY UPPER("source"."zone") ORDER BY "zone" ASC LIMIT 2000'
+        'FROM "public"."rides" WHERE "public"."rides"."x" >= 0) AS "source" '
+        'GROUP BY UPPER("source"."zone") ORDER BY "zone" ASC LIMIT 2000'
     )
     with connected(world) as client:
         client.execute("SET farthing.absolute = 40")

@@ -139,7 +139,7 @@ REFUSED = [
     ("SELECT UPPER(dest), COUNT(*) FROM flights", "a value outside of GROUP BY", (1, 8)),
     ("SELECT 1, COUNT(*) FROM flights", "a value outside of GROUP BY", (1, 8)),
     ("SELECT COUNT(*) + 1 FROM flights", "arithmetic with an aggregate", (1, 8)),
-    ("SELECT ROUND(AVG(month), 2) FROM flights", "ROUND of an aggregate", (1, 14)),
+    ("SELECT ROUND(AVG(month), 2) FROM flights", "ROUND of an aggregate", (1, 8)),
     ("SELECT SUM(CLAMP(COUNT(*), 0, 1)) FROM flights", "aggregate COUNT in an aggregate", (1, 18)),
     ("SELECT COUNT(*) FROM flights WHERE COUNT(*) > 1", "aggregate COUNT in WHERE", (1, 36)),
     ("SELECT COUNT(*) FROM flights GROUP BY COUNT(*)", "aggregate COUNT in GROUP BY", (1, 39)),

@@ -37,7 +37,7 @@ from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.session.core import transaction
 from farthing.session.core.transaction import answer_and_book
-from farthing.workloads import marginals
+from farthing.workloads import marginals, prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +75,7 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "bounds report": lambda s: s.bounds_report("amount"),
     "release": lambda s: s.release(marginals(["zone"], ways=1), keys=KEYS, absolute=80, cap="all"),
     "release, relative": lambda s: s.release(TWO, keys=KEYS | {"amount": [0.0, 1.0]}, **PART, cap="all"),
+    "release, products": lambda s: s.release(prefixes("amount", [0, 20, 50]), absolute=80, cap="all"),
     "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
     "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
     "largest": lambda s: s.workload({"n": {"relative": 0.2}}, strategy="largest", cap=Gdp(0.2)),

@@ -136,11 +136,22 @@ class TableReader:
         Raises:
             UnsupportedQuery: whatever makes one row of several, or drops rows for what others have.
         """
+        self._check_features(select)
         check_subquery(select, self.source)
         rows = self.scoped(select).rows(select, own=False)
         columns = projected(select, Translator(self.source, rows.names, "a subquery"), renamed)
         place = Place(alias, None, rows.names.schema, columns, rows.names.places[0].own)
         return replace(rows, names=Names((place,)))
+
+    def _check_features(self, select: Node) -> None:
+        """Refuse groups of the unit by name: one row a unit is sound, but no engine makes it yet."""
+        unit, group = self.owned.unit.column, select.args.get("group")
+        if unit is None or group is None:
+            return
+        for node in group.expressions:
+            if str(node.name).casefold() == unit.casefold():
+                advice = f"for what a unit has on average write SUM(x) / COUNT(DISTINCT {unit}) in the outermost SELECT"
+                raise self.source.refuse(f"GROUP BY {unit} in a subquery", advice, node)
 
     def question(self, select: Node) -> tuple[Node, str] | None:
         """Return the question that is all of a SELECT's FROM, and its name there; None where rows are.
@@ -174,6 +185,7 @@ class TableReader:
         if known is None:
             return self._table(name, alias, select, word)
         if not isinstance(known, Flat):
+            self._check_features(known)
             check_subquery(known, self.source)
             raise self.source.refuse(f"the answer {name!r} as a table", "aggregate rows of the table instead", select)
         place = known.names.places[0]

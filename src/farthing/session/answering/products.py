@@ -25,7 +25,7 @@ from farthing.session.answering.product_record import KeptStrategies
 from farthing.session.answering.product_request import MECHANISMS, ProductRequest
 from farthing.session.answering.release_request import wanted
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
@@ -111,7 +111,8 @@ def release(asked: ProductRequest) -> ProductRelease:
     """
     context, chosen = asked.context, _chosen(asked)
     question = asked.question(chosen.way.name)
-    made, kept, price = answer_and_book(context, question, lambda stored: _find(asked, chosen, stored))
+    with ceiling(context, asked.request.at_most):
+        made, kept, price = answer_and_book(context, question, lambda stored: _find(asked, chosen, stored))
     means = [state.mean for state in kept.states]
     return ProductRelease(
         name=asked.name,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from farthing.query.reading import Csv
     from farthing.release import Answer
     from farthing.released import Release
+    from farthing.released_products import ProductRelease
     from farthing.session import Progress, Session
     from farthing.trace import Trace
     from farthing.workload import Workload
@@ -69,6 +70,7 @@ _HOMES = {
     "Progress": "session",
     "Pure": "privacy.loss",
     "Ranking": "chosen",
+    "ProductRelease": "released_products",
     "Release": "released",
     "Session": "session",
     "Target": "accuracy.target",
@@ -102,6 +104,7 @@ __all__ = [
     "LedgerMismatch",
     "Loss",
     "Plan",
+    "ProductRelease",
     "Progress",
     "Pure",
     "Ranking",

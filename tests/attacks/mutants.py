@@ -180,6 +180,13 @@ BOUNDS = (
         "bounded",
     ),
     _one(
+        "squares not re-centred by the engine",
+        "engines/duck/cells.py",
+        '        power = f"({power} - {double(total.less)})" if total.less else power\n',
+        "",
+        "bounded",
+    ),
+    _one(
         "max_groups forgotten by the engine",
         "engines/duck/measures.py",
         '    if query.max_groups is not None:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
@@ -706,6 +713,34 @@ RELEASES = (
         "self._sharpened(measuring, self.kept.answer, made.design.grains)",
         "self._sharpened(measuring, pilot, made.design.grains)",
         "tables",
+    ),
+    _one(
+        "a strategy that is not charged",
+        "session/answering/products.py",
+        "            paid += more\n",
+        "            paid += more if number else 0\n",
+        "products",
+    ),
+    _one(
+        "a strategy priced by its shortest column",
+        "mechanisms/strategy.py",
+        "(one**2).sum(axis=0).max()",
+        "(one**2).sum(axis=0).min()",
+        "products",
+    ),
+    _one(
+        "sums of cells that lose a carry",
+        "mechanisms/strategy.py",
+        "high = high + (middle >> _LIMB)",
+        "high = high + 0 * (middle >> _LIMB)",
+        "products",
+    ),
+    _one(
+        "rows outside of all edges in the first bin",
+        "session/answering/product_request.py",
+        "zip((edges[-1], *edges), edges, strict=False)",
+        "zip((edges[0], *edges), edges, strict=False)",
+        "products",
     ),
 )
 

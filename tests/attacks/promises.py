@@ -22,6 +22,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "no unit moves a measure by more than its bounds say": (
         "no clamp of values",
+        "squares not re-centred by the engine",
         "NULL adds the lower clamp",
         "NaN adds the upper clamp",
         "max_groups forgotten by the engine",
@@ -170,6 +171,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "a release of many tables is booked whole, and its noise is independent of its design": (
         "a residual that is not charged",
         "contrasts that are not orthogonal",
+        "a strategy that is not charged",
+        "a strategy priced by its shortest column",
+        "sums of cells that lose a carry",
+        "rows outside of all edges in the first bin",
         "the pilot's noise in the answer",
     ),
 }

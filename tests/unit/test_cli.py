@@ -27,6 +27,7 @@ from farthing.errors import FarthingError
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
 COMMANDS = {
+    "publish",
     "attack",
     "audit",
     "compare",
@@ -35,7 +36,6 @@ COMMANDS = {
     "init",
     "ask",
     "plan",
-    "publish",
     "release",
     "select",
     "bounds",

@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import mpmath as mp
 import pytest
+from work import calls_of
 
 from farthing.privacy import convert
+from farthing.privacy.loss import Gdp
 
 DELTA = 1e-6
 CHECKED = [
@@ -140,3 +142,13 @@ def test_extremes_do_not_overflow() -> None:
     assert convert.pure_gdp(500) > 1000
     assert 0.0 == convert.pure_delta(1, 2)
     assert convert.pure_delta(1, 0.5) == pytest.approx((math.e - math.exp(0.5)) / (1 + math.e), rel=1e-12)
+
+
+def test_a_loss_that_was_converted_is_not_converted_again():
+    """Every answer of a server tells the same few losses: the search runs once for each of them."""
+    loss = Gdp(0.1234567)
+    first = loss.epsilon(delta=DELTA)
+    again = []
+
+    assert calls_of(lambda: again.append(loss.epsilon(delta=DELTA))) < 300  # one search is 10,000 and more
+    assert again == [first]

@@ -166,11 +166,11 @@ def test_a_private_stop_takes_a_private_test_of_its_sensitivity():
         mechanism.run(refinement, [1], [1], always)
     with pytest.raises(InvalidBudget, match="needs a private test"):
         mechanism.run(GaussianRefinement(5), [1], [1], PrivateTest(always))
-    with pytest.raises(InvalidBudget, match="otherwise than the mechanism"):
+    with pytest.raises(InvalidBudget, match="further than the mechanism"):
         mechanism.run(refinement, [1], [1], wide)
-    with pytest.raises(InvalidBudget, match="otherwise than the mechanism"):
+    with pytest.raises(InvalidBudget, match="further than the mechanism"):
         AboveThreshold(0, 1).run(refinement, [1], wide)
-    with pytest.raises(InvalidBudget, match="otherwise than the mechanism"):
+    with pytest.raises(InvalidBudget, match="further than the mechanism"):
         one_way.run(refinement, [1], [1], PrivateTest(always))
     with pytest.raises(InvalidBudget, match="has a score"):
         PrivateTest(5)
@@ -227,7 +227,7 @@ def test_a_brownian_path_ends_at_its_last_level():
     assert Gdp(0.4) == mechanism.run([0.1, 0.2, 0.4], lambda _: False).loss
     with pytest.raises(InvalidBudget, match="rise"):
         mechanism.path([0.2, 0.1])
-    with pytest.raises(InvalidBudget, match="no noise"):
+    with pytest.raises(InvalidBudget, match="the level is out of range"):
         mechanism.path([1, 9])
 
 

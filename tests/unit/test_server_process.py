@@ -12,9 +12,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+import servers
+import uvicorn
 from typer.testing import CliRunner
 
 from farthing.cli.app import app
+from farthing.server import running
+from farthing.server.service import Service
+from farthing.server.wire.listener import Listener
 
 ROOT = Path(__file__).parents[2]
 RUN = "from farthing.cli import main; main()"
@@ -50,14 +55,14 @@ def test_it_serves_and_stops(folder):
     words = [sys.executable, "-c", RUN, "serve", "--port", "0", "--postgres", "0"]
     with subprocess.Popen(
         words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as running:
-        address = running.stdout.readline().split()[-1]
+    ) as process:
+        address = process.stdout.readline().split()[-1]
         headers = {"Authorization": f"Bearer {token}"}
         answer = httpx.post(f"{address}/v1/ask", json={"dataset": "rides", "sql": SQL}, headers=headers, timeout=60)
         sets = httpx.get(f"{address}/v1/datasets", headers=headers).json()["datasets"]
-        running.send_signal(signal.SIGTERM)
-        _, log = running.communicate(timeout=60)
-    assert running.returncode == 0
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 0
     assert len(answer.json()["answers"]) == 8
     assert sets[0]["remaining"]["epsilon"] < sets[0]["total"]["epsilon"] * 0.7  # the share
     lines = [json.loads(line) for line in log.splitlines()]
@@ -84,3 +89,29 @@ def test_what_cannot_be_served_is_told(words, said):
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 2
     assert said in ended.stderr
+
+
+def test_sessions_are_closed_after_both_faces(tmp_path, monkeypatch):
+    """What the wire has under way is answered before the sessions are closed: HTTP ends first, the sessions last."""
+    order = []
+
+    async def served(server: uvicorn.Server) -> None:
+        """Begin and end at once."""
+        server.started = True
+        order.append("HTTP")
+
+    stop = Listener.stop
+
+    async def stopped(listener: Listener) -> None:
+        """Note the end of the wire."""
+        order.append("wire")
+        await stop(listener)
+
+    world = servers.World(tmp_path)
+    monkeypatch.setattr(uvicorn.Server, "serve", served)
+    monkeypatch.setattr(Listener, "stop", stopped)
+    monkeypatch.setattr(Service, "close", lambda _: order.append("sessions"))
+    address = running.Address(port=0, postgres=0)
+    running.serve(world.service.data_sets, world.people, address)
+    world.service.sessions.close()
+    assert order == ["HTTP", "wire", "sessions"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import shutil
 import socket
 import subprocess
@@ -27,10 +28,10 @@ def world(tmp_path):
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     catalog = made.service.catalog()
-    listener = Listener(made.service, made.people, catalog, lambda _: None)
-    made.port = asyncio.run_coroutine_threadsafe(listener.start("127.0.0.1", 0), loop).result()
+    made.loop, made.listener = loop, Listener(made.service, made.people, catalog, lambda _: None)
+    made.port = asyncio.run_coroutine_threadsafe(made.listener.start("127.0.0.1", 0), loop).result()
     yield made
-    asyncio.run_coroutine_threadsafe(listener.stop(), loop).result()
+    asyncio.run_coroutine_threadsafe(made.listener.stop(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
@@ -52,6 +53,21 @@ def test_a_question_is_answered(world, binary):
     told = world.ask("bob").json()
     assert told["paid"]["mu"] == 0
     assert rows == [(row["zone"], row["n"]) for row in told["answers"]]
+
+
+def test_the_question_of_a_dashboard_is_answered(world):
+    """Quoted and qualified names, a subquery and arithmetic: a text that names no keys is answered."""
+    text = (
+        'SELECT UPPER("source"."zone") AS "zone", 100.0 * SUM(CASE WHEN "source"."x" < 25 THEN 1 ELSE 0 END) / '
+        'COUNT(*) AS "share" FROM (SELECT "public"."rides"."zone" AS "zone", "public"."rides"."x" AS "x" '
+        'FROM "public"."rides" WHERE "public"."rides"."x" >= 0) AS "source" GROUP BY UPPER("source"."zone") ORDER BY "zone" ASC LIMIT 2000'
+    )
+    with connected(world) as client:
+        client.execute("SET farthing.absolute = 40")
+        rows = client.execute(text).fetchall()
+        zones = [zone for zone, _ in client.execute(BY_ZONE).fetchall()]
+    assert sorted(zone.upper() for zone in zones) == [zone for zone, _ in rows]
+    assert all(-40 <= share <= 140 for _, share in rows)
 
 
 def test_parameters_are_literals(world):
@@ -242,3 +258,30 @@ def test_decimals_and_texts():
     """What has no type of its own leaves as text; a zero byte cannot."""
     assert values.encoded(Decimal("1.50"), values.FLOAT8, binary=False) == b"1.5"
     assert values.encoded("a\0b", values.TEXT, binary=False) == "a\N{REPLACEMENT CHARACTER}b".encode()
+
+
+def test_what_is_under_way_is_answered_when_it_stops(world, monkeypatch):
+    """A client that waits is sent away at once; one whose question runs gets its answer first."""
+    begun, go, asked = threading.Event(), threading.Event(), world.service.ask
+
+    def slow(*given: object) -> object:
+        """Answer when it is told to."""
+        begun.set()
+        assert go.wait(20)
+        return asked(*given)
+
+    monkeypatch.setattr(type(world.service), "ask", lambda _, *given: slow(*given))
+    rows: list[object] = []
+    with connected(world) as idle, connected(world, "bob") as busy:
+        question = threading.Thread(target=lambda: rows.extend(busy.execute(BY_ZONE).fetchall()))
+        question.start()
+        assert begun.wait(20)
+        stopped = asyncio.run_coroutine_threadsafe(world.listener.stop(), world.loop)
+        assert select.select([idle.fileno()], [], [], 20)[0]  # its end
+        with pytest.raises(psycopg.OperationalError):
+            idle.execute("SHOW server_version")
+        assert not stopped.done()
+        go.set()
+        question.join(20)
+        stopped.result(20)
+    assert len(rows) == 3

@@ -36,6 +36,7 @@ class ReservationFacts(NamedTuple):
     delta: int
     data: DataSet | None
     alone: bool
+    at_most: int | None
 
 
 def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: ReservationFacts) -> Receipt:
@@ -51,6 +52,7 @@ def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: Rese
         rules.require_alone(connection, standing, asked)
     exclusive = standing.version == asked.version and not standing.others
     amount = asked.increase if exclusive else asked.fresh
+    rules.require_at_most(facts.at_most, amount)
     found = purses(connection, scope, books.terms.budget, totals.spent)
     rules.require_room(found, amount)
     if facts.delta:
@@ -96,7 +98,7 @@ def withdraw(books: Booking, connection: sa.Connection, receipt: Receipt) -> Non
 def _lowered(
     books: Booking, connection: sa.Connection, receipt: Receipt, row: Any, *, amount: int, stored: Stored | str | None
 ) -> None:
-    """Close an open reservation at what was used of it."""
+    """Close an open reservation at what was used of it, with the measurement that was stored, or a word why none."""
     totals = Totals.of(row)
     tip = rows.add_settlement(connection, receipt.id, "settled", amount, stored=stored, who=books.who, tip=totals.tip)
     connection.execute(tables.SETTLED, {"question": receipt.question, "id": receipt.id})

@@ -169,7 +169,7 @@ class Books:
             "the ledger is busy: another thread of this process waits for its answer",
             rule="its connection must be free within the time limit",
             got=self.store.place or "in memory",
-            next_step="see that disk or server answer, then ask again; what was under way may stay charged",
+            next_step="check that the disk or the server answers, then ask again; what was under way may stay charged",
         )
 
     def _await(self, job: _WriteJob, until: float) -> None:

@@ -52,7 +52,7 @@ class DataSet:
         return cls(name, label, salt, identity, _mark(name, salt, identity()))
 
     def require_known(self, recorded: str | None) -> None:
-        """Refuse data that are known otherwise than by what is recorded, if anything is."""
+        """Refuse data that are not in the recorded state, if one is recorded."""
         if recorded is not None and recorded != self.mark:
             raise moved(self.label, "are not those that were asked before")
 

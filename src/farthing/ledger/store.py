@@ -148,7 +148,7 @@ class Ledger(Told):
             same: the owner's word that these are the data that were charged under this name before.
 
         Raises:
-            DataError: they are known otherwise than when they were charged first; nothing is charged.
+            DataError: they are not in the state in which they were charged first; nothing is charged.
         """
         data = DataSet.of(rules.text("name", name), label, self.hash_key, identity)
         handle = Ledger(self._books, self._header, scope=self._scope, who=self._who, owns=False, data=data)
@@ -246,6 +246,7 @@ class Ledger(Told):
         allotment: str | None = None,
         delta: int = 0,
         alone: bool = False,
+        at_most: int | None = None,
     ) -> Receipt:
         """Charge a question's worst price, durably, before any noise is drawn.
 
@@ -266,6 +267,7 @@ class Ledger(Told):
             alone: charge only if the stored measurement is still the one at `version`, and no process that still runs
                 has the question open. Both are seen in the transaction that charges, so of all who ask a question
                 alone at the same time one is charged.
+            at_most: the most farthings that may be charged, whichever of the two prices it is; None for no limit.
 
         Returns:
             The receipt; its `exclusive` tells which price was charged, and so which price to settle.
@@ -273,6 +275,7 @@ class Ledger(Told):
         Raises:
             BudgetExceeded: it would pass the budget, or the allotment's share. Nothing was charged; a smaller one
                 may still fit.
+            PriceRisen: it would be charged more than `at_most`. Nothing was charged.
             Contested: `alone` was asked, and it is not. Nothing was charged.
 
         Guarantee: the prices charged for a question sum to at least Q of all its measurements, released or not, stored
@@ -289,7 +292,7 @@ class Ledger(Told):
         request = None if request is None else rules.text("request", request)
         if self._data is not None:
             self._data.require_unchanged()
-        facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone)
+        facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone, at_most=at_most)
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
     def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:

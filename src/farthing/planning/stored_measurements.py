@@ -36,7 +36,7 @@ class HeldMeasurements:
         """The latest rule."""
         return self.held.kept
 
-    def dearest(self, settled: NDArray[np.bool_] | None, most: int) -> int:
+    def cost_at_end(self, settled: NDArray[np.bool_] | None, most: int) -> int:
         """Return the sum of the largest informations, of as many groups as one unit can touch, at the end of all looks.
 
         Groups that are `settled` stay where they are; None for none.
@@ -111,7 +111,7 @@ class PlannedLooks:
             return 0, 0
         most = int(self.schedule.looks[-1])
         fresh = most * max_groups
-        return (fresh if standing is None else standing.dearest(self.settled, most) - sum(standing.top)), fresh
+        return (fresh if standing is None else standing.cost_at_end(self.settled, most) - sum(standing.top)), fresh
 
 
 def looks_for(  # noqa: PLR0917  # a question, its unit of price, what is asked, what stands, and what else to do

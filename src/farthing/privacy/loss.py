@@ -145,7 +145,7 @@ class Zcdp(Loss):
         routes = {"sharper": convert.zcdp_epsilon, "classic": convert.zcdp_epsilon_classic}
         if route not in routes:
             raise InvalidBudget(
-                "the conversion is unknown", rule=" or ".join(routes), got=route, next_step="leave route away"
+                "the conversion is unknown", rule=" or ".join(routes), got=route, next_step="leave route out"
             )
         return routes[route](self.amount, left)
 

@@ -86,6 +86,7 @@ async def _served(
     config = uvicorn.Config(
         app(service, people, limits=limits),
         http=TimedConnection,
+        lifespan="off",  # the sessions are closed below, when the other wire has answered as well
         host=address.host,
         port=address.port,
         log_config=None,
@@ -111,3 +112,4 @@ async def _served(
     await running
     if listener is not None:
         await listener.stop()
+    await asyncio.to_thread(service.close)

@@ -49,10 +49,11 @@ class Service:
     """The data sets, and what people may do with them.
 
     Guarantee: an answer leaves only through a session, so it is booked before any noise is drawn; asked by a plan's id
-        it is refused, free, if its price has risen above what the plan told.
-    Proof: docs/proofs/ for each ask; `_require_price` compares what would be booked with the ticket.
+        it is charged at most what the plan told, or refused, free.
+    Proof: docs/proofs/session.answering.one_question.md for each ask; a plan's price is the `at_most` of its ask, which
+        the ledger compares with what is reserved, in the transaction that reserves.
     Assumes: `tickets` has one key for all workers; whoever holds a token is the person.
-    Rounds: nothing; prices are whole farthings.
+    Rounds: prices are whole farthings; what is free by its plan can cost one, if it fails.
 
     Attributes:
         data_sets: what may be asked, by name.
@@ -89,9 +90,9 @@ class Service:
         self.require(person, "owner", "analyst")
         asked, most = self._confirmed(person, request)
         session = self._session(person, asked)
-        if most is not None:
-            _require_price(self._planned(session, asked), most)
         how, keys = _how(asked), asked.get("keys")
+        if most is not None:
+            how["at_most"] = self.data_sets[asked["dataset"]].budget.currency.of_farthings(most)
         if progress is not None:
             tell, delta = progress, self.data_sets[asked["dataset"]].budget.report_delta
 
@@ -248,19 +249,6 @@ def _without_plan(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _how(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a session's ask."""
     return {name: asked[name] for name in OPTIONS if asked.get(name) is not None}
-
-
-def _require_price(plan: Plan | ReleasePlan, most: int) -> None:
-    """Refuse a question whose price has risen since it was planned."""
-    price: Booked = plan.worst_price
-    if price.farthings > most:
-        raise RefusedRequest(
-            "the price has risen since the question was planned",
-            status=409,
-            rule="asked by its id, a question costs at most what its plan told",
-            got=f"{price!r}",
-            next_step="plan it again",
-        )
 
 
 def _checked(request: Mapping[str, Any]) -> Mapping[str, Any]:

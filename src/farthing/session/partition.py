@@ -55,7 +55,7 @@ class Part(Batches):
         raise UnsupportedQuery(
             "a part is not divided again",
             construct="nested partition",
-            rule="one partition deep",
+            rule="a partition has one level",
             got=self.name,
             next_step="partition the session by a column that tells the smaller parts apart",
         )

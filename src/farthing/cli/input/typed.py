@@ -71,7 +71,7 @@ def widths(option: str, texts: Sequence[str] | None, names: Sequence[str]) -> fl
         if name and name.strip() not in names:
             raise InvalidTarget(
                 f"{option} names {name.strip()!r}, which is not a column of the answer with an error of its own",
-                rule="an error by name is of a column of the answer",
+                rule="an error by name belongs to a column of the answer",
                 got=text,
                 next_step=nearest(name.strip(), names),
             )

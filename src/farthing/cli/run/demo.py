@@ -263,9 +263,9 @@ def _planes(stage: DemoStage, flights: Answer) -> dict[str, Any]:
                 PLANES, keys=stage.keys, relative=RELATIVE, absolute=ABSOLUTE, cap="all", progress=tick
             )
         _tell_rows(stage, answer, 0, large=6)
-        dearer = float(answer.paid.amount / flights.paid.amount)
+        more = float(answer.paid.amount / flights.paid.amount)
         stage.say(
-            f"paid {_money(answer)}, against {_money(flights)} to hide one flight: {dearer:.0f} times in mu squared, "
+            f"paid {_money(answer)}, against {_money(flights)} to hide one flight: {more:.0f} times in mu squared, "
             f"since a plane counts in up to {MAX_GROUPS} destinations. That is more than the tenth of the budget that "
             "a question may use unless it says more, as --cap all does."
         )

@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 def export(ledger: str | None, config: str | None, *, as_json: bool, as_csv: bool, out: str | None) -> None:
     """Write everything that a ledger tells but its secret, entry by entry."""
     if as_json and as_csv:
-        raise InvalidOption("--json and --csv were both given", rule="one shape", next_step="drop one")
+        raise InvalidOption("--json and --csv were both given", rule="one format", next_step="drop one")
     with inspected(ledger, config) as books, _written(out) as file:
         if as_csv:
             _export_csv(books, file)
@@ -49,7 +49,7 @@ def _written(out: str | None) -> Iterator[TextIO]:
             yield file
     except FileExistsError:
         raise InvalidOption(
-            "the file is there already",
+            "the file exists already",
             got=out,
             next_step="name a new file with --out",
             rule="export never replaces a file",

@@ -171,7 +171,7 @@ def _tables(text: str) -> tuple[list[FileQuestion], Mapping[str, Any]]:
         problem = str(error)
     if problem:
         raise InvalidOption(
-            "the file is not TOML", rule="[name], and below it sql = '...'", got=problem, next_step="mend that line"
+            "the file is not TOML", rule="[name], and below it sql = '...'", got=problem, next_step="correct that line"
         )
     told = read.pop(PUBLICATION) if _is_told(read.get(PUBLICATION)) else {}
     found = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from farthing.privacy.balls import PRECISION, ball, lower, upper, working
@@ -83,6 +84,12 @@ def gdp_epsilon(mu_squared: Number, delta: Number) -> float:
     mu2, wanted = squared(mu_squared, "mu^2"), within_unit(delta)
     if mu2 == 0:
         return 0.0
+    return _least_epsilon(mu2, wanted)
+
+
+@lru_cache(maxsize=4096)
+def _least_epsilon(mu2: Fraction, wanted: Fraction) -> float:
+    """Return the least epsilon; remembered, since every answer tells the same few losses again."""
     # P[Z > eps] <= delta suffices, and Phi(-z) <= exp(-z^2/2): a point that is surely high enough.
     top = float(mu2) / 2 + math.sqrt(float(mu2)) * (math.sqrt(-2 * log_of(wanted)) + 1) + 1e-9
     return least_float(lambda epsilon: Fraction(gdp_delta(mu2, epsilon)) <= wanted, 0.0, top)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,8 @@ LARGEST: Final = 1 << 20
 """The largest message of a client, in bytes."""
 _PATIENCE: Final = 30.0
 """Seconds in which a stranger has to say who it is."""
+_GRACE: Final = 60.0
+"""Seconds in which what is under way is answered when the server stops."""
 _CODES: Final = {401: "28P01", 402: "53400", 403: "42501", 404: "42P01", 422: "42601", 429: "53300"}
 
 
@@ -49,6 +52,7 @@ class Listener:
     def __init__(self, service: Service, people: Register, catalog: EmptyTables, take: Callable[[str], None]) -> None:
         self._service, self._people, self._catalog, self._take = service, people, catalog, take
         self._server: asyncio.Server | None = None
+        self._open: dict[asyncio.Task[None], asyncio.StreamReader] = {}
 
     async def start(self, host: str, port: int) -> int:
         """Begin to listen; return the port."""
@@ -56,12 +60,28 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
+        """Stop listening: who waits is sent away, and what is under way is answered first."""
+        if self._server is None:
+            return
+        self._server.close()
+        for reader in self._open.values():
+            reader.feed_eof()
+        if self._open:
+            await asyncio.wait(set(self._open), timeout=_GRACE)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._server.wait_closed(), _GRACE)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one client, and know it until it has gone."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # a connection is served by a task of its own
+        self._open[task] = reader
+        try:
+            await self._served(reader, writer)
+        finally:
+            del self._open[task]
+
+    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client to its end."""
         client = Client(writer, self._service, self._people, self._catalog, self._take)
         try:

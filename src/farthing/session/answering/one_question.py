@@ -20,7 +20,7 @@ from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
 from farthing.session.core.records import claims_of, with_claims
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, charged_fresh, stored_measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,6 +177,8 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
     claims = _claims(context, asked.question, blob, frame := frame_of(context, query, request, asked.parts))
     frame, made = _chosen(method, frame, claims, together=request.together)
+    if made.worst_price != made.fresh_price and charged_fresh(context, asked.question):
+        made = replace(made, worst_price=made.fresh_price)
     own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)
     if (
         own.plan.free

@@ -177,7 +177,7 @@ def _refuse(draft: Draft, question: CheckedQuestion) -> None:
     outputs, request = question.outputs, draft.request
     single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits)
     target = request.target(outputs[0].name) if single else None
-    capped = request.cap is not None or request.max_epsilon is not None
+    capped = any(limit is not None for limit in (request.cap, request.max_epsilon, request.at_most))
     special = question.private or request.mechanism is not None or request.share < 1 or request.together
     if not single or target is None or special or capped:
         raise UnsupportedQuery(

@@ -190,11 +190,13 @@ def _refuse(draft: Draft, question: CheckedQuestion) -> None:
     single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits | Sum)
     target = request.target(outputs[0].name) if single else None
     special = question.private or request.mechanism is not None or request.share < 1
-    if request.cap is not None or request.max_epsilon is not None:
+    limits = {name: getattr(request, name) for name in ("cap", "max_epsilon", "at_most")}
+    given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
+    if given:
         raise InvalidTarget(
             f"{draft.name!r} has a cap of its own",
             rule='with strategy="together" one cap is for all; no question has one to itself',
-            got=repr(request.cap) if request.max_epsilon is None else f"max_epsilon={request.max_epsilon!r}",
+            got=", ".join(given),
             next_step="drop it from the question, and name cap= or max_epsilon= for the workload",
         )
     if not single or target is None or not target.absolute or special:

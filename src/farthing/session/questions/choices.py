@@ -9,6 +9,7 @@ from farthing.session.answering.bounds import bounded
 from farthing.session.choosing import most_common, top_k
 from farthing.session.choosing.proven_order import in_order
 from farthing.session.choosing.top_k import TopKRequest
+from farthing.session.core.transaction import ceiling
 from farthing.session.questions.pipeline import count_or_sum
 from farthing.session.reading.request import Request
 
@@ -134,6 +135,7 @@ class Choices(Protocol):
         request = Request.of(**how)
         read = count_or_sum(self._reader, by, (value, lower, upper), {"keys": keys, "where": where, "name": name})
         given = self._reader.bounds if bounds is None else bounds
-        question, paid = bounded(self._context, read, given, request)
-        answer = most_common.most_common(self._context, question, k, request)
+        with ceiling(self._context, request.at_most):
+            question, paid = bounded(self._context, read, given, request)
+            answer = most_common.most_common(self._context, question, k, request)
         return replace(answer, paid=answer.paid + paid) if paid else answer

@@ -12,6 +12,7 @@ from farthing.session.answering import grouping_sets, mixed_question, private_ke
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
 from farthing.session.choosing import most_common
+from farthing.session.core.transaction import ceiling, require_below_ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +82,14 @@ def _planned(context: Context, question: CheckedQuestion, request: Request) -> P
 
 def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
     """Answer a question, as HAVING, ORDER BY and LIMIT leave it; the price of chosen bounds is in it."""
+    with ceiling(context, request.at_most):
+        if request.at_most is not None:
+            require_below_ceiling(context, priced(context, read, given, request).worst_price)
+        return _answered(context, read, given, request)
+
+
+def _answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
+    """Answer a question, whatever it costs."""
     if isinstance(given, AutoBounds):
         _refuse_hopeless(context, read, request)
     question, paid = bounded(context, read, given, request)

@@ -31,7 +31,8 @@ class History(Tabular, list["Entry"]):
     """
 
     def __init__(self, entries: Iterable[Entry], loss: Callable[[int], Booked]) -> None:
-        super().__init__(entries)
+        super().__init__()
+        self.extend(entries)  # a Protocol before a list in the order of classes would drop them
         self._loss = loss
 
     @property

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from farthing import Bounds, Budget, Gdp, Session
-from farthing.workloads import marginals
+from farthing.workloads import marginals, prefixes
 
 SIZES = (73_913, 4_021, 917, 311, 20_717, 1_303)
 NAMES = [f"zone{place}" for place in range(len(SIZES))]
@@ -36,6 +36,7 @@ SILENT = {
     "relative release": lambda s: s.release(
         marginals(["g"], ways=1), keys=BY["keys"], relative=0.1, absolute=50, cap="all"
     ),
+    "release of products": lambda s: s.release(prefixes("x", [0, 0.5, 1]), absolute=50, cap="all"),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
 PURE = ("count", "sum", "quantile")

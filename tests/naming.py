@@ -10,14 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "farthing"
-REFERENCE = ROOT / "docs" / "reference"
-PAGE = REFERENCE / "words.md"
-INTERNALS = "internals.md"
-"""The page about what is not for users."""
+PAGE = ROOT / "docs" / "reference" / "words.md"
 
 TERM = re.compile(r"^\| (`[^|]+`) \|", re.MULTILINE)
 PLAIN = re.compile(r"## Plain words\n.*?```text\n(.*?)```", re.DOTALL)
-MEMBERS = re.compile(r"auto(?:module|class|function):: farthing\.?([\w.]*)(?:\n   :members: *([^\n]*))?")
 
 
 def split(name: str) -> list[str]:
@@ -44,25 +40,6 @@ def exported(trees: dict[str, ast.Module]) -> set[str]:
             if isinstance(node, ast.Assign) and "__all__" in [getattr(target, "id", "") for target in node.targets]:
                 names |= {item.value for item in getattr(node.value, "elts", []) if isinstance(item, ast.Constant)}
     return names
-
-
-def public(trees: dict[str, ast.Module]) -> set[tuple[str, str]]:
-    """Return what users are given, as (floor, name): by `farthing`, its packages, and the pages of the reference."""
-    found = {
-        ((node.module or "").split(".")[1], alias.name)
-        for node in ast.walk(trees[""])
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("farthing.")
-        for alias in node.names
-    }
-    for module, tree in trees.items():
-        found |= {(module.split(".")[0], name) for name in exported({module: tree}) if module}
-    for page in REFERENCE.glob("*.md"):
-        if page.name != INTERNALS:
-            for place, members in MEMBERS.findall(page.read_text(encoding="utf-8")):
-                floor, _, name = place.partition(".")
-                names = members.replace(" ", "").split(",") if members else [name.rpartition(".")[2]]
-                found |= {(floor, each) for each in names}
-    return found
 
 
 def words(trees: dict[str, ast.Module]) -> set[str]:

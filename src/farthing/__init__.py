@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farthing.version import VERSION
+
 if TYPE_CHECKING:
     from farthing.accuracy.target import Target
     from farthing.chosen import Chosen, Ranking
@@ -39,11 +41,12 @@ if TYPE_CHECKING:
     from farthing.query.reading import Csv
     from farthing.release import Answer
     from farthing.released import Release
+    from farthing.released_products import ProductRelease
     from farthing.session import Progress, Session
     from farthing.trace import Trace
     from farthing.workload import Workload
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOMES = {
     "Answer": "release",
@@ -67,6 +70,7 @@ _HOMES = {
     "Progress": "session",
     "Pure": "privacy.loss",
     "Ranking": "chosen",
+    "ProductRelease": "released_products",
     "Release": "released",
     "Session": "session",
     "Target": "accuracy.target",
@@ -100,6 +104,7 @@ __all__ = [
     "LedgerMismatch",
     "Loss",
     "Plan",
+    "ProductRelease",
     "Progress",
     "Pure",
     "Ranking",

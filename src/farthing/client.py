@@ -350,7 +350,7 @@ def _error(came: httpx.Response) -> FarthingError:
         facts = came.json()["error"]
     except (ValueError, KeyError, TypeError):
         facts = {}
-    what = str(facts.get("message", "the address is no server of farthing"))
+    what = str(facts.get("message", "the address is not a server of farthing"))
     more = {name: str(facts.get(key, "")) for name, key in (("rule", "rule"), ("got", "got"), ("next_step", "next"))}
     kind = getattr(errors, str(facts.get("kind", "")), None)
     if kind is errors.TargetMissed:

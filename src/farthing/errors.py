@@ -115,6 +115,10 @@ class OutOfReach(BudgetExceeded):
     """A target that no group can meet under the cap of its question: nothing is paid for it unless that is said."""
 
 
+class PriceRisen(BudgetExceeded):
+    """An ask that would be charged more than `at_most=`, or than the plan that it confirms. It is not charged for."""
+
+
 class LedgerError(FarthingError):
     """A ledger file that cannot be used: not one, truncated, read-only, locked, from a newer version."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from farthing.cells import Cells, GroupLoss
 from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.privacy.words import state
-from farthing.tabular import Tabular
+from farthing.query import outward
+from farthing.tabular import METADATA, Tabular
 
 __all__ = ["Answer", "Cells", "GroupLoss"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -50,6 +51,7 @@ class Answer(Tabular):
         remaining: what the ledger had left right after this ask.
         delta: the delta at which epsilons of this ledger are stated.
         about: what the numbers are about, in words: the privacy unit and its bounds.
+        facts: what was asked, as plain values: version, data, question, unit, bounds, keys, targets, confidence.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -79,6 +81,7 @@ class Answer(Tabular):
     _shown: tuple[str, ...] = ()
     _data_set: str = ""
     _together: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def confidence_together(self) -> float:
@@ -289,6 +292,8 @@ class Answer(Tabular):
     def to_arrow(self, *, estimate: bool = False) -> pa.Table:
         """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid.
 
+        What was asked stands as JSON in the schema's metadata, under the key "farthing", and goes into Parquet with it.
+
         Args:
             estimate: whether each aggregate has <name>_estimate, too.
         """
@@ -304,7 +309,8 @@ class Answer(Tabular):
             columns |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
             columns |= {f"{name}_estimate": cells.estimate} if estimate else {}
         reached = np.logical_and.reduce([cells.met for cells in self.columns])
-        return pa.table(columns | {"met": reached, "paid": self.paid_by_group})
+        table = pa.table(columns | {"met": reached, "paid": self.paid_by_group})
+        return table.replace_schema_metadata({METADATA: outward.dumped(self.facts)}) if self.facts else table
 
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
         """Return an altair chart of one answer column, by default the first; with a path save it too.

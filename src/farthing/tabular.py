@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+METADATA: Final = b"farthing"
+"""Under which key of a schema's metadata a table tells of itself, as JSON."""
+
 SHOWN_ROWS: Final = 12
 """How many rows a repr shows of what may have very many."""
 
@@ -127,6 +130,15 @@ def html(table: pa.Table, *notes: str, most: int | None = SHOWN_ROWS, missing: s
     )
     below = "<br>".join(escape(outward.line(line)) for line in (*_more(table, most), *notes))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{below}</p>"
+
+
+def html_text(text: str) -> str:
+    """Return other people's text as HTML, which shows it and obeys none of it; it may have several lines.
+
+    >>> html_text("<b>1 & 2</b>")
+    '&lt;b&gt;1 &amp; 2&lt;/b&gt;'
+    """
+    return escape(outward.lines(text))
 
 
 def csv_bytes(table: pa.Table, guarded: Callable[[str], str]) -> bytes:

@@ -1,4 +1,6 @@
-"""Groups of values in [0, 100] as lanes (N, S, Q) centred at 50, measured by a seeded generator."""
+"""Groups of values in [0, 100] as lanes (N, S, Q) centred at 50, squares less LESS, measured by a seeded generator."""
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,27 +10,28 @@ from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatist
 
 GRAIN = 2.0**-56
 HALF = 50.0
-PER_GRAIN = (GRAIN, GRAIN / HALF**2, GRAIN / HALF**4)
+LESS = HALF**2 / 2
+PER_GRAIN = (GRAIN, GRAIN / HALF**2, GRAIN / LESS**2)
 COUNT, SUM = Linear((0,)), Linear((1, 0), (1.0, HALF), HALF)
 MEAN = RatioStatistic(0, 1, HALF, 0.0, 2 * HALF)
-VARIANCE, DEVIATION = VarianceStatistic(0, 1, 2, HALF), VarianceStatistic(0, 1, 2, HALF, root=True)
-SAMPLE = VarianceStatistic(0, 1, 2, HALF, sample=True)
+VARIANCE = VarianceStatistic(0, 1, 2, HALF, less=LESS)
+DEVIATION, SAMPLE = replace(VARIANCE, root=True), replace(VARIANCE, sample=True)
 FIVE = (COUNT, SUM, MEAN, SAMPLE, DEVIATION)
 
 
 def lanes(size, mean, variance):
     """Return N, S, Q of a group."""
     offset = mean - HALF
-    return np.array([size, size * offset, size * (variance + offset**2)], dtype=float)
+    return np.array([size, size * offset, size * (variance + offset**2 - LESS)], dtype=float)
 
 
-def source(truth, rng, *, smaller=1.0, log=None):
+def source(truth, rng, *, smaller=1.0, log=None, per_grain=PER_GRAIN):
     """Return a `measure` that adds Gaussian noise; `smaller` than it should be, if a bug is planted."""
 
     def measure(grains, groups):
         if log is not None:
             log.append((grains.copy(), groups.copy()))
-        sigma = 1 / np.sqrt(np.maximum(grains, 1) * np.array(PER_GRAIN)[:, None])
+        sigma = 1 / np.sqrt(np.maximum(grains, 1) * np.array(per_grain)[:, None])
         return truth[:, groups] + sigma / smaller * rng.standard_normal(grains.shape)
 
     return measure

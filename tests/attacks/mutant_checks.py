@@ -399,6 +399,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "claims": outer_checks.claims,
     "odd rows": outer_checks.odd_rows,
     "tables": release_checks.tables,
+    "products": release_checks.products,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "refining": promise_checks.refining,

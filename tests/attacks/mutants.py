@@ -180,6 +180,13 @@ BOUNDS = (
         "bounded",
     ),
     _one(
+        "squares not re-centred by the engine",
+        "engines/duck/cells.py",
+        '        power = f"({power} - {double(total.less)})" if total.less else power\n',
+        "",
+        "bounded",
+    ),
+    _one(
         "max_groups forgotten by the engine",
         "engines/duck/measures.py",
         '    if query.max_groups is not None:\n        kept = f"SELECT * FROM ({kept}) QUALIFY',
@@ -397,7 +404,7 @@ CHARGED_LATER = """        from farthing.ledger.entry import Receipt
         bill, question = self._bill, self._question
         receipt = Receipt(0, "", bill.increase.farthings, question, version, exclusive=True)
 """
-RESERVED = "        receipt = self._reserved(version)\n"
+RESERVED = "        receipt = self._receipt = self._reserved(version)\n"
 MEASURED = "            answer, price = shielded(step.measured, receipt)\n"
 
 BOOKS = (
@@ -412,7 +419,7 @@ BOOKS = (
     _one(
         "nothing closed on an error",
         "session/core/transaction.py",
-        "            _fail(self._context.ledger, self._request, interrupted=not self._failed)\n",
+        "            _fail(self._context.ledger, self._request, interrupted=not self._failed, own=True)\n",
         "            pass\n",
         "left open",
     ),
@@ -611,7 +618,7 @@ DOORS = (
 
 EDGES = (
     _one(
-        "lines that are no records kept in a CSV",
+        "lines that are not records kept in a CSV",
         "engines/reading/lines.py",
         "    bad[np.searchsorted(ends, np.concatenate(strange))] = True\n",
         "",
@@ -707,6 +714,34 @@ RELEASES = (
         "self._sharpened(measuring, pilot, made.design.grains)",
         "tables",
     ),
+    _one(
+        "a strategy that is not charged",
+        "session/answering/products.py",
+        "            paid += more\n",
+        "            paid += more if number else 0\n",
+        "products",
+    ),
+    _one(
+        "a strategy priced by its shortest column",
+        "mechanisms/strategy.py",
+        "(one**2).sum(axis=0).max()",
+        "(one**2).sum(axis=0).min()",
+        "products",
+    ),
+    _one(
+        "sums of cells that lose a carry",
+        "mechanisms/strategy.py",
+        "high = high + (middle >> _LIMB)",
+        "high = high + 0 * (middle >> _LIMB)",
+        "products",
+    ),
+    _one(
+        "rows outside of all edges in the first bin",
+        "session/answering/product_request.py",
+        "zip((edges[-1], *edges), edges, strict=False)",
+        "zip((edges[0], *edges), edges, strict=False)",
+        "products",
+    ),
 )
 
 CHAINS = (
@@ -720,8 +755,8 @@ CHAINS = (
     _one(
         "earlier answers of a question forgotten",
         "session/answering/one_question.py",
-        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))",
-        "return with_claims(kept, (self.beta,))",
+        "return with_claims(kept, (*(claims_of(current) or self.claims), self.beta), facts)",
+        "return with_claims(kept, (self.beta,), facts)",
         "deciding",
     ),
     _one(
@@ -761,7 +796,7 @@ CHAINS = (
     ),
     _one(
         "groups that their intervals answer asked again",
-        "planning/gaussian_count.py",
+        "planning/stored_measurements.py",
         "    met = held.serving(claims, *target, room=room)\n",
         "    met = held.serving(claims, 0.0, 0.0, room=room)\n",
         "held",
@@ -775,7 +810,7 @@ CHAINS = (
     ),
     _one(
         "groups that waited held to the old constant",
-        "planning/gaussian_count.py",
+        "planning/stored_measurements.py",
         "target, schedule.critical / kept.critical)",
         "target, 1.0)",
         "held",
@@ -853,7 +888,7 @@ PLANS = (
     _one(
         "a hopeless count said to be possible",
         "planning/gaussian_count.py",
-        "hopeless=not reachable and not free and not relative,",
+        "hopeless=not reachable and not looks.free and not relative,",
         "hopeless=False,",
         "out of reach",
     ),
@@ -874,8 +909,8 @@ PLANS = (
     _one(
         "interrupts counted as failures",
         "session/core/transaction.py",
-        "interrupted=not self._failed)",
-        "interrupted=False)",
+        "interrupted=not self._failed, own=True)",
+        "interrupted=False, own=True)",
         "failures",
     ),
 )

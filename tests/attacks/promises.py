@@ -22,6 +22,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "no unit moves a measure by more than its bounds say": (
         "no clamp of values",
+        "squares not re-centred by the engine",
         "NULL adds the lower clamp",
         "NaN adds the upper clamp",
         "max_groups forgotten by the engine",
@@ -52,7 +53,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "rows read free of charge",
     ),
     "no line of a CSV changes how another is read": (
-        "lines that are no records kept in a CSV",
+        "lines that are not records kept in a CSV",
         "quotes out of place kept in a CSV",
         "types of a CSV guessed from its lines",
         "dates of a CSV in whichever form fits",
@@ -170,6 +171,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "a release of many tables is booked whole, and its noise is independent of its design": (
         "a residual that is not charged",
         "contrasts that are not orthogonal",
+        "a strategy that is not charged",
+        "a strategy priced by its shortest column",
+        "sums of cells that lose a carry",
+        "rows outside of all edges in the first bin",
         "the pilot's noise in the answer",
     ),
 }

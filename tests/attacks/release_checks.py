@@ -10,7 +10,8 @@ import pyarrow as pa
 import farthing
 from farthing.mechanisms import residuals
 from farthing.mechanisms.residuals import ResidualMeasurements
-from farthing.workloads import marginals
+from farthing.mechanisms.strategy import Strategy, StrategyMeasurements, on_grid
+from farthing.workloads import conditions, marginals, prefixes
 
 GRAIN = 2.0**-56
 
@@ -54,3 +55,40 @@ def _booked() -> tuple[str, ...]:
     last = {subset: before for subset, before, _ in seen}
     found = [f"measured {measured:.6g} of mu squared, booked {booked:.6g}"] * (booked < measured)
     return (*found, *(f"the answer's residual {subset} began with the pilot's" for subset, at in last.items() if at))
+
+
+def products() -> tuple[str, ...]:
+    """Look at the length and the sums of a strategy, then at what a release of products measures beside its books."""
+    return (*_sums(), *_booked_products())
+
+
+def _sums() -> tuple[str, ...]:
+    """Return whether a row moves a strategy further than is priced, or its sums are not exact."""
+    strategy = Strategy.rounded((2, 2), (np.array([[1.0, 0.25], [0.0, 0.5]]), None))
+    (A, _), table = strategy.floats, np.array([[3, 2**40 + 1], [5, 7]])
+    whole, rest = on_grid(table, strategy, 0)
+    longest = float(np.sqrt((A**2).sum(axis=0)).max())
+    found = [f"a row moves a strategy by {longest}, priced as {strategy.length}"] * (longest > strategy.length)
+    exact = np.array_equal(whole + rest, A @ table)
+    return (*found, *(["the sums of a strategy are not exact"] * (not exact)))
+
+
+def _booked_products() -> tuple[str, ...]:
+    """Return whether a release of products books less than it measures, or counts rows that are in no bin."""
+    real, seen = StrategyMeasurements.measure, list[int]()
+
+    def noted(self, number, state, grains):  # as the method has it
+        """Note a measurement, and make it."""
+        seen.append(grains)
+        return real(self, number, state, grains)
+
+    rows = pa.table({"a": np.arange(40_000) % 8})
+    workload = prefixes("a", [1, 3, 5]) + conditions(["a > 3"])
+    with farthing.Session(rows, budget=farthing.Budget(mu=6)) as session:
+        with patch.object(StrategyMeasurements, "measure", noted):
+            release = session.release(workload, absolute=20, cap="all", mechanism="factors")
+        booked = float(session.spent.amount)
+    measured = sum(seen) * GRAIN
+    found = [f"measured {measured:.6g} of mu squared, booked {booked:.6g}"] * (booked < measured)
+    off = abs(release["prefixes of a"].value - [10_000, 25_000]).max() > 200
+    return (*found, *(["rows that are in no bin were counted"] * bool(off)))

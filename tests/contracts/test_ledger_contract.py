@@ -245,6 +245,31 @@ def test_failing_what_is_closed_keeps_it(ledger):
     assert reserve(ledger, 1, 2, version=1).exclusive
 
 
+def test_what_is_withdrawn_is_free(ledger):
+    """A reservation under which nothing was read gives all back, and leaves its question as it was."""
+    ledger.settle(reserve(ledger, 10), 10, append(b"x"))
+    before = reserve(ledger, 30, 40, version=1)
+    ledger.withdraw(before)
+    ledger.withdraw(before)
+
+    assert (10, []) == (ledger.spent, ledger.open_reservations)
+    assert reserve(ledger, 5, 7, version=1).exclusive
+    assert 0 == ledger.failures("")
+    ledger.verify()
+
+
+@pytest.mark.parametrize("close", [lambda ledger, one: ledger.settle(one, 4, append(b"x")), Ledger.fail])
+def test_what_is_closed_is_not_withdrawn(ledger, close):
+    """Whatever was charged for a closed reservation stays so."""
+    receipt = reserve(ledger, 10)
+    close(ledger, receipt)
+    spent = ledger.spent
+    ledger.withdraw(receipt)
+
+    assert spent == ledger.spent
+    ledger.verify()
+
+
 @pytest.mark.parametrize(
     "change", [{"id": 99}, {"ledger": "other"}, {"reserved": 90}, {"question": "p"}, {"exclusive": False}]
 )
@@ -257,6 +282,8 @@ def test_foreign_receipt_is_refused(ledger, change):
         ledger.settle(forged, 5, append(b"x"))
     with pytest.raises(LedgerError, match="not from this ledger"):
         ledger.fail(forged)
+    with pytest.raises(LedgerError, match="not from this ledger"):
+        ledger.withdraw(forged)
     assert 10 == ledger.spent
     assert ledger.load("q") is None
 

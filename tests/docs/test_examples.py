@@ -137,7 +137,7 @@ def test_the_shape_of_a_line_forgets_numbers_only():
 @pytest.mark.parametrize("page", graded(with_blocks("console")))
 def test_console_examples_do_what_the_page_says(page, tmp_path, monkeypatch):
     """Each command ends with the code that the page shows, and prints what it shows, numbers aside."""
-    for table in EXAMPLES.glob("*.csv"):
+    for table in (*EXAMPLES.glob("*.csv"), *EXAMPLES.glob("*.toml")):
         shutil.copy(table, tmp_path)
     monkeypatch.chdir(tmp_path)
     for command in commands(page):

@@ -52,6 +52,10 @@ USUAL = {
     r"no such (?:number|size|order|price|claim|prior|spread)s?": "is out of range",
     r"these are no": "these are not",
     r"save for": "except",
+    r"leav(?:e|ing|es) [\w=]+ away": "leave out",
+    r"unasked": "without being asked",
+    r"otherwise than": "differently from",
+    r"(?<!there )(?:is|are) no (?!longer|more|less|better|worse|wider|larger|smaller|finer|lower)\w+": "is not a",
 }
 """Idioms that a reader may have to think about, each with the word to use in its place."""
 
@@ -104,7 +108,15 @@ def test_pages_begin_with_their_reader(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["The dearest group pays.", "It is no part of (0, 1].", "asked for nothing", "Nor has it a key."]
+    "text",
+    [
+        "The dearest group pays.",
+        "It is no part of (0, 1].",
+        "asked for nothing",
+        "Nor has it a key.",
+        "It is no key.",
+        "Leave rows away.",
+    ],
 )
 def test_idioms_are_seen(text: str) -> None:
     """The list finds what it is for."""

@@ -196,7 +196,7 @@ def test_without_a_declaration_everything_is_text(folder):
         (b"\n1,2\n", {}, "no header"),
         (b'a,"b\n1,2\n', {}, "no header"),
         (b"\xff,b\n1,2\n", {}, "no header"),
-        (b"a,A\n1,2\n", {}, "two columns of one name"),
+        (b"a,A\n1,2\n", {}, "two columns have the same name"),
         (b"a,b\n1,2\n", {"columns": {"c": "integer"}}, "has no column 'c'"),
         (b"a,b\n", {"columns": {"a": "number"}}, "type of 'a'"),
         (b"a,b\n", {"delimiter": ",,"}, "delimiter"),

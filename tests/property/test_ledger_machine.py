@@ -119,6 +119,13 @@ class Books(RuleBasedStateMachine):
             self.ledger.fail(ask.receipt)
 
     @rule(ask=consumes(asks))
+    def withdraw(self, ask):
+        """Give a reservation back under which nothing was measured."""
+        if ask is not None:
+            self.ledger.withdraw(ask.receipt)
+            ask.charged, ask.out = 0, (0,) * len(ask.out)
+
+    @rule(ask=consumes(asks))
     def die(self, ask):
         """Forget a receipt, as a killed process does: the reservation stays open for good."""
 

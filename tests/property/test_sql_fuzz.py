@@ -216,15 +216,47 @@ class Writer:
             return exp.Filter(this=found, expression=exp.Where(this=self.predicate(depth)))
         return found
 
+    def computed(self, depth):
+        """Return an aggregate, or arithmetic with some that is one."""
+        if not self.chance(0.15):
+            return self.aggregate(depth)
+        value = self.call("clamp", self.scalar(Type.FLOAT, depth), exp.Literal.number("0"), exp.Literal.number("9"))
+        rows, there = self.call("count", exp.Star()), self.call("count", self.scalar(self.one(*KINDS), depth))
+        ones = exp.Case(ifs=[exp.If(this=self.predicate(depth), true=exp.Literal.number("1"))])
+        share = exp.Mul(this=exp.Literal.number("100.0"), expression=there)
+        return self.one(
+            exp.Div(this=share, expression=rows),
+            exp.Sub(this=exp.Literal.number("1"), expression=exp.Div(this=there, expression=rows)),
+            exp.Sub(this=self.call("sum", value), expression=there),
+            exp.Div(this=exp.paren(exp.Add(this=self.call("sum", value), expression=rows)), expression=rows),
+            exp.Mul(this=self.call("avg", value), expression=exp.Literal.number("0.5")),
+            self.call("sum", ones),
+            self.call("avg", exp.paren(self.predicate(depth))),
+        )  # fmt: skip
+
+    def source(self, depth):
+        """Return what stands in FROM: the table, or subqueries of it that keep its columns."""
+        if not self.chance(0.3):
+            return "rides"
+        inside = exp.select("*").from_(self.source(depth))
+        if self.chance(0.5):
+            inside = inside.where(self.predicate(depth))
+        if self.chance(0.5):
+            kind = self.one(*KINDS)
+            renamed = self.one(*KINDS[kind])
+            others = [exp.column(name) for name in SCHEMA.names if name != renamed]
+            inside.set("expressions", [*others, exp.alias_(self.scalar(kind, depth), renamed)])
+        return inside.subquery("rides")
+
     def query(self):
         """Return a question."""
         depth = self.random.randint(0, 3)
         groups = [self.scalar(self.one(*KINDS), self.one(0, 1, 2)) for _ in range(self.random.choice((0, 1, 1, 2)))]
-        aggregates = [self.aggregate(depth) for _ in range(self.random.choice((1, 1, 2, 4)))]
+        aggregates = [self.computed(depth) for _ in range(self.random.choice((1, 1, 2, 4)))]
         items = [exp.alias_(value, f"g{place}") for place, value in enumerate(groups)]
         items += [exp.alias_(value, f"a{place}") for place, value in enumerate(aggregates)]
         self.random.shuffle(items)
-        select = exp.select(*items).from_("rides")
+        select = exp.select(*items).from_(self.source(depth))
         if self.chance(0.25):
             table = exp.to_table("zones")
             on = exp.EQ(this=exp.column("zone", "rides"), expression=exp.column("zone", "zones"))

@@ -142,11 +142,11 @@ def test_honest_means_hold_and_exact_ones_do_not():
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"rate": 0}, "no such test"),
-        ({"draws": 10}, "no such test"),
-        ({"knowing": "nothing"}, "no such test"),
-        ({"population": 1.0}, "no such population"),
-        ({"population": [0.5, 0.5]}, "no such population"),
+        ({"rate": 0}, "the test is out of range"),
+        ({"draws": 10}, "the test is out of range"),
+        ({"knowing": "nothing"}, "the test is out of range"),
+        ({"population": 1.0}, "the population is out of range"),
+        ({"population": [0.5, 0.5]}, "the population is out of range"),
         ({"queries": 0}, "that many attributes"),
     ],
 )

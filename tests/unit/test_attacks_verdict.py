@@ -169,7 +169,7 @@ def test_drawn_secrets_go_to_a_file_and_back(tmp_path):
         People.read(tmp_path / "nothing.csv")
     with pytest.raises(DataError, match="column of secrets"):
         People.read(tmp_path / "people.csv", column="status")
-    with pytest.raises(DataError, match="nobody"):
+    with pytest.raises(DataError, match="the number of people is out of range"):
         attacks.secrets(0)
 
 

@@ -26,6 +26,7 @@ from farthing.cli.run import ask as run_ask
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
 COMMANDS = {
+    "publish",
     "attack",
     "audit",
     "compare",

@@ -84,7 +84,7 @@ def test_export_as_csv_into_a_new_file(books):
     lines = list(csv.DictReader(io.StringIO(Path("history.csv").read_text(encoding="utf-8"))))
     assert ["settled", "open"] == [line["state"] for line in lines]
     assert 2**-6 == pytest.approx(float(lines[0]["paid"]))
-    assert "there already" in (again := run("export", books, "--out", "history.csv")).stderr
+    assert "exists already" in (again := run("export", books, "--out", "history.csv")).stderr
     assert 2 == again.exit_code == run("export", books, "--csv", "--json").exit_code
 
 

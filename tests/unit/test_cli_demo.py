@@ -7,11 +7,12 @@ import math
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from farthing import flights
 from farthing.cli.app import app
-from farthing.cli.input import flights
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -141,11 +142,11 @@ def test_the_demo_draws(told):
 def test_unknown_planes_are_missing_and_airports_are_text():
     """NA is no plane, and codes are read as text."""
     folder = flights.data_folder()
-    table = flights.flights(folder)
+    table = flights.flights(folder, {"dest": pa.string(), "tailnum": pa.string()})
     assert table.column_names == ["dest", "tailnum"]
     assert table.column("tailnum").null_count > 0
     assert "NA" not in table.column("tailnum").unique().to_pylist()
-    assert flights.airports(folder).null_count == 0
+    assert flights.listed(folder, "airports", "faa").null_count == 0
 
 
 def test_a_missing_extra_says_what_to_install(monkeypatch):
@@ -160,9 +161,9 @@ def test_a_missing_extra_says_what_to_install(monkeypatch):
 def test_a_package_without_its_files_is_a_data_error(tmp_path):
     """Missing files of the package are explained."""
     with pytest.raises(DataError, match="reinstall"):
-        flights.flights(tmp_path)
+        flights.flights(tmp_path, {"dest": pa.string()})
     with pytest.raises(DataError, match="reinstall"):
-        flights.airports(tmp_path)
+        flights.listed(tmp_path, "airports", "faa")
 
 
 @pytest.mark.parametrize(("chart", "code"), [("x.pdf", 2), ("nowhere/x.svg", 4)])

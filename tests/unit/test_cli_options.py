@@ -66,7 +66,7 @@ def test_a_cap_may_be_all():
 @pytest.mark.parametrize("text", ["0.05", "sigma=2", "=1", "everything"])
 def test_a_loss_without_currency_is_refused(text):
     """A bare number does not say what it measures."""
-    with pytest.raises(InvalidTarget, match="no loss"):
+    with pytest.raises(InvalidTarget, match="not a loss"):
         typed.loss("--cap", text)
 
 
@@ -166,7 +166,7 @@ def test_keys_come_from_a_column_of_a_public_file(folder):
         ("zones.csv:city", "string", InvalidKeys, "no column 'city'"),
         ("zones.parquet:city", "string", InvalidKeys, "no column 'city'"),
         ("zones.csv:word", "integer", InvalidKeys, "wrong type"),
-        ("nowhere.csv:id", "string", DataError, "no such file"),
+        ("nowhere.csv:id", "string", DataError, "the file of keys does not exist"),
         ("data.csv:zone", "string", InvalidKeys, "protected table"),
         ("broken.parquet:id", "string", DataError, "as Parquet"),
         ("broken.csv:id", "string", DataError, "as CSV"),

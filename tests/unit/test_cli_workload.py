@@ -107,7 +107,7 @@ def test_sharing_a_loss():
         ("empty.sql", "-- nothing", "no question in the file"),
         ("broken.sql", "SELECT 'x", "the file is not SQL"),
         ("broken.toml", "[a", "the file is not TOML"),
-        ("bare.toml", "a = 3", "'a' is no question"),
+        ("bare.toml", "a = 3", "'a' is not a question"),
         ("odd.toml", '[a]\nsql = "SELECT COUNT(*) AS n FROM rides"\nabsolut = 3', "did you mean 'absolute'?"),
         ("twice.sql", "-- name: a\nSELECT 1;\n-- name: a\nSELECT 2", "two questions are called 'a'"),
         ("bad.sql", "SELECT COUNT(*) AS n FROM rides; SELECT nope FROM rides", "in question 'q2'"),

@@ -8,14 +8,13 @@ import sys
 from contextlib import suppress
 
 import pytest
+import spending
+from spending import TERMS
 
 from farthing.errors import FarthingError, LedgerError
 from farthing.ledger import places
-from farthing.ledger.entry import Terms
 from farthing.ledger.making import create
 from farthing.ledger.store import Ledger
-
-TERMS = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="1000 farthings")
 
 
 @pytest.fixture
@@ -148,6 +147,12 @@ def test_put_back_in_its_place_it_goes_on(path):
         assert 20 == ledger.spent
 
 
+def spend_from(go, told, *, path):
+    """Tell what this process was given, once it may begin."""
+    go.wait()
+    told.put(spending.spend(path, "other"))
+
+
 def test_without_the_check_two_budgets_are_spent(path, monkeypatch):
     """The bug, planted: the same faults, unseen, give two processes a budget each."""
     monkeypatch.setattr(places.LedgerPlace, "require_unmoved", lambda _: None)
@@ -159,7 +164,7 @@ def test_without_the_check_two_budgets_are_spent(path, monkeypatch):
     context = multiprocessing.get_context("fork")
     told, go = context.Queue(), context.Event()
     with Ledger.open(path, TERMS) as ledger:
-        other = context.Process(target=worker, args=(linked(path), "other", told, go))
+        other = context.Process(target=spend_from, args=(go, told), kwargs={"path": linked(path)})
         other.start()
         ask(ledger, "in the log")  # a fork closes all connections: this one is opened after it
         go.set()
@@ -257,29 +262,9 @@ def test_a_file_that_is_mounted_alone_is_refused(path, whole):
         ask(ledger, "after")
 
 
-def worker(path, name, told, go=None):
-    """Spend all that can be spent."""
-    given = 0
-    if go is not None:
-        go.wait()
-    with Ledger.open(path, TERMS) as ledger:
-        for number in range(200):
-            try:
-                ledger.reserve(increase=10, fresh=10, question=f"{name} {number}", version=0, label="COUNT(*)")
-            except FarthingError:
-                break
-            given += 10
-    told.put(given)
-
-
 @pytest.mark.thorough
 def test_two_processes_are_given_one_budget(path):
     """The count of all receipts, over processes, is the budget."""
-    context = multiprocessing.get_context("spawn")
-    told = context.Queue()
-    workers = [context.Process(target=worker, args=(path, name, told)) for name in "ab"]
-    for each in workers:
-        each.start()
-    for each in workers:
-        each.join()
-    assert 990 == told.get() + told.get()
+    command = [sys.executable, spending.__file__, str(path)]
+    workers = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in "ab"]
+    assert 990 == sum(int(worker.communicate()[0]) for worker in workers)

@@ -79,7 +79,7 @@ def test_means_and_variances_are_centred():
 
     assert ([4, 1, 0], 5.0) == (count, one.centre)
     assert [-8 / one.step, 5 / one.step, 0] == first
-    assert [54 / two.step, 25 / two.step, 0] == second
+    assert [(54 - 4 * 12.5) / two.step, (25 - 12.5) / two.step, 0] == second
     assert [count, first] == measured(DATA, Mean(X, 0, 10), most=3)
 
 

@@ -271,7 +271,7 @@ def test_a_model_is_shown_in_one_short_line():
         (np.zeros((2, 2)), "3 columns"),
         (np.zeros(3), "1 dimensions"),
         (np.zeros((2, 0)), "no column"),
-        (np.zeros((2, 3), "datetime64[s]"), "no numbers"),
+        (np.zeros((2, 3), "datetime64[s]"), "not numbers"),
     ],
 )
 def test_tables_of_another_shape_are_refused_by_their_fault(features, words):
@@ -339,16 +339,16 @@ BAD = [
     ({"rows": 0}, InvalidBounds, "rows"),
     ({"rows": 10.5}, InvalidBounds, "rows"),
     ({"rows": 10**20}, InvalidBounds, "rows=67108864"),
-    ({"target": 2.0, "stop": "early"}, InvalidTarget, "no such stop"),
+    ({"target": 2.0, "stop": "early"}, InvalidTarget, "stop is unknown"),
     ({"target": 2.0, "levels": (0.2, 0.1)}, InvalidBudget, "levels"),
     ({"bound_x": 0}, InvalidBounds, "bound_x"),
     ({"bound_y": math.inf}, InvalidBounds, "bound_y"),
     ({"regularisation": 0}, InvalidBounds, "regularisation"),
     ({"regularisation": 1e-9}, InvalidBounds, "too weak"),
     ({"norm": "l3"}, InvalidBounds, "norm"),
-    ({"where": "input"}, InvalidTarget, "no such where"),
-    ({"stop": "early"}, InvalidTarget, "no such stop"),
-    ({"method": "luck"}, InvalidTarget, "no such method"),
+    ({"where": "input"}, InvalidTarget, "where is unknown"),
+    ({"stop": "early"}, InvalidTarget, "stop is unknown"),
+    ({"method": "luck"}, InvalidTarget, "method is unknown"),
     ({"stop": "shown", "where": "output"}, InvalidTarget, "no bound is known"),
     ({"stop": "shown", "cap": Pure(1)}, InvalidTarget, "no bound is known"),
     ({"levels": ()}, InvalidBudget, "levels"),
@@ -433,7 +433,7 @@ def test_rows_are_clamped_to_any_bound_that_is_taken(bound, norm):
     assert np.linalg.norm(points, ord=1 if norm == "l1" else 2, axis=1).max() < 1
     assert points[3, 0] == pytest.approx(0.5)
     for beyond in (1e-200, 5e-324, 1e200, math.inf, math.nan):
-        with pytest.raises(InvalidBounds, match="bound_x is no bound"):
+        with pytest.raises(InvalidBounds, match="bound_x is not a bound"):
             UnitBallFrame(beyond)
 
 

@@ -100,7 +100,7 @@ def test_what_the_theory_refuses_is_refused():
         Brackets((0, 100), (0.1, 0.2))
     with pytest.raises(InvalidBudget, match="members"):
         STATED + STATED.for_group(2)
-    with pytest.raises(InvalidBudget, match="nothing"):
+    with pytest.raises(InvalidBudget, match="no steps"):
         Policy(())
     with pytest.raises(InvalidBudget, match="whole number of units"):
         STATED.for_group(0)

@@ -229,10 +229,10 @@ def test_approximate_zcdp():
 @pytest.mark.parametrize(
     ("given", "wanted", "hint"),
     [
-        (Zcdp(1), Gdp, "roads lead to Approx, Rdp, Tcdp; to Gdp from BoundedRange, Pure"),
-        (Gdp(1), Pure, "roads lead to Approx, Rdp, Tcdp, Zcdp"),
-        (Rdp(8, 1), Zcdp, "roads lead to Approx"),
-        (Approx(1, 1e-6), Gdp, "roads lead to"),
+        (Zcdp(1), Gdp, "can be converted to Approx, Rdp, Tcdp; to Gdp from BoundedRange, Pure"),
+        (Gdp(1), Pure, "can be converted to Approx, Rdp, Tcdp, Zcdp"),
+        (Rdp(8, 1), Zcdp, "can be converted to Approx"),
+        (Approx(1, 1e-6), Gdp, "can be converted to"),
         (Gdp(1), Approx, "1e-6 is usual"),
     ],
 )

@@ -64,7 +64,7 @@ def test_lists_of_every_kind(column, given, expected):
     [
         (("i",), None, "GROUP BY without keys.*pass keys="),
         (("i", "s"), {"i": [1]}, "GROUP BY without keys.*'s'"),
-        (("i",), {"i": [1], "s": ["x"]}, "no grouping column"),
+        (("i",), {"i": [1], "s": ["x"]}, "not a grouping column"),
         (("i",), {"i": []}, "empty"),
         (("i",), {"i": [1, 2, 1]}, "repeated keys.*i=1"),
         (("i",), {"i": [None, None]}, "repeated keys"),
@@ -79,7 +79,7 @@ def test_lists_of_every_kind(column, given, expected):
         (("s",), {"s": ["\ud800"]}, "wrong type"),
         (("d",), {"d": ["2013-01-01"]}, "wrong type"),
         (("t",), {"t": [dt.datetime(2013, 1, 1, tzinfo=dt.UTC)]}, "wrong type"),
-        (("s",), {"s": "ORD"}, "no list"),
+        (("s",), {"s": "ORD"}, "not a list"),
         (("s",), ["ORD"], "neither lists nor a table"),
         (("s",), 5, "neither lists nor a table"),
         (("o",), {"o": [1]}, "cannot be grouped"),

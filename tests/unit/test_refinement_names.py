@@ -166,11 +166,11 @@ def test_a_private_stop_takes_a_private_test_of_its_sensitivity():
         mechanism.run(refinement, [1], [1], always)
     with pytest.raises(InvalidBudget, match="needs a private test"):
         mechanism.run(GaussianRefinement(5), [1], [1], PrivateTest(always))
-    with pytest.raises(InvalidBudget, match="otherwise than the mechanism"):
+    with pytest.raises(InvalidBudget, match="further than the mechanism"):
         mechanism.run(refinement, [1], [1], wide)
-    with pytest.raises(InvalidBudget, match="otherwise than the mechanism"):
+    with pytest.raises(InvalidBudget, match="further than the mechanism"):
         AboveThreshold(0, 1).run(refinement, [1], wide)
-    with pytest.raises(InvalidBudget, match="otherwise than the mechanism"):
+    with pytest.raises(InvalidBudget, match="further than the mechanism"):
         one_way.run(refinement, [1], [1], PrivateTest(always))
     with pytest.raises(InvalidBudget, match="has a score"):
         PrivateTest(5)
@@ -206,7 +206,7 @@ def test_bad_sensitivities_and_kinds_are_refused():
     for values, sensitivity in (([0.5], 1), ([5], 0.5)):
         with pytest.raises(InvalidBudget, match="whole numbers"):
             LaplaceRefinement(values, sensitivity, integer=True)
-    with pytest.raises(InvalidBudget, match="no such noise"):
+    with pytest.raises(InvalidBudget, match="the noise is unknown"):
         Doubling(500, noise="uniform")
     with pytest.raises(InvalidBudget, match="do not rise"):
         Doubling.levels(0.1, 1, factor=1)
@@ -227,7 +227,7 @@ def test_a_brownian_path_ends_at_its_last_level():
     assert Gdp(0.4) == mechanism.run([0.1, 0.2, 0.4], lambda _: False).loss
     with pytest.raises(InvalidBudget, match="rise"):
         mechanism.path([0.2, 0.1])
-    with pytest.raises(InvalidBudget, match="no noise"):
+    with pytest.raises(InvalidBudget, match="the level is out of range"):
         mechanism.path([1, 9])
 
 

@@ -15,6 +15,7 @@ from farthing.errors import DataError, FarthingError
 from farthing.server import openapi, shapes
 from farthing.server.guard import LARGEST, Limits
 from farthing.server.tickets import LASTS, Ticket, Tickets
+from farthing.session.core import transaction
 
 
 @pytest.fixture
@@ -85,6 +86,21 @@ def test_a_plan_whose_price_has_risen_is_refused(world):
     answer = world.request("POST", "/v1/ask", "alice", json={"plan": cheap})
     assert answer.status_code == 409
     assert not spent(world)
+
+
+def test_a_plan_is_kept_while_somebody_else_measures_the_same(world, monkeypatch):
+    """Whoever no longer waits for another's measurement would pay afresh: never more than the plan told."""
+    monkeypatch.setattr(transaction, "PATIENCE_S", 0)
+    world.ask("alice", **servers.COUNT)
+    plan = world.request("POST", "/v1/plan", "alice", json=servers.COUNT | {"absolute": 30}).json()
+    assert plan["worst_price"]["mu"] > 0
+    with world.opened() as other:
+        asked = other.history(1)[0].question
+        other._ledger.reserve(increase=1, fresh=1, question=asked, version=1, label="the same")
+        before = other.spent
+        answer = world.request("POST", "/v1/ask", "alice", json={"plan": plan["plan"]})
+        assert before == other.spent
+    assert (409, "PriceRisen") == (answer.status_code, answer.json()["error"]["kind"])
 
 
 def test_nobody_else_can_confirm_a_plan(world):

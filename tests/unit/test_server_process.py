@@ -80,7 +80,7 @@ def test_it_serves_and_stops(folder):
         (["serve", "farthing.toml", "farthing.toml"], "two data sets are called"),
         (["token", "revoke", "nobody"], "nobody of this name"),
         (["token", "add", "a b"], "cannot be given a token"),
-        (["token", "add", "eve", "--role", "king"], "no such role"),
+        (["token", "add", "eve", "--role", "king"], "the role is unknown"),
         (["mcp", "farthing.toml", "--url", "http://x"], "settings and --url"),
     ],
 )

@@ -55,6 +55,21 @@ def test_a_question_is_answered(world, binary):
     assert rows == [(row["zone"], row["n"]) for row in told["answers"]]
 
 
+def test_the_question_of_a_dashboard_is_answered(world):
+    """Quoted and qualified names, a subquery and arithmetic: a text that names no keys is answered."""
+    text = (
+        'SELECT UPPER("source"."zone") AS "zone", 100.0 * SUM(CASE WHEN "source"."x" < 25 THEN 1 ELSE 0 END) / '
+        'COUNT(*) AS "share" FROM (SELECT "public"."rides"."zone" AS "zone", "public"."rides"."x" AS "x" '
+        'FROM "public"."rides" WHERE "public"."rides"."x" >= 0) AS "source" GROUP BY UPPER("source"."zone") ORDER BY "zone" ASC LIMIT 2000'
+    )
+    with connected(world) as client:
+        client.execute("SET farthing.absolute = 40")
+        rows = client.execute(text).fetchall()
+        zones = [zone for zone, _ in client.execute(BY_ZONE).fetchall()]
+    assert sorted(zone.upper() for zone in zones) == [zone for zone, _ in rows]
+    assert all(-40 <= share <= 140 for _, share in rows)
+
+
 def test_parameters_are_literals(world):
     """A parameter takes the place of a literal and can be nothing else."""
     with connected(world) as client:

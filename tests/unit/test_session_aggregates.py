@@ -24,12 +24,14 @@ from farthing import (
     Zcdp,
     calendar,
 )
+from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.statistics import VarianceStatistic
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Query
-from farthing.query.aggregates import Mean, NamedAggregate, Sum
+from farthing.query.aggregates import Mean, NamedAggregate, Sum, Variance
 from farthing.query.expressions import Column
-from farthing.session.answering.joint_measures import JointMeasuresMethod, blob_of
+from farthing.session.answering.joint_measures import JointMeasuresMethod, blob_of, subtracted
 
 RNG = np.random.default_rng(7)
 N = 60_000
@@ -316,3 +318,39 @@ def test_a_record_of_other_measures_is_not_read():
     assert 2 == len(JointMeasuresMethod.of(query, blob_of(JointState.nothing(2, 2, 1))).state.means)
     with pytest.raises(LedgerError, match="cannot be read"):
         JointMeasuresMethod.of(query, blob_of(JointState.nothing(3, 2, 1)))
+
+
+def older_record(state, runs, less=0.0):
+    """Return what a question of a variance holds whose squares were measured less that much, of a group of 60 +- 28."""
+    grain, rng = 2.0**-56, np.random.default_rng(4)
+    worth = np.array([1.0, 50.0**-2, (2500 - less) ** -2.0])[:, None] * grain
+    truth = np.array([1e5, 1e6, 1e5 * (900 - less)])[:, None]
+    joint = JointMeasures(
+        (VarianceStatistic(0, 1, 2, 50.0, less=less),), ((0.1, 0.0),), 0.05, tuple(worth[:, 0]), 2**58
+    )
+
+    def measure(grains, _):
+        return truth + rng.standard_normal(grains.shape) / np.sqrt(np.maximum(grains, 1) * worth)
+
+    return joint.run(JointState.nothing(3, 1, runs) if state is None else state, measure)
+
+
+def test_a_record_of_plain_squares_is_read_as_what_it_is():
+    """What an older version measured of plain squares tells the same answer, and is a pilot of what is measured now."""
+    query = Query(
+        "data", (), None, None, (NamedAggregate("v", Variance(Column("x"), 0, 100)),), PrivacyUnit(), Bounds()
+    )
+    older = older_record(None, 1)
+    read = JointMeasuresMethod.of(query, blob_of(older)).state
+
+    assert older.pivot is not None
+    assert read.pivot is None
+    for name in ("value", "lower", "upper", "met", "information"):
+        assert np.array_equal(getattr(older, name), getattr(read, name))
+    now = VarianceStatistic(0, 1, 2, 50.0, less=1250.0)
+    assert now.estimate(read.means) == pytest.approx(VarianceStatistic(0, 1, 2, 50.0).estimate(older.means))
+    assert older_record(read, 1, 1250.0).paid.tolist() == older.paid.tolist(), "the same answer is free"
+    kept = older_record(None, 1, 1250.0)
+    again = JointMeasuresMethod.of(query, blob_of(kept, subtracted(query))).state
+    assert np.array_equal(kept.means, again.means)
+    assert np.array_equal(kept.pivot.shown, again.pivot.shown)

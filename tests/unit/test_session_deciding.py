@@ -107,7 +107,7 @@ def test_a_record_of_before_counts_what_the_books_tell(monkeypatch):
     """A record without its claims: every entry of its question counts as one."""
     session = Session(TABLE, budget=GAUSSIAN)
     with monkeypatch.context() as before:
-        before.setattr("farthing.session.answering.one_question.with_claims", lambda blob, _: blob)
+        before.setattr("farthing.session.answering.one_question.with_claims", lambda blob, *_: blob)
         session.count(absolute=100)
         session.count(absolute=50)
 

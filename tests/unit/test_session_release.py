@@ -238,7 +238,9 @@ def test_a_failure_is_charged_and_shows_nothing(monkeypatch):
         price = session.plan_release(TWO, keys=KEYS, absolute=60).worst_price
         with monkeypatch.context() as broken:
             broken.setattr(
-                releasing, "_counts", lambda *_: (_ for _ in ()).throw(DataError("gone", rule="", next_step=""))
+                type(session._engine),
+                "crossed",
+                lambda *_: (_ for _ in ()).throw(DataError("gone", rule="", next_step="")),
             )
             with pytest.raises(DataError):
                 session.release(TWO, keys=KEYS, absolute=60)

@@ -87,7 +87,7 @@ REFUSED = [
     ("rides JOIN zones", "JOIN without ON", (1, 33)),
     ("rides, zones", "JOIN without ON", (1, 29)),
     ("rides JOIN LATERAL (SELECT 1) AS x ON TRUE", "a table function", None),
-    ("rides JOIN (SELECT 1) AS x ON TRUE", "a subquery", None),
+    ("rides JOIN (SELECT 1) AS x ON TRUE", "SELECT without FROM", None),
     ("rides JOIN range(9) AS x ON TRUE", "a table function", None),
     ("rides JOIN zones ON zone = borough", "type mismatch", None),
     ("rides JOIN zones USING (zone)", "unknown column", None),

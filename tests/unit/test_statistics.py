@@ -1,9 +1,14 @@
 """Counts, means and variances as functions of noisy measures."""
 
+import math
+
 import numpy as np
 import pytest
 
+from farthing.accuracy.joint_prices import JointPrices
 from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic, fieller, from_aggregates
+from farthing.accuracy.stop_rule import two_sided
+from farthing.engines.contributions import contribution
 from farthing.errors import UnsupportedQuery
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, needed
 from farthing.query.aggregates import Ratio as Quotient
@@ -11,9 +16,11 @@ from farthing.query.aggregates import Variance as Spread
 from farthing.query.expressions import Column
 
 MEAN = RatioStatistic(0, 1, 50.0, 0.0, 100.0)
-SPREADS = [VarianceStatistic(0, 1, 2, 50.0, sample, root) for sample in (False, True) for root in (False, True)]
+LESS = 50.0**2 / 2
+KINDS = [(sample, root) for sample in (False, True) for root in (False, True)]
+SPREADS = [VarianceStatistic(0, 1, 2, 50.0, *kind, less=LESS) for kind in KINDS]
 X = np.random.default_rng(1).uniform(0, 100, 400)
-LANES = np.array([[X.size], [(X - 50).sum()], [((X - 50) ** 2).sum()]])
+LANES = np.array([[X.size], [(X - 50).sum()], [((X - 50) ** 2 - LESS).sum()]])
 NONE = np.zeros_like(LANES)
 
 
@@ -58,14 +65,13 @@ def test_variance_ends_bound_the_union_over_every_mean():
     """The two ends are outside of d^2 + Fieller's set for every d of a dense grid in the mean's interval."""
     variances = np.array([[9.0], [9.0 * 50**2], [9.0 * 50**4]])
     lower, upper = SPREADS[0].interval(LANES, variances, 0.05)
-    from farthing.accuracy.stop_rule import two_sided
-
     n, s, q = LANES[:, 0]
     low, high = fieller(s, n, *variances[[1, 0], 0], two_sided(0.005))
     for d in np.linspace(low, high, 301):
         below, above = fieller(
             q - 2 * d * s, n, variances[2, 0] + 4 * d * d * variances[1, 0], variances[0, 0], two_sided(0.045)
         )
+        below, above = below + LESS, above + LESS
         assert lower[0] <= d * d + below + 1e-9
         assert d * d + above - 1e-9 <= upper[0]
 
@@ -96,7 +102,40 @@ def test_aggregates_become_lanes_and_statistics():
 
     assert 5 == len(needed(aggregates))
     assert [(0,), (1,), (3, 2), (2, 3), (2, 3, 4)] == [statistic.reads for statistic in statistics]
-    assert VarianceStatistic(2, 3, 4, 50.0, sample=True, root=True) == statistics[-1]
+    assert VarianceStatistic(2, 3, 4, 50.0, sample=True, root=True, less=LESS) == statistics[-1]
+
+
+@pytest.mark.parametrize("bounds", [(0, 100), (-3.5, 11), (1e-20, 3e-20), (-7, 1e6)])
+def test_squares_are_taken_from_half_of_the_largest(bounds):
+    """What one row adds to the squares of a variance is half of the largest square, at both ends and at the centre."""
+    _, total, squares = Spread(Column("fare"), *bounds).measures
+    most = squares.sensitivity(1) * squares.step
+
+    assert most == pytest.approx((total.sensitivity(1) * total.step) ** 2 / 2, rel=1e-5)
+    for value in (*bounds, total.centre):
+        added = contribution(squares, [value], 1)
+        assert abs(added) <= squares.finest(1)
+        assert added == pytest.approx(
+            math.ldexp((value - total.centre) ** 2 - squares.less, -squares.fine_log2), rel=1e-5
+        )
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(50.0, 2500 / 3), (60.0, 800.0), (30.0, 100.0), (80.0, 50.0)])
+def test_a_fine_variance_costs_what_its_one_contrast_would(mean, variance):
+    """At a fine target, lanes cost what (v - mean)^2 - V in a lane of its own would; plain squares up to four times."""
+    offset, price = mean - 50, {}
+    for less in (0.0, LESS):
+        largest = max(2500 - less, less)
+        prices = JointPrices(
+            (VarianceStatistic(0, 1, 2, 50.0, less=less),),
+            np.array([[1e-7]]), np.zeros((1, 1)), np.array([[1.0], [50.0**-2], [largest**-2.0]]), 1 << 60,
+        )  # fmt: skip
+        truth = np.array([[1e4], [1e4 * offset], [1e4 * (variance + offset**2 - less)]])
+        price[less] = float(prices.wanted(truth, np.zeros((3, 1)), 0.05).sum())
+    alone = (two_sided(0.05) * ((50 + abs(offset)) ** 2 - variance) / (1e4 * 1e-7 * variance)) ** 2
+
+    assert price[LESS] == pytest.approx(alone, rel=0.01)
+    assert price[0.0] >= price[LESS] * 0.999
 
 
 def test_a_sum_that_a_ratio_needs_stays():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import math
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,23 +21,34 @@ import pytest
 from work import calls_of
 
 import farthing
-from farthing import Bounds, Budget, Gdp, Session
+from farthing import Bounds, Budget, Gdp, Pure, Session
+from farthing.engines.duck.engine import DuckDBEngine
 from farthing.engines.duck.measures import SelectText
-from farthing.errors import Contested, DataError, InvalidTarget, LedgerError
+from farthing.errors import (
+    Contested,
+    DataError,
+    FarthingError,
+    InvalidTarget,
+    LedgerError,
+    PriceRisen,
+)
+from farthing.ledger import rules
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.session.core import transaction
 from farthing.session.core.transaction import answer_and_book
-from farthing.workloads import marginals
+from farthing.workloads import marginals, prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SRC = Path(farthing.__file__).parent
-VERBS = frozenset({"reserve", "settle", "fail", "load", "receipt", "open_of", "open_reservations"})
+VERBS = frozenset(
+    {"reserve", "settle", "fail", "withdraw", "load", "receipt", "open_of", "open_reservations", "charged_fresh"}
+)
 """What a ledger is written with, and what is read in order to write."""
 
-ITS_OWN = frozenset({"reserve", "fail", "open_of", "open_reservations"})
+ITS_OWN = frozenset({"reserve", "fail", "withdraw", "open_of", "open_reservations", "charged_fresh"})
 """Those of them that nothing but a ledger has, by whatever name it goes."""
 
 TABLE = pa.table({
@@ -62,6 +75,7 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "bounds report": lambda s: s.bounds_report("amount"),
     "release": lambda s: s.release(marginals(["zone"], ways=1), keys=KEYS, absolute=80, cap="all"),
     "release, relative": lambda s: s.release(TWO, keys=KEYS | {"amount": [0.0, 1.0]}, **PART, cap="all"),
+    "release, products": lambda s: s.release(prefixes("amount", [0, 20, 50]), absolute=80, cap="all"),
     "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
     "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
     "largest": lambda s: s.workload({"n": {"relative": 0.2}}, strategy="largest", cap=Gdp(0.2)),
@@ -300,7 +314,10 @@ def interrupted_at(session: Session, ask: Callable[[Session], Any], at: int, kin
 
 
 def no_waiting(seconds: float) -> None:
-    """Stand for `time.sleep` where nobody may wait."""
+    """Stand for `time.sleep` where nobody who asks may wait; threads of other libraries may."""
+    if threading.current_thread() is not threading.main_thread():
+        threading.Event().wait(seconds)
+        return
     raise AssertionError(f"waited {seconds}")
 
 
@@ -322,6 +339,61 @@ def test_an_interrupt_at_any_line_leaves_nothing_open(
             assert not session.status()["open"], at
             ask(session)
             assert not session.status()["open"], at
+
+
+def test_what_ends_before_a_row_is_read_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever an ask is interrupted, it is charged if and only if the engine was asked for it."""
+    heard, honest = [], DuckDBEngine.measure
+    monkeypatch.setattr(DuckDBEngine, "measure", lambda *given: heard.append(1) or honest(*given))
+    seen = set()
+    with opened() as session:
+        every = interrupted_at(session, KINDS["count"], 0, KeyboardInterrupt)
+        for at in range(1, every + 1):
+            heard.clear()
+            before, entries = session.spent.farthings, len(session.history())
+            interrupted_at(
+                session, lambda s, at=at: s.count(where=f"amount <> {-at}", absolute=60), at, KeyboardInterrupt
+            )
+            made = session.history(len(session.history()) - entries)
+            assert bool(heard) == (session.spent.farthings > before) == any(entry.charged for entry in made), at
+            seen.add((bool(heard), *(entry.state for entry in made)))
+        session.verify()
+    assert {(False,), (False, "settled"), (True, "failed"), (True, "settled")} == seen
+
+
+def test_a_failure_after_a_row_was_read_that_is_withdrawn_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: where nobody notes that the door was opened, a failure after the answer would cost nothing."""
+    for planted in (False, True):
+        if planted:
+            monkeypatch.setattr(transaction, "was_opened", lambda _: False)
+        with opened() as session:
+            with pytest.raises(ZeroDivisionError):
+                session.count(absolute=30, progress=lambda _: 1 / 0)
+            assert planted == (not session.spent.amount)
+
+
+def test_what_ends_before_a_row_is_read_ends_no_row_of_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ask that is withdrawn costs nothing, leaves its question as it was, and neither ends nor makes failures."""
+
+    def refused(*_: Any) -> bool:
+        raise LedgerError("the ledger is busy")
+
+    path = a_file(tmp_path)
+    ruined(path)
+    for place in range(2):
+        with of_file(path) as session:
+            with pytest.raises(DataError, match="the engine could not finish"):
+                session.count(absolute=60 + place)
+            spent = session.spent
+            with monkeypatch.context() as broken:
+                broken.setattr(Ledger, "stands", refused)
+                with pytest.raises(LedgerError if not place else DataError):
+                    session.count(absolute=30)
+            assert spent == session.spent
+    with of_file(path) as session, pytest.raises(DataError, match="the last 2 asks of this table failed"):
+        session.count(absolute=60)
 
 
 def test_an_interrupt_of_a_failing_ask_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,6 +429,130 @@ def test_what_no_thread_works_on_is_closed_by_the_next(monkeypatch: pytest.Monke
 
         assert not session.status()["open"]
         assert ["settled", "failed"] == [entry.state for entry in session.history()]
+
+
+class AtMost:
+    """A session all of whose asks say how much they may be charged."""
+
+    def __init__(self, session: Session, most: Any) -> None:
+        self._session, self._most = session, most
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(getattr(self._session, name), at_most=self._most)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_ceiling_is_kept_or_unknown(kind: str) -> None:
+    """Every kind of ask refuses a price above `at_most`, free; or says that it has no such option: none ignores it."""
+    with opened() as session:
+        with pytest.raises((FarthingError, TypeError)) as refused:
+            KINDS[kind](AtMost(session, Gdp.of_farthings(1)))
+
+        assert not session.history()
+        if not isinstance(refused.value, PriceRisen):
+            words = (
+                "unknown option|unexpected keyword|no question .* has one to itself|cap of its own|are not chosen yet"
+            )
+            assert re.search(words, str(refused.value)), refused.value
+
+
+BY_PLAN = {
+    "count": "SELECT COUNT(*) AS n FROM data",
+    "groups": "SELECT zone, COUNT(*) AS n FROM data GROUP BY zone",
+    "several kinds": "SELECT COUNT(*) AS n, AVG(amount) AS m, MEDIAN(amount) AS q FROM data",
+    "the first": "SELECT zone, COUNT(*) AS n FROM data GROUP BY zone ORDER BY n DESC LIMIT 1",
+    "sets": "SELECT zone, COUNT(*) AS n FROM data GROUP BY ROLLUP(zone)",
+    "found": "SELECT zone, COUNT(*) AS n FROM data GROUP BY zone",
+}
+
+
+@pytest.mark.parametrize("name", BY_PLAN)
+def test_a_plan_can_be_confirmed(name: str) -> None:
+    """Asked at most at its plan's price an ask is answered, for no more; a farthing less, and it is refused, free."""
+    keys = {"groups": KEYS, "the first": KEYS, "sets": KEYS, "found": "private"}.get(name)
+    how = {"absolute": 150, "keys": keys, "lower": 0, "upper": 50, "confidence": 0.9}
+    if name == "several kinds":
+        how |= {"absolute": {"n": 150, "m": 5}, "rank": {"q": 0.1}}
+    with opened() as session:
+        price = session.plan(BY_PLAN[name], **how).worst_price
+        with pytest.raises(PriceRisen, match=r"the price has risen .* nothing was charged"):
+            session.sql(BY_PLAN[name], **how, at_most=Gdp.of_farthings(price.farthings - 1))
+        assert not session.history()
+        session.sql(BY_PLAN[name], **how, at_most=price)
+        assert 0 < session.spent.farthings <= price.farthings
+        assert not session.sql(BY_PLAN[name], **how, at_most=Gdp.of_farthings(0)).paid
+
+
+def refined(session: Session) -> tuple[Any, Any]:
+    """Ask a count, and plan a sharper one; return its plan and how it is asked."""
+    session.count(absolute=60)
+    return session.plan(absolute=20), partial(session.count, absolute=20)
+
+
+def test_a_question_that_another_has_open_is_confirmed_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever does not wait longer pays afresh: not if that is more than the plan told."""
+    monkeypatch.setattr(transaction, "PATIENCE_S", 0)
+    with opened() as session:
+        plan, ask = refined(session)
+        kept = {"question": session.history(1)[0].question, "version": 1, "label": "another's"}
+        other = session._ledger.reserve(increase=1, fresh=1, **kept)
+        spent = session.spent
+        with pytest.raises(PriceRisen, match="nothing was charged"):
+            ask(at_most=plan.worst_price)
+        assert spent == session.spent
+
+        session._ledger.settle(other, 0, None)
+        assert plan.worst_price.farthings >= ask(at_most=plan.worst_price).paid.farthings > 0
+
+
+def test_a_plan_knows_that_an_ask_failed() -> None:
+    """After a failure a question is charged from the beginning; its plan says so, and can be confirmed."""
+    with opened() as session:
+        before, ask = refined(session)
+        with pytest.raises(ZeroDivisionError):
+            ask(progress=lambda _: 1 / 0)
+        after, spent = session.plan(absolute=20), session.spent
+        with pytest.raises(PriceRisen, match="nothing was charged"):
+            ask(at_most=before.worst_price)
+        assert spent == session.spent
+        assert before.worst_price.farthings < after.worst_price.farthings == after.fresh_price.farthings
+
+        ask(at_most=after.worst_price)
+        assert after.worst_price.farthings == session.history(1)[0].reserved
+
+
+def test_a_ceiling_that_is_not_handed_down_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: where reserving does not know of it, the race above is charged more than its plan told."""
+    monkeypatch.setattr(transaction, "PATIENCE_S", 0)
+    monkeypatch.setattr(rules, "require_at_most", lambda *_: None)
+    with opened() as session:
+        plan, ask = refined(session)
+        kept = {"question": session.history(1)[0].question, "version": 1, "label": "another's"}
+        session._ledger.reserve(increase=1, fresh=1, **kept)
+        ask(at_most=plan.worst_price)
+        assert session.history(1)[0].reserved > plan.worst_price.farthings
+
+
+def test_an_answer_is_refined_without_the_ceiling_of_its_ask() -> None:
+    """What was confirmed was one ask: a sharper answer has its own price."""
+    with opened() as session:
+        answer = session.count(absolute=60, at_most=session.plan(absolute=60).worst_price)
+        assert answer.refine(absolute=20).met
+        with pytest.raises(InvalidTarget, match="at_most is in another currency"):
+            session.count(absolute=10, at_most=Pure(1))
+
+
+def test_no_module_of_the_session_begins_a_thread() -> None:
+    """A ceiling belongs to the thread of its ask: nothing in the session asks in another."""
+    begun = {
+        (path.name, node.attr if isinstance(node, ast.Attribute) else node.id)
+        for path in (SRC / "session").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute | ast.Name)
+        and (node.attr if isinstance(node, ast.Attribute) else node.id)
+        in {"Thread", "ThreadPoolExecutor", "ProcessPoolExecutor", "Process", "Pool", "to_thread", "run_in_executor"}
+    }
+    assert not begun
 
 
 def test_an_interrupt_of_the_engine_stays_one() -> None:

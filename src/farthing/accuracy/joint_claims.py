@@ -33,7 +33,7 @@ WEIGHTS: Final = (0.1, 0.2, 0.25, 0.2, 0.13, 0.07, 0.035, 0.015)
 PARTS: Final = 128
 """One tick is about this many grains, in whole numbers a lane: stages are exactly in proportion."""
 
-CAUTION: Final = 2.5
+CAUTION: Final = 3.0
 """By how many of its own standard deviations the last stage may move an answer without a repair."""
 
 HOPELESS: Final = 4

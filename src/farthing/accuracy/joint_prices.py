@@ -119,7 +119,10 @@ class JointPrices:
         return both[0] > 0, both[1:]
 
     def doubt(self, values: Floats, variances: Floats) -> Floats:
-        """Return by what part one standard deviation of denominators and answers changes the clock that is needed."""
+        """Return by what part one standard deviation of denominators and answers changes the clock that is needed.
+
+        The two add: an answer that seems smaller often has a denominator that seems larger.
+        """
         spread = np.sqrt(variances[self.counts])
         few = (spread / np.maximum(values[self.counts], spread)).max(axis=0, initial=0.0)
         most = np.zeros(values.shape[1])
@@ -127,7 +130,7 @@ class JointPrices:
             size, spread = self._spread(statistic, values, variances, (relative, absolute))
             width = np.maximum(statistic.width(size, relative, absolute), _TINY)
             most = np.maximum(most, statistic.width(size + spread, relative, absolute) / width - 1)
-        return np.asarray(np.hypot(few, np.minimum(most, 1.0)))
+        return np.asarray(few + np.minimum(most, 1.0))
 
     def _each(self) -> zip[tuple[Statistic, float, float]]:
         """Return every statistic with its target."""

@@ -27,11 +27,14 @@ _MEAN_SHARE: Final = 0.1
 _COUNT_SHARE: Final = 0.02
 """The part of a sample variance's beta that its unknown n takes."""
 
-_BEND: Final = 2.2
-"""(z of the mean's share / z of the rest)^2, about: what an unknown mean adds to a variance's interval."""
+_BEND: Final = 4.0
+"""What an unknown mean adds to a variance's squared slope, over width: twice (z of its share / z of the rest)^2."""
 
 _BULGE: Final = 2**0.5
 """The root of what an uncertain denominator adds to a squared slope, over width^2."""
+
+_BULGE_OF_SPREAD: Final = 2.5
+"""The same for a variance, of which the mean's own interval has a smaller chance of a miss, and so a larger z."""
 
 _OFF_CENTRE: Final = 0.25
 """Where plans assume a mean to lie: this part of the half range off the middle."""
@@ -185,13 +188,14 @@ class RatioStatistic:
 
 @dataclass(frozen=True, slots=True)
 class VarianceStatistic:
-    """A variance of clamped values, or its root: V = Q/N - (S/N)^2, within [0, half^2].
+    """A variance of clamped values, or its root: V = Q/N + less - (S/N)^2, within [0, half^2].
 
     Attributes:
         count: the lane of N, the rows.
         total: the lane of S, the sum of (value - centre).
-        squares: the lane of Q, the sum of (value - centre)^2.
+        squares: the lane of Q, the sum of (value - centre)^2 - less.
         half: half of the range, so that |value - centre| <= half.
+        less: what is subtracted from each square; half^2/2 makes it as small as it can be.
         sample: V N/(N - 1) instead; 0 where N < 2.
         root: its square root.
 
@@ -200,8 +204,8 @@ class VarianceStatistic:
     Assumes: independent Gaussian lanes; the ratios of their variances were fixed before they were measured.
     Rounds: nothing.
 
-    >>> spread = VarianceStatistic(0, 1, 2, 50.0, root=True)
-    >>> values = np.array([[1e4], [5e4], [9e6]])
+    >>> spread = VarianceStatistic(0, 1, 2, 50.0, root=True, less=1250.0)
+    >>> values = np.array([[1e4], [5e4], [-3.5e6]])
     >>> round(float(spread.estimate(values)[0]), 2)
     29.58
     """
@@ -212,6 +216,7 @@ class VarianceStatistic:
     half: float
     sample: bool = False
     root: bool = False
+    less: float = 0.0
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -227,7 +232,7 @@ class VarianceStatistic:
         """Return (rows, mean - centre, population variance), each within its range."""
         count = np.maximum(values[self.count], _TINY)
         offset = np.clip(values[self.total] / count, -self.half, self.half)
-        variance = np.clip(values[self.squares] / count - offset**2, 0.0, self.half**2)
+        variance = np.clip(values[self.squares] / count + self.less - offset**2, 0.0, self.half**2)
         return count, offset, variance
 
     def estimate(self, values: Floats) -> Floats:
@@ -260,14 +265,14 @@ class VarianceStatistic:
         slopes = np.zeros_like(values)
         slopes[self.squares] = 1 / count
         slopes[self.total] = np.sqrt(4 * offset**2 + _BEND * width) / count
-        slopes[self.count] = np.hypot(offset**2 - variance, _BULGE * width) / count
+        slopes[self.count] = np.hypot(offset**2 - variance + self.less, _BULGE_OF_SPREAD * width) / count
         return slopes
 
     def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return an interval of the variance or its root.
 
-        `Q - 2 d S + (d^2 - V) N` is centred at the true d = mean - centre, so V lies in Fieller's set at d; the union
-        over an interval of d holds V. Its upper end is convex in d; its lower one is the sum of a parabola and a
+        `Q - 2 d S + (d^2 + less - V) N` is centred at the true d = mean - centre, so V lies in Fieller's set at d; the
+        union over an interval of d holds V. Its upper end is convex in d; its lower one is the sum of a parabola and a
         concave function: both are bounded from the two ends of the interval of d.
         """
         spare = _COUNT_SHARE if self.sample else 0.0
@@ -284,7 +289,7 @@ class VarianceStatistic:
         lower = vertex * (vertex - tilt) + np.minimum(
             *(below + tilt * d for d, (below, _) in zip(ends, sets, strict=True))
         )
-        lower, upper = np.clip(lower, 0.0, self.half**2), np.clip(upper, 0.0, self.half**2)
+        lower, upper = (np.clip(end + self.less, 0.0, self.half**2) for end in (lower, upper))
         if self.sample:
             lower, upper = _sampled(lower, upper, n, two_sided(beta * spare) * np.sqrt(n_var))
         return (np.sqrt(lower), np.sqrt(upper)) if self.root else (lower, upper)
@@ -293,7 +298,7 @@ class VarianceStatistic:
         """Return the lanes of a group of `size` rows, as plans assume them: as spread as the uniform law."""
         offset = _OFF_CENTRE * self.half
         square = self.half**2 / 3
-        return {self.count: size, self.total: size * offset, self.squares: size * square}
+        return {self.count: size, self.total: size * offset, self.squares: size * (square - self.less)}
 
 
 Statistic: TypeAlias = Linear | RatioStatistic | VarianceStatistic
@@ -380,7 +385,7 @@ def _fraction(
     if squares is None:
         return RatioStatistic(count, total, centre, aggregate.lower, aggregate.upper)
     half = max(aggregate.upper - centre, centre - aggregate.lower)
-    return VarianceStatistic(count, total, squares, half, aggregate.sample, aggregate.root)
+    return VarianceStatistic(count, total, squares, half, aggregate.sample, aggregate.root, measures[squares].less)
 
 
 def _linear(aggregate: Any, measure: Any, measures: Sequence[Any]) -> Linear:

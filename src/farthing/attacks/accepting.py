@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from farthing.attacks.target import Claim, Target
+from farthing.attacks.target import AttackTarget, Claim
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def accepted(
-    target: Target | Callable[[NDArray[np.bool_]], Any], bits: Any = None, claim: Claim | None = None
-) -> Target:
+    target: AttackTarget | Callable[[NDArray[np.bool_]], Any], bits: Any = None, claim: Claim | None = None
+) -> AttackTarget:
     """Return what is attacked as a Target."""
     from farthing.attacks.targets.adapters import Function
 
-    if isinstance(target, Target):
+    if isinstance(target, AttackTarget):
         if bits is not None or claim is not None:
             raise DataError(
                 "a target has its own secrets and claim",
@@ -40,12 +40,12 @@ def accepted(
 
 
 def several(
-    targets: Target | Iterable[Target] | Callable[[NDArray[np.bool_]], Any],
+    targets: AttackTarget | Iterable[AttackTarget] | Callable[[NDArray[np.bool_]], Any],
     bits: Any = None,
     claim: Claim | None = None,
-) -> list[Target]:
+) -> list[AttackTarget]:
     """Return one target as a list of one, and several as they are."""
-    if isinstance(targets, Target) or callable(targets):
+    if isinstance(targets, AttackTarget) or callable(targets):
         return [accepted(targets, bits, claim)]
     found = [accepted(target) for target in targets]
     if not found:

@@ -13,7 +13,7 @@ from farthing.attacks.coins import Coins
 from farthing.attacks.compilers import ask_about
 from farthing.attacks.result import AttackResult, Guesses, judged
 from farthing.attacks.rewriting import rewrites
-from farthing.attacks.target import Asked
+from farthing.attacks.target import Conversation
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.attacks.target import Claim, People, Question, Target
+    from farthing.attacks.target import AttackTarget, Claim, People, Question
 
 Words = Literal["verbatim", "rewritten"]
 
@@ -30,7 +30,7 @@ MOST_VICTIMS = 100
 
 
 def averaging(
-    target: Target | Iterable[Target] | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Iterable[AttackTarget] | Callable[[NDArray[np.bool_]], Any],
     repeats: int = 100,
     seed: int | None = 0,
     *,
@@ -58,7 +58,7 @@ def averaging(
     'broken'
     """
     started, doors = time.perf_counter(), several(target, bits, claim)
-    people, asked = doors[0].people, Asked(doors[0])
+    people, asked = doors[0].people, Conversation(doors[0])
     _same_people(doors, people)
     chosen = chosen_victims(people.n, victims, seed, "averaging")
     forms = {int(victim): _forms(doors[0], int(victim), words) for victim in chosen}
@@ -129,7 +129,7 @@ def mean_of(answers: list[float]) -> float:
     return math.fsum(known) / len(known) if known else math.nan
 
 
-def _forms(target: Target, victim: int, words: Words) -> list[Question]:
+def _forms(target: AttackTarget, victim: int, words: Words) -> list[Question]:
     """Return the ways to ask about one person."""
     if words == "verbatim":
         return [ask_about(target, np.arange(target.people.n) == victim)]
@@ -143,7 +143,7 @@ def _forms(target: Target, victim: int, words: Words) -> list[Question]:
     return rewrites(target.people, victim)
 
 
-def _same_people(doors: list[Target], people: People) -> None:
+def _same_people(doors: list[AttackTarget], people: People) -> None:
     """Refuse targets over other people."""
     if any(not np.array_equal(door.people.bits, people.bits) for door in doors):
         raise DataError(

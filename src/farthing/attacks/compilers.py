@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.attacks.coins import Coins
-    from farthing.attacks.target import People, Target
+    from farthing.attacks.target import AttackTarget, People
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,7 @@ COMPILERS: Final[dict[str, Compiler]] = {
 """The compilers by name."""
 
 
-def compiler(target: Target, wanted: str | Compiler | None) -> Compiler:
+def compiler(target: AttackTarget, wanted: str | Compiler | None) -> Compiler:
     """Return the compiler of a name; by default vectors, or for SQL hashes of number ids and lists of others."""
     if wanted is None and target.speaks == "vector":
         return vectors
@@ -130,7 +130,7 @@ def compiler(target: Target, wanted: str | Compiler | None) -> Compiler:
     return COMPILERS[wanted]
 
 
-def ask_about(target: Target, chosen: NDArray[np.bool_]) -> Question:
+def ask_about(target: AttackTarget, chosen: NDArray[np.bool_]) -> Question:
     """Return the question about these people in the target's language."""
     return Question(chosen=chosen) if target.speaks == "vector" else in_sql(target.people, chosen)
 

@@ -18,13 +18,13 @@ from farthing.attacks.membership import membership
 from farthing.attacks.noise_exploitation import noise_exploitation
 from farthing.attacks.published import HASHES, cohen_nissim, dick_joseph_schutzman, hash_condition, hashed
 from farthing.attacks.single import precision, single_target
-from farthing.attacks.target import Asked, Question
+from farthing.attacks.target import Conversation, Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from farthing.attacks.result import AttackResult
-    from farthing.attacks.target import Target
+    from farthing.attacks.target import AttackTarget
 
 N: Final = 150
 ATTRIBUTES: Final = 1_500
@@ -36,7 +36,7 @@ BUDGETS: Final = (1.0, 5.0, 20.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class AttackCase:
     """One target and one attack on it.
 
     Attributes:
@@ -52,7 +52,11 @@ class Case:
     run: Callable[[], AttackResult]
 
 
-def cases(seed: int = 0) -> list[Case]:
+Case = AttackCase
+"""The name by which users know it."""
+
+
+def cases(seed: int = 0) -> list[AttackCase]:
     """Return all of them, broken targets first; the targets are made when they are attacked.
 
     Args:
@@ -61,18 +65,18 @@ def cases(seed: int = 0) -> list[Case]:
     return [*_toys(seed), *_diffix(seed), *_claiming(seed), *_honest(seed), *_ours(seed)]
 
 
-def _toys(seed: int) -> list[Case]:
+def _toys(seed: int) -> list[AttackCase]:
     """Return the targets with a defence that is not privacy."""
     bits = secrets(N, seed).bits
     crowd = secrets(2 * N, seed, attributes=ATTRIBUTES)
-    made: dict[str, Callable[[Any], Target]] = {
+    made: dict[str, Callable[[Any], AttackTarget]] = {
         "exact answers": targets.Exact,
         "rounding to 5": lambda those: targets.Rounded(those, 5),
         "suppression below 10": lambda those: targets.Suppressed(those, 10),
         "a sample of half": lambda those: targets.Subsample(those, seed),
         "fresh noise": lambda those: targets.FreshGaussian(those, SIGMA, seed),
     }
-    tried: dict[str, Callable[[Target], AttackResult]] = {
+    tried: dict[str, Callable[[AttackTarget], AttackResult]] = {
         "linear": lambda target: linear(target, 8 * N, seed, method="least_squares"),
         "differencing": lambda target: differencing(target, 1, seed),
         "averaging": lambda target: averaging(target, 400, seed, victims=30),
@@ -84,36 +88,38 @@ def _toys(seed: int) -> list[Case]:
 
 
 def _case(
-    name: str, attack: str, make: Callable[[Any], Target], run: Callable[[Target], AttackResult], of: Any
-) -> Case:
+    name: str, attack: str, make: Callable[[Any], AttackTarget], run: Callable[[AttackTarget], AttackResult], of: Any
+) -> AttackCase:
     """Return a case over some people."""
-    return Case(name, attack, honest=False, run=lambda: run(make(of)))
+    return AttackCase(name, attack, honest=False, run=lambda: run(make(of)))
 
 
-def _diffix(seed: int) -> list[Case]:
+def _diffix(seed: int) -> list[AttackCase]:
     """Return the versions of Diffix: each was an answer to an attack."""
     loans, rides, town = tables.loans(seed), tables.rides(seed, known=90, rows=5_000), tables.town(seed, victims=N)
     return [
-        Case("Diffix Birch", "cohen-nissim", honest=False, run=lambda: cohen_nissim(targets.Diffix(loans), seed=seed)),
-        Case(
+        AttackCase(
+            "Diffix Birch", "cohen-nissim", honest=False, run=lambda: cohen_nissim(targets.Diffix(loans), seed=seed)
+        ),
+        AttackCase(
             "Diffix Cedar",
             "cohen-nissim",
             honest=False,
             run=lambda: cohen_nissim(targets.Diffix(loans, "cedar"), seed=seed),
         ),
-        Case(
+        AttackCase(
             "Diffix Cedar",
             "dick-joseph-schutzman",
             honest=False,
             run=lambda: dick_joseph_schutzman(targets.Diffix(rides, "cedar"), seed=seed),
         ),
-        Case(
+        AttackCase(
             "Diffix Dogwood",
             "dick-joseph-schutzman",
             honest=False,
             run=lambda: dick_joseph_schutzman(targets.Diffix(rides, "dogwood"), seed=seed),
         ),
-        Case(
+        AttackCase(
             "Diffix Dogwood",
             "noise-exploitation",
             honest=False,
@@ -122,23 +128,23 @@ def _diffix(seed: int) -> list[Case]:
     ]
 
 
-def _claiming(seed: int) -> list[Case]:
+def _claiming(seed: int) -> list[AttackCase]:
     """Return the targets that claim epsilon 1 and do not keep it."""
     bits, fresh = secrets(N, seed).bits, secrets(FRESH, seed).bits
     return [
-        Case(
+        AttackCase(
             "leaky ledger",
             "single-target",
             honest=False,
             run=lambda: single_target(targets.LeakyLedger(bits, 1, seed=seed)),
         ),
-        Case(
+        AttackCase(
             "float noise",
             "precision",
             honest=False,
             run=lambda: precision(targets.each(targets.Floats, fresh, epsilon=1)),
         ),
-        Case(
+        AttackCase(
             "sensitivity off by two",
             "single-target",
             honest=False,
@@ -147,30 +153,32 @@ def _claiming(seed: int) -> list[Case]:
     ]
 
 
-def _honest(seed: int) -> list[Case]:
+def _honest(seed: int) -> list[AttackCase]:
     """Return the textbook mechanism that keeps its claim."""
     name, bits, fresh = "honest mechanism", secrets(N, seed).bits, secrets(FRESH, seed).bits
     crowd = secrets(2 * N, seed, attributes=ATTRIBUTES)
 
-    def asked(questions: int, of: Any = bits) -> Target:
+    def asked(questions: int, of: Any = bits) -> AttackTarget:
         return targets.Honest(of, 1, questions, seed)
 
     return [
-        Case(name, "linear", honest=True, run=lambda: linear(asked(8 * N), 8 * N, seed, method="least_squares")),
-        Case(name, "differencing", honest=True, run=lambda: differencing(asked(2 * N), 1, seed)),
-        Case(name, "averaging", honest=True, run=lambda: averaging(asked(30 * 40), 40, seed, victims=30)),
-        Case(
+        AttackCase(name, "linear", honest=True, run=lambda: linear(asked(8 * N), 8 * N, seed, method="least_squares")),
+        AttackCase(name, "differencing", honest=True, run=lambda: differencing(asked(2 * N), 1, seed)),
+        AttackCase(name, "averaging", honest=True, run=lambda: averaging(asked(30 * 40), 40, seed, victims=30)),
+        AttackCase(
             name,
             "single-target",
             honest=True,
             run=lambda: single_target(targets.each(targets.Honest, fresh, epsilon=1), 2),
         ),
-        Case(name, "precision", honest=True, run=lambda: precision(targets.each(targets.Honest, fresh, epsilon=1))),
-        Case(name, "membership", honest=True, run=lambda: membership(asked(ATTRIBUTES + 1, crowd), seed=seed)),
+        AttackCase(
+            name, "precision", honest=True, run=lambda: precision(targets.each(targets.Honest, fresh, epsilon=1))
+        ),
+        AttackCase(name, "membership", honest=True, run=lambda: membership(asked(ATTRIBUTES + 1, crowd), seed=seed)),
     ]
 
 
-def _ours(seed: int) -> list[Case]:
+def _ours(seed: int) -> list[AttackCase]:
     """Return farthing, through its SQL door: the same questions, with an equal share of the budget for each."""
     people, small = secrets(N, seed), secrets(2 * N, seed, attributes=60)
     loans, rides = tables.loans(seed), tables.rides(seed, known=80, rows=4_000)
@@ -183,8 +191,8 @@ def _ours(seed: int) -> list[Case]:
     def of(table: tables.Generated, questions: int) -> targets.FarthingSession:
         return targets.FarthingSession.of_table(table, budget, questions)
 
-    def case(attack: str, run: Callable[[], AttackResult]) -> Case:
-        return Case("farthing, epsilon 1", attack, honest=True, run=run)
+    def case(attack: str, run: Callable[[], AttackResult]) -> AttackCase:
+        return AttackCase("farthing, epsilon 1", attack, honest=True, run=run)
 
     def rewritten() -> AttackResult:
         return averaging(over(people, 160, lower=0, upper=1), 2, seed, words="rewritten", victims=80)
@@ -199,7 +207,7 @@ def _ours(seed: int) -> list[Case]:
     ]
 
 
-def accuracy_curve(target: Target, marks: Sequence[int], seed: int = 0) -> dict[int, float]:
+def accuracy_curve(target: AttackTarget, marks: Sequence[int], seed: int = 0) -> dict[int, float]:
     """Return the share of secrets that the attack of Cohen and Nissim gets right after so many questions.
 
     Args:
@@ -210,7 +218,7 @@ def accuracy_curve(target: Target, marks: Sequence[int], seed: int = 0) -> dict[
     >>> accuracy_curve(targets.Diffix(tables.loans(seed=1)), [8, 584])[584]
     1.0
     """
-    people, asked = target.people, Asked(target)
+    people, asked = target.people, Conversation(target)
     chosen = [HASHES[place] for place in Coins(seed, "curve").order(len(HASHES))[: max(marks)]]
     rows = np.array([hashed(people.ids.astype(np.float64), *constants) for constants in chosen])
     answers = asked.all([Question(text=people.count(hash_condition(people.id, *one))) for one in chosen])

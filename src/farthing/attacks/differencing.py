@@ -14,7 +14,7 @@ from farthing.attacks.averaging import chosen_victims, mean_of
 from farthing.attacks.coins import Coins
 from farthing.attacks.compilers import listed
 from farthing.attacks.result import AttackResult, Guesses, judged
-from farthing.attacks.target import Asked, Question, literal, quoted
+from farthing.attacks.target import Conversation, Question, literal, quoted
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.attacks.target import Claim, People, Target
+    from farthing.attacks.target import AttackTarget, Claim, People
 
 Trick = Literal["pair", "complement", "tracker", "range", "null"]
 
@@ -43,7 +43,7 @@ class DifferenceTerm:
     where: str
     counting: str | None = None
 
-    def question(self, target: Target) -> Question:
+    def question(self, target: AttackTarget) -> Question:
         """Return it in the target's language."""
         if target.speaks == "vector":
             return Question(chosen=self.chosen)
@@ -52,7 +52,7 @@ class DifferenceTerm:
 
 
 def differencing(
-    target: Target | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Callable[[NDArray[np.bool_]], Any],
     repeats: int = 1,
     seed: int | None = 0,
     *,
@@ -83,7 +83,7 @@ def differencing(
         raise DataError(
             "unknown trick", rule=", ".join(get_args(Trick)), got=trick, next_step='leave trick= out for "pair"'
         )
-    started, asked = time.perf_counter(), Asked(accepted(target, bits, claim))
+    started, asked = time.perf_counter(), Conversation(accepted(target, bits, claim))
     people, coins = asked.target.people, Coins(seed, "differencing", trick)
     scores = np.full(people.n, np.nan)
     for victim in chosen_victims(people.n, victims, seed, "differencing"):
@@ -103,7 +103,7 @@ def differencing(
     )
 
 
-def before_after(snapshots: Sequence[Target], repeats: int = 1, seed: int | None = 0) -> AttackResult:
+def before_after(snapshots: Sequence[AttackTarget], repeats: int = 1, seed: int | None = 0) -> AttackResult:
     """Find out newcomers from one question about everybody, asked as people are loaded one by one.
 
     Args:
@@ -124,7 +124,7 @@ def before_after(snapshots: Sequence[Target], repeats: int = 1, seed: int | None
             got=f"sizes {sizes[:5]}",
             next_step="one target for the table after each load",
         )
-    started, asked = time.perf_counter(), Asked(snapshots[0])
+    started, asked = time.perf_counter(), Conversation(snapshots[0])
     totals = []
     for snapshot in snapshots:
         everybody = np.ones(snapshot.people.n, dtype=bool)

@@ -39,7 +39,7 @@ def secrets(
     ['id', 'age', 'sex', 'area', 'secret']
     """
     if n < 1:
-        raise DataError("nobody", rule="n >= 1", got=n, next_step="attacks.secrets(200)")
+        raise DataError("the number of people is out of range", rule="n >= 1", got=n, next_step="attacks.secrets(200)")
     known = Coins(seed, "people", n)
     columns: dict[str, Any] = {
         "id": np.arange(1, n + 1),

@@ -11,7 +11,7 @@ from farthing.attacks.accepting import accepted
 from farthing.attacks.coins import Coins
 from farthing.attacks.compilers import ask_about
 from farthing.attacks.result import AttackResult, Guesses, judged
-from farthing.attacks.target import Asked
+from farthing.attacks.target import Conversation
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.attacks.target import Claim, Target
+    from farthing.attacks.target import AttackTarget, Claim
 
 MOST_PEOPLE: Final = 14
 """With more people there are too many worlds."""
@@ -28,7 +28,7 @@ _BLOCK: Final = 256
 
 
 def exhaustive(
-    target: Target | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Callable[[NDArray[np.bool_]], Any],
     error: float | None = None,
     queries: int | None = None,
     seed: int | None = 0,
@@ -56,7 +56,7 @@ def exhaustive(
     >>> exhaustive(lambda chosen: int(chosen[[0, 2]].sum()), bits=[1, 0, 1, 0]).accuracy
     1.0
     """
-    started, asked = time.perf_counter(), Asked(accepted(target, bits, claim))
+    started, asked = time.perf_counter(), Conversation(accepted(target, bits, claim))
     n = _few(asked.target.people.n)
     worlds = _subsets(n)
     order = Coins(seed, "exhaustive").order(2**n)[: 2**n if queries is None else queries]

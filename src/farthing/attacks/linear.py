@@ -17,14 +17,14 @@ from farthing.attacks.accepting import accepted
 from farthing.attacks.coins import Coins
 from farthing.attacks.compilers import compiler as compiler_of
 from farthing.attacks.result import AttackResult, Guesses, judged
-from farthing.attacks.target import Asked
+from farthing.attacks.target import Conversation
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from farthing.attacks.compilers import Compiler
-    from farthing.attacks.target import Claim, Target
+    from farthing.attacks.target import AttackTarget, Claim
 
 Method = Literal["l1", "box", "least_squares", "linf"]
 
@@ -34,7 +34,7 @@ UNSOLVED: Final = "the linear program was not solved"
 
 
 def linear(
-    target: Target | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Callable[[NDArray[np.bool_]], Any],
     queries: int | None = None,
     seed: int | None = 0,
     *,
@@ -66,7 +66,7 @@ def linear(
     >>> linear(lambda chosen: int((chosen & truth).sum()) + 1, bits=truth).accuracy
     1.0
     """
-    started, asked = time.perf_counter(), Asked(accepted(target, bits, claim))
+    started, asked = time.perf_counter(), Conversation(accepted(target, bits, claim))
     people = asked.target.people
     count = _count(4 * people.n if queries is None else queries)
     design = compiler_of(asked.target, compiler)(people, count, Coins(seed, "linear"))

@@ -17,7 +17,7 @@ import numpy as np
 from farthing.attacks.accepting import accepted
 from farthing.attacks.coins import Coins
 from farthing.attacks.result import AttackResult, Guesses, exact_interval, judged
-from farthing.attacks.target import Asked, Question, quoted
+from farthing.attacks.target import Conversation, Question, quoted
 from farthing.attacks.verdict import CONFIDENCE
 from farthing.errors import DataError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from farthing.attacks.target import People, Target
+    from farthing.attacks.target import AttackTarget, People
 
 Knowing = Literal["population", "reference", "record"]
 
@@ -44,7 +44,7 @@ _CHUNK: Final = 500
 
 
 def membership(
-    target: Target | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Callable[[NDArray[np.bool_]], Any],
     queries: int | None = None,
     seed: int | None = 0,
     *,
@@ -83,7 +83,7 @@ def membership(
     >>> result.verdict, result.details["true_positives"] > 0.5, result.details["false_positives"] < 0.02
     ('broken', True, True)
     """
-    started, asked = time.perf_counter(), Asked(accepted(target))
+    started, asked = time.perf_counter(), Conversation(accepted(target))
     people = asked.target.people
     names, rows = _attributes(people, queries)
     _check(people, rate, draws, knowing)
@@ -280,7 +280,7 @@ def _split(scores: NDArray[np.float64]) -> Guesses:
     return Guesses(scores > middle, np.abs(scores - middle))
 
 
-def _question(target: Target, where: str, chosen: NDArray[np.bool_]) -> Question:
+def _question(target: AttackTarget, where: str, chosen: NDArray[np.bool_]) -> Question:
     """Return the question how many of the group have an attribute, in the target's language."""
     return Question(chosen=chosen) if target.speaks == "vector" else Question(text=target.people.count(where))
 
@@ -310,7 +310,7 @@ def _shares(population: ArrayLike, count: int) -> NDArray[np.float64]:
         shares = np.full(count, shares)
     if shares.ndim != 1 or len(shares) < count or not ((shares > 0) & (shares < 1)).all():
         raise DataError(
-            "no such population",
+            "the population is out of range",
             rule=f"one chance in (0, 1), or one for each of {count} attributes",
             got=f"shape {shares.shape}",
             next_step="leave population= out for fair coins, as attacks.secrets tosses them",
@@ -328,7 +328,7 @@ def _check(people: People, rate: float, draws: int, knowing: str) -> None:
     """Refuse what the theorem does not cover."""
     if knowing not in get_args(Knowing) or not 0 < rate < 1 or draws < LEAST_DRAWS:
         raise DataError(
-            "no such test",
+            "the test is out of range",
             rule=f"knowing is one of {', '.join(get_args(Knowing))}; rate in (0, 1); draws >= {LEAST_DRAWS:,}",
             got=f"knowing={knowing}, rate={rate}, draws={draws}",
             next_step="leave them out",

@@ -17,7 +17,7 @@ import numpy as np
 from farthing.attacks.coins import Coins
 from farthing.attacks.linear import exact_answers, solve
 from farthing.attacks.result import AttackResult, Guesses, judged
-from farthing.attacks.target import Asked, Question, Target, quoted
+from farthing.attacks.target import AttackTarget, Conversation, Question, quoted
 from farthing.errors import DataError, InvalidOption
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ POWERS: Final = range(50_000, 90_000)
 """The powers of the second attack, in ten-thousandths: 5.0000 to 8.9999."""
 
 
-def cohen_nissim(target: Target, *, queries: int | None = None, method: Method = "box", seed: int = 0) -> AttackResult:
+def cohen_nissim(
+    target: AttackTarget, *, queries: int | None = None, method: Method = "box", seed: int = 0
+) -> AttackResult:
     """Reconstruct the secret bits through a hash of the id column [CohenN20].
 
     Asks `... WHERE floor(o * pow(id * p, e) + 0.5) = floor(o * pow(id * p, e)) AND secret`, whose first condition holds
@@ -60,7 +62,7 @@ def cohen_nissim(target: Target, *, queries: int | None = None, method: Method =
     >>> result.accuracy, result.verdict
     (1.0, 'broken')
     """
-    started, people, asked = time.perf_counter(), target.people, Asked(target)
+    started, people, asked = time.perf_counter(), target.people, Conversation(target)
     ids, count = _known(target, people.id), _count(queries, 8 * people.n, len(HASHES))
     chosen = [HASHES[place] for place in Coins(seed, "cohen-nissim").order(len(HASHES))[:count]]
     rows = np.array([hashed(ids, *constants) for constants in chosen])
@@ -69,7 +71,7 @@ def cohen_nissim(target: Target, *, queries: int | None = None, method: Method =
 
 
 def dick_joseph_schutzman(
-    target: Target,
+    target: AttackTarget,
     hidden: Hidden | None = None,
     *,
     column: str = "pickup_latitude",
@@ -102,7 +104,7 @@ def dick_joseph_schutzman(
     >>> dick_joseph_schutzman(Diffix(table, "dogwood"), queries=720).answered
     0
     """
-    started, people, asked = time.perf_counter(), target.people, Asked(target)
+    started, people, asked = time.perf_counter(), target.people, Conversation(target)
     each = 8 if hidden is None else 16 if len(hidden.parts) == 1 else 24
     values, count = _known(target, column), _count(queries, each * people.n, len(POWERS))
     powers = [POWERS[place] / 10_000 for place in Coins(seed, "dick-joseph-schutzman").order(len(POWERS))[:count]]
@@ -151,7 +153,7 @@ def _low_digit(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(np.floor(values + 0.5) == np.floor(values))
 
 
-def _answers(asked: Asked, texts: Iterable[str], count: int) -> NDArray[np.float64]:
+def _answers(asked: Conversation, texts: Iterable[str], count: int) -> NDArray[np.float64]:
     """Return the answers, NaN for none; after a budget is spent nothing more is asked."""
     answers = np.full(count, math.nan)
     for place, text in enumerate(texts):
@@ -163,7 +165,7 @@ def _answers(asked: Asked, texts: Iterable[str], count: int) -> NDArray[np.float
 
 def _bits(
     attack: str,
-    asked: Asked,
+    asked: Conversation,
     rows: NDArray[np.bool_],
     answers: NDArray[np.float64],
     method: Method,
@@ -188,7 +190,7 @@ def _bits(
     )
 
 
-def _known(target: Target, column: str) -> NDArray[np.float64]:
+def _known(target: AttackTarget, column: str) -> NDArray[np.float64]:
     """Return the known numbers of a column, one for each person and no two alike."""
     known = target.people.columns.get(column, np.array([]))
     if target.speaks != "sql" or known.dtype.kind not in "iuf" or len(np.unique(known)) != target.people.n:

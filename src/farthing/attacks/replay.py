@@ -41,7 +41,7 @@ Columns = dict[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IdRange:
     """One range of ids.
 
     Attributes:
@@ -83,7 +83,7 @@ class Replayed:
     confidence: float
     prior: float
     answers: int
-    parts: tuple[Part, ...]
+    parts: tuple[IdRange, ...]
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def replay(
 
 def _solve(
     answers: Columns, people: Columns, ends: tuple[float, float], method: Method
-) -> tuple[Part, NDArray[np.bool_], NDArray[np.float64]]:
+) -> tuple[IdRange, NDArray[np.bool_], NDArray[np.float64]]:
     """Return what one range gives: the figures, which guesses are right, and how sure each is."""
     ids, bits = people["client_id"], people["status_is_c"] == 1
     questions = zip(*(answers[name].tolist() for name in _QUESTION), strict=True)
@@ -145,7 +145,7 @@ def _solve(
     usable = np.isfinite(given)
     error = (given - rows @ bits.astype(np.float64))[usable]
     spread = float(error.std()) if error.size else 0.0
-    part = Part(int(ends[0]), int(ends[1]), len(ids), int(usable.sum()), int((~right).sum()), spread)
+    part = IdRange(int(ends[0]), int(ends[1]), len(ids), int(usable.sum()), int((~right).sum()), spread)
     return part, right, np.abs(scores - 0.5)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.attacks.target import Asked
+    from farthing.attacks.target import Conversation
 
 BROKEN: Final[Verdict] = "broken"
 HOLDS: Final[Verdict] = "holds"
@@ -135,7 +135,7 @@ def _refuted_by(guesses: Guesses, truth: NDArray[np.bool_], claim: Claim, prior:
 
 def judged(
     attack: str,
-    asked: Asked,
+    asked: Conversation,
     guesses: Guesses,
     *,
     started: float,
@@ -219,7 +219,7 @@ def exact_interval(right: int, attempted: int, confidence: float = 0.95) -> tupl
 
 
 def _decide(
-    asked: Asked, able: Callable[[], bool], attempted: int, claim: Claim, *, least: int, holds: str
+    asked: Conversation, able: Callable[[], bool], attempted: int, claim: Claim, *, least: int, holds: str
 ) -> tuple[Verdict, str]:
     """Return the verdict on a claim that was not refuted, and what is lacking where there is none."""
     sure, prior = 1 - (1 - CONFIDENCE) * LOOKS[0][1], asked.target.people.prior
@@ -234,7 +234,7 @@ def _decide(
     return UNDECIDED, f"at least {fewest:,} guesses, were all of them right; it made {attempted:,}"
 
 
-def _answers_lacking(asked: Asked, least: int) -> str:
+def _answers_lacking(asked: Conversation, least: int) -> str:
     """Return which answers a decision would need."""
     if asked.alike:
         return f"answers that differ; all {asked.answered:,} were {asked.first:g}"

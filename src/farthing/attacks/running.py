@@ -14,7 +14,7 @@ from farthing.attacks.noise_exploitation import noise_exploitation
 from farthing.attacks.published import cohen_nissim, dick_joseph_schutzman
 from farthing.attacks.result import BROKEN, HOLDS, UNDECIDED, AttackResult
 from farthing.attacks.single import precision, single_target
-from farthing.attacks.target import UNSTATED, Claim, Target
+from farthing.attacks.target import UNSTATED, AttackTarget, Claim
 from farthing.attacks.verdict import CONFIDENCE, needed, told
 from farthing.errors import InvalidOption
 from farthing.tabular import Tabular
@@ -48,11 +48,11 @@ class Effort:
     compiler: str | None = None
     column: str = "pickup_latitude"
 
-    def sent(self, target: Target) -> int:
+    def sent(self, target: AttackTarget) -> int:
         """Return how many questions are sent: by default eight a person."""
         return 8 * target.people.n if self.queries is None else self.queries
 
-    def on_each(self, target: Target, questions: int = 1) -> tuple[int, int]:
+    def on_each(self, target: AttackTarget, questions: int = 1) -> tuple[int, int]:
         """Return how many victims there are, and how often each is asked about, with so many questions a turn.
 
         Twice as many as could refute the claim, were all of them guessed right: more would only be asked less often.
@@ -63,7 +63,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Report(Tabular):
+class AttackReport(Tabular):
     """What several attacks on one target found, together.
 
     Attributes:
@@ -90,7 +90,7 @@ class Report(Tabular):
     needs: str
 
     @classmethod
-    def of(cls, results: Sequence[AttackResult]) -> Report:
+    def of(cls, results: Sequence[AttackResult]) -> AttackReport:
         """Return the report of attacks on one target, on the same secrets."""
         chance = min(1.0, min(result.p_value for result in results) * len(results))
         found = {result.verdict for result in results}
@@ -206,7 +206,7 @@ def _tracker(target: Any, effort: Effort) -> AttackResult:
 
 def _single(target: Any, effort: Effort) -> AttackResult:
     """Spend everything on one person, then on the next; or a fresh target on each."""
-    if not isinstance(target, Target):
+    if not isinstance(target, AttackTarget):
         return single_target(target, 2, effort.seed)
     victims, turns = effort.on_each(target)
     return single_target(target, turns, effort.seed, victims=victims)
@@ -249,12 +249,12 @@ USUAL_OF_MANY: Final = ("single-target", "precision")
 
 
 def run(
-    target: Target | Sequence[Target],
+    target: AttackTarget | Sequence[AttackTarget],
     names: Sequence[str] | None = None,
     effort: Effort | None = None,
     *,
     progress: Callable[[str], None] | None = None,
-) -> Report:
+) -> AttackReport:
     """Run several attacks on a target, one after the other, and return one verdict on it.
 
     They share the target and so its budget: what the first one has spent is not there for the second one. So the usual
@@ -270,11 +270,11 @@ def run(
     >>> run(targets.Rounded(secrets(100, seed=1).bits, 5), ["linear", "tracker"]).verdict
     'broken'
     """
-    chosen = tuple(names or (USUAL if isinstance(target, Target) else USUAL_OF_MANY))
+    chosen = tuple(names or (USUAL if isinstance(target, AttackTarget) else USUAL_OF_MANY))
     unknown = [name for name in chosen if name not in ATTACKS]
     if unknown or len(set(chosen)) < len(chosen):
         raise InvalidOption(
-            "no such attack" if unknown else "an attack was named twice",
+            "the attack is unknown" if unknown else "an attack was named twice",
             rule=", ".join(ATTACKS),
             got=", ".join(unknown or chosen),
             next_step="leave it out for " + ", ".join(USUAL),
@@ -284,4 +284,8 @@ def run(
         if progress is not None:
             progress(name)
         results.append(replace(ATTACKS[name](target, effort or Effort()), attack=name))
-    return Report.of(results)
+    return AttackReport.of(results)
+
+
+Report = AttackReport
+"""The name by which users know it."""

@@ -12,7 +12,7 @@ from farthing.attacks.accepting import several
 from farthing.attacks.averaging import chosen_victims, mean_of
 from farthing.attacks.compilers import ask_about
 from farthing.attacks.result import AttackResult, Guesses, judged
-from farthing.attacks.target import Asked
+from farthing.attacks.target import Conversation
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.attacks.target import Claim, Target
+    from farthing.attacks.target import AttackTarget, Claim
 
-Place = tuple["Target", int]
+Place = tuple["AttackTarget", int]
 
 
 def single_target(
-    target: Target | Iterable[Target] | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Iterable[AttackTarget] | Callable[[NDArray[np.bool_]], Any],
     questions: int = 100,
     seed: int | None = 0,
     *,
@@ -55,7 +55,7 @@ def single_target(
     ('holds', True)
     """
     started, doors = time.perf_counter(), several(target, bits, claim)
-    asked, places = Asked(doors[0]), _places(doors, victims, seed)
+    asked, places = Conversation(doors[0]), _places(doors, victims, seed)
     scores = np.full(len(places), np.nan)
     for number, (door, victim) in enumerate(places):
         question = ask_about(door, np.arange(door.people.n) == victim)
@@ -70,7 +70,7 @@ def single_target(
 
 
 def precision(
-    target: Target | Iterable[Target] | Callable[[NDArray[np.bool_]], Any],
+    target: AttackTarget | Iterable[AttackTarget] | Callable[[NDArray[np.bool_]], Any],
     seed: int | None = 0,
     *,
     grid: float = 1.0,
@@ -96,7 +96,7 @@ def precision(
     'broken'
     """
     started, doors = time.perf_counter(), several(target, bits, claim)
-    asked, places = Asked(doors[0]), _places(doors, victims, seed)
+    asked, places = Conversation(doors[0]), _places(doors, victims, seed)
     asks = [ask_about(door, np.arange(door.people.n) == victim) for door, victim in places]
     answers = np.array([asked.ask(question, door) for question, (door, _) in zip(asks, places, strict=True)])
     fine = np.ldexp(answers, 53)
@@ -108,7 +108,7 @@ def precision(
     return judged("precision", asked, guesses, started=started, seed=seed, holds=holds, on_grid=on_grid)
 
 
-def _places(doors: list[Target], victims: int | None, seed: int | None) -> list[Place]:
+def _places(doors: list[AttackTarget], victims: int | None, seed: int | None) -> list[Place]:
     """Return who is attacked where: many people of one target, or the first person of each of many."""
     if len(doors) == 1:
         return [(doors[0], int(victim)) for victim in chosen_victims(doors[0].people.n, victims, seed, "single target")]

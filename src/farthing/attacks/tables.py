@@ -77,7 +77,12 @@ def loans(seed: int = 0, *, low: int = 2000, high: int = 3000) -> Generated:
     """
     if (low, high) not in LOAN_RANGES:
         ranges = ", ".join(f"{start} to {end}" for start, end in LOAN_RANGES)
-        raise DataError("no such range of clients", rule=ranges, got=f"{low} to {high}", next_step="choose one of them")
+        raise DataError(
+            "this range of clients is not one of the attacked ones",
+            rule=ranges,
+            got=f"{low} to {high}",
+            next_step="choose one of them",
+        )
     ids = np.concatenate([_inside(seed, ends, n) for ends, n in sorted((LOAN_RANGES | _OTHER_LOANS).items())])
     running = Coins(seed, "loans", "status").bits(len(ids))
     amounts = 1_000 * (5 + Coins(seed, "loans", "amount").integers(495, len(ids)))

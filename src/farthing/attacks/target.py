@@ -39,7 +39,7 @@ class Refused:
             "failure" if it hung, broke, or said something that is not a number, "closed" if it is not there at all or
             lets nobody in.
 
-    A function returns it; it is no exception. Control characters in the reason become spaces.
+    A function returns it; it is not an exception. Control characters in the reason become spaces.
 
     >>> Refused("too few people\x1b[2J").reason
     'too few people [2J'
@@ -109,7 +109,7 @@ class Claim:
             )
         if self.change not in ("bit", "person"):
             raise InvalidBudget(
-                "no such change",
+                "the change is unknown",
                 rule='change is "bit" or "person"',
                 got=self.change,
                 next_step='"person" for guarantees about adding or removing somebody, "bit" for changing one secret',
@@ -234,7 +234,7 @@ class People:
 
 
 @runtime_checkable
-class Target(Protocol):
+class AttackTarget(Protocol):
     """Anything that answers questions about known people."""
 
     @property
@@ -258,7 +258,7 @@ class Target(Protocol):
 
 
 @dataclass(slots=True)
-class Asked:
+class Conversation:
     """A conversation with a target: every question, counted; every reply, checked.
 
     Attributes:
@@ -270,7 +270,7 @@ class Asked:
         varied: whether another answer was not the same.
     """
 
-    target: Target
+    target: AttackTarget
     sent: int = 0
     answered: int = 0
     refusals: dict[Why, int] = field(default_factory=lambda: {"policy": 0, "budget": 0, "failure": 0, "closed": 0})
@@ -278,7 +278,7 @@ class Asked:
     first: float | None = None
     varied: bool = False
 
-    def ask(self, question: Question, of: Target | None = None) -> float:
+    def ask(self, question: Question, of: AttackTarget | None = None) -> float:
         """Return the answer, NaN for none; of another target of the same kind, where one is named.
 
         A target that has only ever failed is not asked any more.
@@ -348,7 +348,7 @@ MOST_CLOSED: Final = 3
 """How often a target is tried that is not there or lets nobody in."""
 
 MOST_ANSWER: Final = 1e12
-"""Whatever is larger is no count of people, with any noise."""
+"""Whatever is larger is not a count of people, with any noise."""
 
 MOST_REASONS: Final = 5
 """How many distinct reasons of refusal a report keeps."""
@@ -418,3 +418,8 @@ def _read(path: Path) -> pa.Table:
             got=f"{path}: {error}",
             next_step="write one with attacks.secrets(n, seed, path='people.parquet')",
         ) from error
+
+
+Asked = Conversation
+Target = AttackTarget
+"""The names by which users know them."""

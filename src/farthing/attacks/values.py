@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.attacks.linear import Method
-    from farthing.attacks.target import Asked
+    from farthing.attacks.target import Conversation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +101,7 @@ class Values:
     numbers: NDArray[np.float64]
     surety: NDArray[np.float64]
 
-    def judged(self, attack: str, asked: Asked, *, started: float, seed: int, least: int) -> AttackResult:
+    def judged(self, attack: str, asked: Conversation, *, started: float, seed: int, least: int) -> AttackResult:
         """Return the result: a guess is right if every part of it is."""
         hits = np.array([guess == part.truth for guess, part in zip(self.numbers, self.hidden.parts, strict=True)])
         guesses = Guesses(np.asarray(hits.all(axis=0)), self.surety, of=np.ones(hits.shape[1], dtype=np.bool_))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROWS: Final = 200
 
 
-class _Stopped(Exception):  # noqa: N818  # it is no error: the caller stops listening
+class _Stopped(Exception):  # noqa: N818  # it is not an error: the caller stops listening
     """Raised by a caller who has seen enough."""
 
 

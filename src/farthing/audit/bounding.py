@@ -42,6 +42,7 @@ def bounded() -> tuple[Finding, ...]:
         groups_are_cut,
         rows_are_cut,
         values_are_clamped,
+        squares_are_centred,
         missing_values_add_nothing,
         quantiles_are_cut,
         predicates_hold,
@@ -73,6 +74,12 @@ def values_are_clamped() -> str:
         told = float(session.sum("x", lower=-10, upper=20, **FINE).value)
         mean = float(session.mean("x", lower=-10, upper=20, **FINE).value)
     return _far(told, 2 * UNITS * 20 - 2 * UNITS * 10, 20) or _far(mean, 5.0, 1.0)
+
+
+def squares_are_centred() -> str:
+    """Squares are less half of the largest, so that a row adds no more than that: equal values have no variance."""
+    with _rows([5.0] * UNITS) as session:
+        return _far(float(session.variance("x", lower=-10, upper=20, **FINE).value), 0.0, 1.0)
 
 
 def missing_values_add_nothing() -> str:

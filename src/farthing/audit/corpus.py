@@ -12,7 +12,7 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from farthing.audit.findings import Finding
-from farthing.audit.oracles import NOISY, Question, all_neighbours, compared, price_floor
+from farthing.audit.oracles import NOISY, AuditQuestion, all_neighbours, compared, price_floor
 from farthing.audit.tables import HEAVY, ONCE, STATES, Town, town
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ REFUSALS: Final = frozenset({"UnsupportedQuery", "InvalidKeys", "InvalidBounds",
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CorpusCase:
     """One question of the corpus.
 
     Attributes:
@@ -57,6 +57,10 @@ class Case:
         options: dict[str, Any] = {"keys": self.keys, "bounds": self.bounds, "absolute": self.absolute}
         options["on_miss"] = "spend"  # whatever is out of reach is to be answered as well
         return session.sql(self.text, lower=0, upper=100, cap="all", **options)
+
+
+Case = CorpusCase
+"""The name by which users know it."""
 
 
 def _guess(bad: str, good: str) -> str:
@@ -223,7 +227,7 @@ CORPUS: Final = (*SHAPES, *ERRORS, *ESCAPES, *METADATA)
 
 
 def check_corpus(
-    cases: Iterable[Case] = CORPUS, make_session: Callable[[Town], Session] | None = None
+    cases: Iterable[CorpusCase] = CORPUS, make_session: Callable[[Town], Session] | None = None
 ) -> tuple[Finding, ...]:
     """Judge questions of the corpus: outcome, equality on a neighbour, and where there is a truth the price.
 
@@ -240,7 +244,7 @@ def check_corpus(
     found: list[Finding] = []
     for case in cases:
         before = pair[0].spent
-        came, differing = compared(pair, Question(case.text, case.ask, NOISY if case.noisy else frozenset()))
+        came, differing = compared(pair, AuditQuestion(case.text, case.ask, NOISY if case.noisy else frozenset()))
         found += differing
         free = pair[0].spent == before
         if differing or case.noisy:  # their books may differ from now on
@@ -266,17 +270,17 @@ def odd_values(make_session: Callable[[Town], Session] | None = None) -> tuple[F
         )
         for value in values:
             odd = town().changed(HEAVY, **{column: value})
-            asks = [Question(f"{text} where one {column} is {value}", Case("", text).ask) for text in texts]
+            asks = [AuditQuestion(f"{text} where one {column} is {value}", Case("", text).ask) for text in texts]
             found += all_neighbours(opened, odd, odd.without(HEAVY), asks)
     return tuple(found)
 
 
-def _priced(case: Case, here: Town, opened: Callable[[Town], Session]) -> tuple[Finding, ...]:
+def _priced(case: CorpusCase, here: Town, opened: Callable[[Town], Session]) -> tuple[Finding, ...]:
     """Judge the price of a case by its bounded truth."""
     smaller = [(1, here.without(person)) for person in range(HEAVY + 1)]
     return price_floor(opened, here, smaller, case.ask, lambda place: _truth(place, case), question=case.text)
 
 
-def _truth(place: Town, case: Case) -> float:
+def _truth(place: Town, case: CorpusCase) -> float:
     """Return the bounded answer by plain SQL."""
     return float(place.raw(case.truth)[0][0] or 0)

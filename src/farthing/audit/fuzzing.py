@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.audit.oracles import NOISY, Question, compared, price_floor
+from farthing.audit.oracles import NOISY, AuditQuestion, compared, price_floor
 from farthing.audit.tables import HEAVY, MANY, PEOPLE, STATES, SeededChoices, Town, town
 from farthing.query import Bounds
 
@@ -88,7 +88,7 @@ def fuzz(
         if place % 4 < 3:
             gone, made = choices.of((HEAVY, 3)), wild(choices)
             pair = pairs.pop(gone, None) or (make_session(here), make_session(here.without(gone)))
-            differing = compared(pair, Question(made.text, made.ask, NOISY if made.refined else frozenset()))[1]
+            differing = compared(pair, AuditQuestion(made.text, made.ask, NOISY if made.refined else frozenset()))[1]
             found += differing
             if not (differing or made.refined):  # else their books may differ from now on
                 pairs[gone] = pair

@@ -19,7 +19,7 @@ from farthing.audit.findings import Finding
 from farthing.audit.fuzzing import fuzz
 from farthing.audit.noises import fork_safe, on_grid, uncorrelated, unseeded
 from farthing.audit.outcomes import failures
-from farthing.audit.report import Check, Report, Row
+from farthing.audit.report import AuditReport, Check, Row
 from farthing.audit.ruins import failing
 from farthing.audit.trials import factor_of
 from farthing.privacy.budget import Budget
@@ -43,7 +43,7 @@ SEARCHES: Final = 10
 """One search for keys uses this part of the delta that was set aside for keys."""
 
 
-def self_audit(quick: bool = True, seed: int | None = None, progress: Telling | None = None) -> Report:
+def self_audit(quick: bool = True, seed: int | None = None, progress: Telling | None = None) -> AuditReport:
     """Audit the installed farthing, as whoever may ask anything and knows everybody but one.
 
     Every mechanism that a session reaches is drawn thousands of times on two neighbours, and its loss is bounded from
@@ -86,7 +86,7 @@ def self_audit(quick: bool = True, seed: int | None = None, progress: Telling | 
     clock = timing()
     tell("timing", steps, steps)
     seconds = time.perf_counter() - begun
-    return Report(__version__, quick, seed, 1 - SIGNIFICANCE, tuple(rows), tuple(checks), clock, seconds)
+    return AuditReport(__version__, quick, seed, 1 - SIGNIFICANCE, tuple(rows), tuple(checks), clock, seconds)
 
 
 def judged(lane: Lane, trials: int, confidence: float) -> Row:

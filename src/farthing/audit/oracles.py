@@ -33,7 +33,7 @@ NOISY = frozenset({"paid", "spent", "left", "books", "accuracy"})
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AuditQuestion:
     """One ask of many that are put to the same two sessions.
 
     Attributes:
@@ -73,11 +73,11 @@ def neighbours(
         A finding for each part that differs.
     """
     sessions = make_session(table), make_session(neighbour)
-    return compared(sessions, Question(question, ask, noisy))[1]
+    return compared(sessions, AuditQuestion(question, ask, noisy))[1]
 
 
 def all_neighbours(
-    make_session: Callable[[Table], Session], table: Table, neighbour: Table, questions: Iterable[Question]
+    make_session: Callable[[Table], Session], table: Table, neighbour: Table, questions: Iterable[AuditQuestion]
 ) -> tuple[Finding, ...]:
     """Put many questions to the same two sessions, in turn; those with a noisy price to two of their own."""
     sessions = make_session(table), make_session(neighbour)
@@ -88,7 +88,7 @@ def all_neighbours(
     return tuple(found)
 
 
-def compared(sessions: tuple[Session, Session], question: Question) -> tuple[Outcome, tuple[Finding, ...]]:
+def compared(sessions: tuple[Session, Session], question: AuditQuestion) -> tuple[Outcome, tuple[Finding, ...]]:
     """Return what came on the first of two neighbouring sessions, and in what the second differed."""
     here, there = (asked(session, question.ask) for session in sessions)
     wrong = list(here.outcome.differences(there.outcome, but=question.noisy))
@@ -172,3 +172,7 @@ def _too_cheap(spent: Loss, confidence: float, units: int) -> str:
 def _numbers(values: Any) -> NDArray[np.float64]:
     """Return exact answers as an array of one number a group."""
     return np.atleast_1d(np.asarray(values, dtype=np.float64))
+
+
+Question = AuditQuestion
+"""The name by which users know it."""

@@ -67,7 +67,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report(Tabular):
+class AuditReport(Tabular):
     """The page.
 
     Attributes:
@@ -165,3 +165,7 @@ class Report(Tabular):
             for row in self.mechanisms
         ]
         return "\n".join([*table, *self.lines()])
+
+
+Report = AuditReport
+"""The name by which users know it."""

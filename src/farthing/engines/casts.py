@@ -30,7 +30,7 @@ MOST_DIGITS: Final = 15
 
 
 def cast(value: Any, kind: Type) -> Any:
-    """Return a value as another type; None where it has no such value.
+    """Return a value as another type; None where it has no value of that type.
 
     >>> cast("2013-02-28", Type.DATE), cast("2013-02-29", Type.DATE), cast(-2.5, Type.INTEGER)
     (datetime.date(2013, 2, 28), None, -3)

@@ -80,5 +80,5 @@ def _there(values: Sequence[Any]) -> int:
 def _steps(total: Total, value: float) -> int:
     """Return the whole number of fine steps that a row's value gives to a total."""
     inside = min(max(value, total.lower), total.upper) - total.centre
-    powered = inside * inside if total.power == 2 else inside
+    powered = inside * inside - total.less if total.power == 2 else inside
     return round(math.ldexp(powered, -total.fine_log2))

@@ -159,7 +159,7 @@ def from_path(path: str | Path | Csv) -> RowSource:
             "not a local file",
             got=named,
             next_step="open it with ibis and pass the ibis table",
-            rule="paths are of files on this machine",
+            rule="a path names a file on this machine",
         )
     if glob.has_magic(named) and not Path(named).exists():
         found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(named, recursive=True)))  # noqa: PTH207  # absolute globs
@@ -251,7 +251,9 @@ def from_arrow(table: pa.Table) -> Arrow:
     names = [name.casefold() for name in table.column_names]
     if len(set(names)) != len(names):
         raise DataError(
-            "two columns of one name", rule="names differ, and not in case only", next_step="rename one of them"
+            "two columns have the same name",
+            rule="names differ in more than upper and lower case",
+            next_step="rename one of them",
         )
     return Arrow(lambda columns: table.slice(0, 0) if columns is None else table.select(list(columns)))
 

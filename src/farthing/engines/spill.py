@@ -101,7 +101,7 @@ def _sweep(where: Path) -> None:
 
 
 def _locked(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder; None where the system has no such locks, or where it is held and nobody waits."""
+    """Lock a folder; None where the system cannot lock folders, or where it is held and nobody waits."""
     try:
         import fcntl
     except ImportError:

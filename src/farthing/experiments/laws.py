@@ -100,7 +100,9 @@ def task(name: str) -> Task | None:
     if name in _FLIGHTS:
         return flights(name)
     if name not in TASKS:
-        raise InvalidOption("no such task", rule=" or ".join(TASKS), got=name, next_step="leave it out to run all")
+        raise InvalidOption(
+            "the task is unknown", rule=" or ".join(TASKS), got=name, next_step="leave it out to run all"
+        )
     return equal() if name == "equal" else zipf(name, *_ZIPF[name])
 
 

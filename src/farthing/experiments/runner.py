@@ -42,7 +42,7 @@ _CELLS: Final = 2_000_000  # numbers held at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExperimentPlan:
     """What to run.
 
     Attributes:
@@ -118,7 +118,7 @@ class Comparison(Tabular):
         skipped: tasks whose data are not installed.
     """
 
-    plan: Plan
+    plan: ExperimentPlan
     titles: dict[str, str]
     cells: dict[str, dict[float, dict[str, Cell]]]
     skipped: tuple[str, ...]
@@ -147,7 +147,7 @@ class Comparison(Tabular):
         return pa.Table.from_pylist(rows, pa.schema(kinds.items()))
 
 
-def compare(plan: Plan, *, told: Callable[[str, int, int], None] | None = None) -> Comparison:
+def compare(plan: ExperimentPlan, *, told: Callable[[str, int, int], None] | None = None) -> Comparison:
     """Run a comparison.
 
     Args:
@@ -223,3 +223,7 @@ def _parts(setting: Setting, trials: int) -> Iterator[int]:
     step = max(1, _CELLS // wide)
     for start in range(0, trials, step):
         yield min(step, trials - start)
+
+
+Plan = ExperimentPlan
+"""The name by which users know it."""

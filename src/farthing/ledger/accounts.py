@@ -91,7 +91,7 @@ def purses(connection: sa.Connection, scope: Scope, budget: int, spent: int) -> 
         if row is None:
             raise LedgerError(
                 "there is no such allotment",
-                rule="a share is allotted before it is drawn on",
+                rule="a share has to be allotted before it is used",
                 got=scope.allotment,
                 next_step=f"the owner allots one: farthing allot {scope.allotment} 20%",
             )

@@ -1,8 +1,8 @@
-"""Reserve, settle and fail, each inside a transaction that its caller has begun."""
+"""Reserve, settle, fail and withdraw, each inside a transaction that its caller has begun."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farthing.ledger import rows, rules, tables
 from farthing.ledger.accounts import Scope, charge, purses
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from farthing.ledger.data import DataSet
-    from farthing.ledger.entry import Terms
+    from farthing.ledger.entry import Stored, Terms
 
 
 class Booking(NamedTuple):
@@ -36,6 +36,7 @@ class ReservationFacts(NamedTuple):
     delta: int
     data: DataSet | None
     alone: bool
+    at_most: int | None
 
 
 def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: ReservationFacts) -> Receipt:
@@ -51,6 +52,7 @@ def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: Rese
         rules.require_alone(connection, standing, asked)
     exclusive = standing.version == asked.version and not standing.others
     amount = asked.increase if exclusive else asked.fresh
+    rules.require_at_most(facts.at_most, amount)
     found = purses(connection, scope, books.terms.budget, totals.spent)
     rules.require_room(found, amount)
     if facts.delta:
@@ -81,9 +83,23 @@ def settle(
 ) -> None:
     """Settle, inside a transaction."""
     row = rules.reserved(connection, receipt, books.identity)
-    totals = Totals.of(row)
     rules.require_open(row)
     stored = None if merge is None else rows.sharpen(connection, receipt.question, merge)
+    _lowered(books, connection, receipt, row, amount=amount, stored=stored)
+
+
+def withdraw(books: Booking, connection: sa.Connection, receipt: Receipt) -> None:
+    """Close a reservation at no price, inside a transaction."""
+    row = rules.reserved(connection, receipt, books.identity)
+    if row.state is None:
+        _lowered(books, connection, receipt, row, amount=0, stored=tables.INTERRUPTED)
+
+
+def _lowered(
+    books: Booking, connection: sa.Connection, receipt: Receipt, row: Any, *, amount: int, stored: Stored | str | None
+) -> None:
+    """Close an open reservation at what was used of it, with the measurement that was stored, or a word why none."""
+    totals = Totals.of(row)
     tip = rows.add_settlement(connection, receipt.id, "settled", amount, stored=stored, who=books.who, tip=totals.tip)
     connection.execute(tables.SETTLED, {"question": receipt.question, "id": receipt.id})
     scope = Scope(row.allotment, row.partition, row.part)

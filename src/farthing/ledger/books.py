@@ -87,7 +87,7 @@ class Books:
         self._crowd, self._took_s = 1, 0.0  # how many wrote in the last transaction, and how long that took
         self._owner: int | None = None  # the thread that is inside a transaction
         self._connection: sa.Connection | None = None
-        self._readers = Readers(self._opened)
+        self._readers = Readers(self._opened, self._require_unmoved)
         self._place: LedgerPlace | None = None
         self._resting = False
         self._clean = True  # whether the process that forked this one had closed its connections
@@ -105,8 +105,6 @@ class Books:
         self._refuse_nested()
         with self._told():
             self._require_usable()
-            if self._connection is not None:
-                self.store.check(self._connection)
             with self._readers.one() as connection, self._begun(connection, "read", 0.0):
                 yield connection
 
@@ -171,7 +169,7 @@ class Books:
             "the ledger is busy: another thread of this process waits for its answer",
             rule="its connection must be free within the time limit",
             got=self.store.place or "in memory",
-            next_step="see that disk or server answer, then ask again; what was under way may stay charged",
+            next_step="check that the disk or the server answers, then ask again; what was under way may stay charged",
         )
 
     def _await(self, job: _WriteJob, until: float) -> None:
@@ -348,11 +346,17 @@ class Books:
             )
         self._pid = os.getpid()
 
-    def _disconnect(self) -> None:
-        """Close the connection that writes, if there is one."""
+    def _require_unmoved(self) -> None:
+        """Refuse to read where the files of the connection that writes are gone. Asked at the gate of readers."""
         if self._connection is not None:
-            closed(self._connection)
-            self._connection = None
+            self.store.check(self._connection)
+
+    def _disconnect(self) -> None:
+        """Close the connection that writes, and its log with it; no reader looks for them from before that on."""
+        with self._readers.kept_out():
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            closed(connection)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -392,9 +396,8 @@ class Books:
         One that is in the middle of a transaction stays open: of this very thread, or of one that takes too long.
         """
         self._resting = self._lock.acquire(timeout=PATIENCE_S)
-        self._readers.rest()
-        connection = self._connection
-        if not self._resting or self.store.place is None or connection is None or self._pid != os.getpid():
+        alone, connection = self._readers.rest() and self._resting, self._connection
+        if not alone or self.store.place is None or connection is None or self._pid != os.getpid():
             return
         if connection.invalidated or not self.store.in_transaction(connection):
             self._disconnect()

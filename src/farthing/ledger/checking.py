@@ -279,7 +279,7 @@ def _sums(connection: sa.Connection) -> Iterator[str]:
 
 
 def _deltas(connection: sa.Connection) -> tuple[int | None, int]:
-    """Return the coins that searches for keys were charged (None where one is no number), and those set aside."""
+    """Return the coins that searches for keys were charged (None where one is not a number), and those set aside."""
     allowed = int(connection.execute(sa.select(TERMS.c.keys_delta)).scalar_one())
     coins = list(connection.execute(sa.select(KEY_DELTAS.c.coins)).scalars())
     return (sum(map(int, coins)) if all(text.isdecimal() for text in coins) else None), allowed

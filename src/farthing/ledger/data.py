@@ -29,7 +29,7 @@ class DataSet:
     Guarantee: all charges booked under one name are of data whose metadata were the same, or were declared the same.
     Proof: docs/proofs/session.partition.md.
     Assumes: files whose sizes, times and places on the disk are unchanged have unchanged rows; the owner changes the
-        version with the rows of data that have no such metadata.
+        version with the rows of data without such metadata.
     Rounds: nothing.
 
     Attributes:
@@ -52,7 +52,7 @@ class DataSet:
         return cls(name, label, salt, identity, _mark(name, salt, identity()))
 
     def require_known(self, recorded: str | None) -> None:
-        """Refuse data that are known otherwise than by what is recorded, if anything is."""
+        """Refuse data that are not in the recorded state, if one is recorded."""
         if recorded is not None and recorded != self.mark:
             raise moved(self.label, "are not those that were asked before")
 

@@ -45,10 +45,12 @@ class Readers:
 
     Args:
         connect: opens one.
+        admit: refuses to let one begin. Nothing is closed or opened by another thread while it looks.
     """
 
-    def __init__(self, connect: Callable[[], sa.Connection]) -> None:
+    def __init__(self, connect: Callable[[], sa.Connection], admit: Callable[[], None]) -> None:
         self._connect = connect
+        self._admit = admit
         self._idle: list[sa.Connection] = []
         self._used: dict[sa.Connection, int] = {}  # and by which thread
         self._gate = threading.Condition(threading.RLock())
@@ -58,6 +60,7 @@ class Readers:
     def one(self) -> Iterator[sa.Connection]:
         """Give a connection; it is kept for the next unless something went wrong with it."""
         with self._gate:
+            self._admit()
             connection = self._idle.pop() if self._idle else self._connect()
             self._used[connection] = threading.get_ident()
         good = False
@@ -73,19 +76,26 @@ class Readers:
                         closed(connection)
                 self._gate.notify_all()
 
+    @contextmanager
+    def kept_out(self) -> Iterator[None]:
+        """Let nobody begin within: for the moment in which something changes that `admit` looks at."""
+        with self._gate:
+            yield
+
     def close(self) -> None:
         """Close those that nobody uses."""
         with self._gate:
             while self._idle:
                 closed(self._idle.pop())
 
-    def rest(self) -> None:
-        """Wait for those under way, close all, and let nobody begin."""
+    def rest(self) -> bool:
+        """Wait for those under way, close all, and let nobody begin; return whether nobody will."""
         self._resting = self._gate.acquire(timeout=PATIENCE_S)
         if self._resting:
             mine = threading.get_ident()
             self._gate.wait_for(lambda: all(owner == mine for owner in self._used.values()), PATIENCE_S)
             self.close()
+        return self._resting
 
     def wake(self) -> None:
         """Go on."""

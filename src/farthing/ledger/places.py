@@ -72,7 +72,7 @@ def require_no_mount(path: Path) -> None:
     if _mounted(path):
         raise LedgerError(
             "the ledger's file is mounted by itself",
-            rule="its log and its locks lie beside it: who mounts the file alone has others than everybody else, and "
+            rule="its log and its locks lie beside it: a process that mounts the file alone has others, and "
             "the budget would be spent twice",
             got=path,
             next_step="mount the folder that it lies in, as in `docker run -v /data/books:/data/books`",

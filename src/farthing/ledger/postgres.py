@@ -192,7 +192,7 @@ class PostgresStore:
                 "the ledger's server cannot be reached, or was lost",
                 rule="a charge must be written before noise is drawn; one that was under way may stay charged",
                 got=got,
-                next_step="see that the server runs and lets this user in, then ask again",
+                next_step="check that the server runs and lets this user in, then ask again",
             )
         return LedgerError(
             "the ledger failed",

@@ -6,7 +6,7 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
-from farthing.errors import BudgetExceeded, Contested, LedgerError
+from farthing.errors import BudgetExceeded, Contested, LedgerError, PriceRisen
 from farthing.ledger import tables
 from farthing.ledger.entry import Receipt
 from farthing.ledger.process import Process
@@ -204,6 +204,19 @@ def require_delta(terms: Terms, spent: int, delta: int) -> None:
             rule="delta charged for keys <= keys_delta of the budget",
             got=f"needs {delta / 2**80:.3g}, {(terms.keys_delta - spent) / 2**80:.3g} is left",
             next_step="list the keys, or ask again for keys that were found before: that is free",
+        )
+
+
+def require_at_most(most: int | None, amount: int) -> None:
+    """Refuse to reserve more than whoever asks was ready to pay."""
+    if most is not None and amount > most:
+        raise PriceRisen(
+            "the price has risen",
+            needed=amount,
+            left=most,
+            rule="no more is reserved than at_most; nothing was charged",
+            got=f"{amount} farthings, at most {most}",
+            next_step="price the question again",
         )
 
 

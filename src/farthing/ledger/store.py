@@ -148,7 +148,7 @@ class Ledger(Told):
             same: the owner's word that these are the data that were charged under this name before.
 
         Raises:
-            DataError: they are known otherwise than when they were charged first; nothing is charged.
+            DataError: they are not in the state in which they were charged first; nothing is charged.
         """
         data = DataSet.of(rules.text("name", name), label, self.hash_key, identity)
         handle = Ledger(self._books, self._header, scope=self._scope, who=self._who, owns=False, data=data)
@@ -221,6 +221,11 @@ class Ledger(Told):
         return min(purse.room for purse in self._found())
 
     @property
+    def data_label(self) -> str:
+        """The data that charges are tied to, as people read it; "" for none."""
+        return "" if self._data is None else self._data.label
+
+    @property
     def keys_delta_left(self) -> int:
         """Coins of 2^-80 that searches for keys may still be charged, of the delta that is set aside for them."""
         if not self.terms.keys_delta:
@@ -241,6 +246,7 @@ class Ledger(Told):
         allotment: str | None = None,
         delta: int = 0,
         alone: bool = False,
+        at_most: int | None = None,
     ) -> Receipt:
         """Charge a question's worst price, durably, before any noise is drawn.
 
@@ -261,6 +267,7 @@ class Ledger(Told):
             alone: charge only if the stored measurement is still the one at `version`, and no process that still runs
                 has the question open. Both are seen in the transaction that charges, so of all who ask a question
                 alone at the same time one is charged.
+            at_most: the most farthings that may be charged, whichever of the two prices it is; None for no limit.
 
         Returns:
             The receipt; its `exclusive` tells which price was charged, and so which price to settle.
@@ -268,6 +275,7 @@ class Ledger(Told):
         Raises:
             BudgetExceeded: it would pass the budget, or the allotment's share. Nothing was charged; a smaller one
                 may still fit.
+            PriceRisen: it would be charged more than `at_most`. Nothing was charged.
             Contested: `alone` was asked, and it is not. Nothing was charged.
 
         Guarantee: the prices charged for a question sum to at least Q of all its measurements, released or not, stored
@@ -284,7 +292,7 @@ class Ledger(Told):
         request = None if request is None else rules.text("request", request)
         if self._data is not None:
             self._data.require_unchanged()
-        facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone)
+        facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone, at_most=at_most)
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
     def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:
@@ -318,6 +326,17 @@ class Ledger(Told):
         What is closed already stays as it is: this may be called on every way out.
         """
         self._books.write(lambda connection: booking.fail(self._booking, connection, receipt, interrupted=interrupted))
+
+    def withdraw(self, receipt: Receipt) -> None:
+        """Close a reservation under which no row was read: nothing is charged. What is closed already stays as it is.
+
+        Guarantee: the prices charged for a question still sum to at least Q of all its measurements.
+        Proof: docs/proofs/ledger.store.md: nothing was measured under it, so it is settled to nothing.
+        Assumes: the caller read no row under this receipt, and reads none after; delta that is set aside for keys stays
+            charged.
+        Rounds: nothing.
+        """
+        self._books.write(lambda connection: booking.withdraw(self._booking, connection, receipt))
 
     def stands(self, receipt: Receipt) -> bool:
         """Tell whether a reservation is open and has charged more than nothing: whether there is a right to measure.

@@ -284,6 +284,14 @@ OPEN_OF: Final = OPEN.where(UNSETTLED.c.question == _question)
 """The open reservations of one question."""
 
 
+LEFT_OF: Final = (
+    sa.select(RESERVATIONS.c.pid, RESERVATIONS.c.host, RESERVATIONS.c.started, SETTLEMENTS.c.state)
+    .join_from(UNSETTLED, RESERVATIONS, UNSETTLED.c.reservation == RESERVATIONS.c.id)
+    .outerjoin(SETTLEMENTS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id)
+    .where(UNSETTLED.c.question == _question)
+)
+"""Who has left what unsettled of one question: open, or failed."""
+
 CLOSED: Final = (
     sa.select(SETTLEMENTS.c.state, RESERVATIONS.c.request)
     .join_from(SETTLEMENTS, RESERVATIONS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id)

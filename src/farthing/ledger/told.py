@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.ledger import proving, rows, rules, tables
 from farthing.ledger.accounts import require_copies
 from farthing.ledger.entry import Receipt, Seal
+from farthing.ledger.process import Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,6 +62,15 @@ class Told:
             found = connection.execute(tables.OPEN_OF, {"question": self._scope.question(question)}).all()
             proving.require_entries(connection, found)
         return [self._entry(row) for row in found]
+
+    def charged_fresh(self, question: str) -> bool:
+        """Tell whether the next measurement of a question is charged at the fresh price, whatever is stored of it.
+
+        So it is after a failure, and while a reservation of it is open whose process is gone or not known to run.
+        """
+        with self._books.reading() as connection:
+            found = connection.execute(tables.LEFT_OF, {"question": self._scope.question(question)}).all()
+        return any(row.state is not None or not Process(row.pid, row.host, row.started).alive() for row in found)
 
     def history(self, limit: int | None = None, *, before: int | None = None) -> list[Entry]:
         """Return the entries, newest first: all, or the last `limit`; a thousand are read at a time.
@@ -120,6 +130,16 @@ class Told:
             bounds = {"first": first, "end": first + chr(sys.maxunicode)}
             found = connection.execute(tables.BEGINNING, bounds).scalars()
             return [question.removeprefix(self._scope.prefix) for question in found]
+
+    def measurements(self) -> Iterator[tuple[str, Stored]]:
+        """Give every question that has a stored measurement, in order, with what was released."""
+        with self._books.reading() as connection:
+            found = connection.execute(tables.BEGINNING, {"first": "", "end": chr(sys.maxunicode)}).scalars().all()
+        for question in found:
+            with self._books.reading() as connection:
+                stored = rows.load(connection, question)
+            if stored is not None:
+                yield question, stored
 
     def receipt(self, request: str) -> Receipt | None:
         """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""

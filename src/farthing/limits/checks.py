@@ -22,7 +22,7 @@ SHAVE: Final = 1 - 2.0**-40
 
 
 def matrix(values: ArrayLike, name: str) -> Float64:
-    """Return a matrix as float64[rows, columns]; refuse what is no finite, non-empty one.
+    """Return a matrix as float64[rows, columns]; refuse what is not finite, and what is empty.
 
     >>> matrix([[1, 2], [3, 4]], "W").shape
     (2, 2)
@@ -31,7 +31,10 @@ def matrix(values: ArrayLike, name: str) -> Float64:
     rule = f"{name} is a matrix: two dimensions, none of them empty"
     if array.ndim != 2 or array.size == 0:
         raise InvalidOption(
-            f"{name} is no matrix", rule=rule, got=f"shape {array.shape}", next_step=f"write {name} as a list of rows"
+            f"{name} is not a matrix",
+            rule=rule,
+            got=f"shape {array.shape}",
+            next_step=f"write {name} as a list of rows",
         )
     largest = float(np.abs(array).max())
     if largest > LARGEST_ENTRY or 0 < largest < 1 / LARGEST_ENTRY:
@@ -95,7 +98,7 @@ def whole(value: int, name: str) -> int:
     """Return a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidOption(
-            f"{name} is no whole number", rule=f"{name} is a whole number >= 1", got=value, next_step=f"try {name}=1"
+            f"{name} is not a whole number", rule=f"{name} is a whole number >= 1", got=value, next_step=f"try {name}=1"
         )
     return int(value)
 

@@ -90,7 +90,7 @@ def marginals(sizes: Sequence[int], ways: int) -> Norms:
     parts = sum(math.comb(len(columns), size) for size in range(min(max(ways, 0), len(columns)) + 1))
     if not 0 <= ways <= len(columns) or not columns or parts > MOST_SUBSETS:
         raise InvalidOption(
-            "no such marginals",
+            "the marginals are out of range",
             rule=f"0 <= ways <= number of columns, at least one column, at most {MOST_SUBSETS:,} parts",
             got=f"ways={ways} of {len(columns)} columns, {parts:,} parts",
             next_step="fewer ways or fewer columns",

@@ -154,7 +154,7 @@ class MeanPoint:
         """Refuse a loss that this noise does not have."""
         if not isinstance(loss, kinds) or loss.slack or not loss:
             raise InvalidBudget(
-                "this noise has no such loss",
+                "this noise has no loss of that kind",
                 rule=f"the loss is {' or '.join(kind.__name__ for kind in kinds)}, above 0",
                 got=repr(loss),
                 next_step="gaussian takes Zcdp or Gdp; laplace and ball take Pure",

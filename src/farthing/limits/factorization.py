@@ -252,9 +252,14 @@ class WeightSearch:
         self.rows_best, self.columns_best = self.rows, self.columns
         self.lower, self.upper = 0.0, upper
 
+    def decomposed(self, G: Float64) -> tuple[Float64, Float64, Float64]:
+        """Return the singular value decomposition of the weighted matrix."""
+        U, S, Vt = np.linalg.svd(G, full_matrices=False)
+        return U, S, Vt
+
     def step(self) -> None:
         """Decompose once: improve both sides, and move the weights."""
-        U, S, Vt = np.linalg.svd(weighted(self.W, self.rows, self.columns), full_matrices=False)
+        U, S, Vt = self.decomposed(weighted(self.W, self.rows, self.columns))
         f = float(S.sum())
         power = 2 if f >= self.lower else 1
         if f > self.lower:

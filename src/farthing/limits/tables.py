@@ -200,7 +200,7 @@ def tables_of(sizes: Sequence[int], ways: int, *, up_to: bool) -> Residuals:
     many = range(ways + 1) if up_to and usable else (ways,)
     if not columns or not usable or sum(math.comb(len(columns), size) for size in many) > MOST_SUBSETS:
         raise InvalidOption(
-            "no such marginals",
+            "the marginals are out of range",
             rule=f"0 <= ways <= number of columns, at least one column, at most {MOST_SUBSETS:,} tables",
             got=f"ways={ways!r} of {len(columns)} columns",
             next_step="fewer ways or fewer columns",

@@ -59,7 +59,7 @@ class BrownianMechanism:
         grid, grains = on_grid(self.true_values, self.sensitivity, norm=2, whole=False), math.floor(squares[-1] / GRAIN)
         if not 0 < math.floor(squares[0] / GRAIN) <= grains <= MOST_GRAINS:
             raise InvalidBudget(
-                "no noise has this level", rule="2^-28 <= mu <= 8", got=levels, next_step="name levels in this range"
+                "the level is out of range", rule="2^-28 <= mu <= 8", got=levels, next_step="name levels in this range"
             )
         mechanism = GaussianMeasurements(grid.steps, grid.sensitivity, bits=self.bits, step_log2=grid.step_log2)
         state = mechanism.measure(Measured.nothing(len(grid.steps)), np.full(len(grid.steps), grains))

@@ -40,7 +40,7 @@ def numbers(name: str, values: ArrayLike, *, dimensions: int) -> NDArray[np.floa
     if found.dtype.kind in "biuf":
         return found.astype(np.float64)
     if found.dtype.kind not in "OUS":
-        raise DataError(f"{name} are no numbers", rule=rule, got=found.dtype, next_step="code them as numbers")
+        raise DataError(f"{name} are not numbers", rule=rule, got=found.dtype, next_step="code them as numbers")
     return np.array([_number(value) for value in found.ravel()], np.float64).reshape(found.shape)
 
 

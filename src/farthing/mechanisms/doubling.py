@@ -58,7 +58,7 @@ class Doubling:
     def __post_init__(self, true_values: ArrayLike) -> None:
         if self.noise not in {"gaussian", "laplace"}:
             raise InvalidBudget(
-                "no such noise",
+                "the noise is unknown",
                 rule='"gaussian" or "laplace"',
                 got=self.noise,
                 next_step='noise="gaussian", or noise="laplace"',

@@ -73,7 +73,10 @@ class GaussianKeys:
         _check_groups(self.max_groups)
         if not 1 <= self.grains <= MOST_GRAINS:
             raise InvalidBudget(
-                "no such cost", rule=f"1 <= grains <= {MOST_GRAINS}", got=self.grains, next_step="use GaussianKeys.plan"
+                "the cost is out of range",
+                rule=f"1 <= grains <= {MOST_GRAINS}",
+                got=self.grains,
+                next_step="use GaussianKeys.plan",
             )
         if not 1 <= self.threshold < 2.0**52:
             raise InvalidTarget(
@@ -314,7 +317,7 @@ def _check_groups(max_groups: int) -> None:
     """Refuse what is not a bound on the groups of a unit."""
     if isinstance(max_groups, bool) or not isinstance(max_groups, int) or max_groups < 1:
         raise InvalidBounds(
-            "max_groups is no usable bound",
+            "max_groups is not a usable bound",
             rule="a whole number >= 1",
             got=repr(max_groups),
             next_step="give the most groups that one unit counts in",

@@ -356,7 +356,7 @@ def _count(name: str, value: int) -> int:
     """Return a number of rows, or refuse it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidTarget(
-            f"{name} is no number of rows",
+            f"{name} is not a number of rows",
             rule=f"{name} is a whole number >= 1",
             got=repr(value),
             next_step="state rows that there surely are, as a public number",

@@ -28,7 +28,7 @@ def known(noise: str) -> Noise:
         if each == noise:
             return each
     raise InvalidOption(
-        "no such noise",
+        "the noise is unknown",
         rule=f"one of {', '.join(NOISES)}",
         got=repr(noise),
         next_step="gumbel is the exponential mechanism",

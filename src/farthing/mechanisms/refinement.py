@@ -189,4 +189,4 @@ def _one_level(levels: dict[str, Level | None], others: dict[str, object]) -> Le
 
 def _out_of_range(level: object, rule: str) -> InvalidBudget:
     """Return the refusal of a level that has no noise."""
-    return InvalidBudget("no noise has this level", rule=rule, got=level, next_step="name a level in this range")
+    return InvalidBudget("the level is out of range", rule=rule, got=level, next_step="name a level in this range")

@@ -65,7 +65,7 @@ def whole(count: object, name: str, *, least: int = 1) -> int:
     """Return a count, or refuse it."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
         raise InvalidBudget(
-            f"{name} is no usable count",
+            f"{name} is not a usable count",
             rule=f"{name} is a whole number >= {least}",
             got=repr(count),
             next_step=f"for example {name}={max(least, 10)}",

@@ -77,7 +77,7 @@ def on_grid(true_values: ArrayLike, sensitivity: Number, *, norm: int, whole: bo
             "noise on whole numbers needs whole numbers",
             rule="integer answers and a whole sensitivity",
             got=f"{given.dtype}, sensitivity {sensitivity}",
-            next_step="leave integer=True away: the noise then lies on a fine grid",
+            next_step="leave integer=True out: the noise then lies on a fine grid",
         )
     count = max(1, given.size)
     crowd = 0.0 if exact_as_they_are else float(count) if norm == 1 else sqrt_up(Fraction(count))
@@ -219,10 +219,10 @@ def look_until(
         )
     if Fraction(test.sensitivity) > Fraction(mechanism.sensitivity) or mechanism.monotone > test.monotone:
         raise InvalidBudget(
-            "the score moves otherwise than the mechanism allows for",
+            "the score can move further than the mechanism allows for",
             rule=f"sensitivity at most {mechanism.sensitivity}, monotone if the mechanism says so",
             got=f"sensitivity {test.sensitivity}, monotone={test.monotone}",
-            next_step="give the mechanism the test's sensitivity, and leave monotone away",
+            next_step="give the mechanism the test's sensitivity, and leave monotone out",
         )
     for number, level in enumerate(rising(levels)):
         refinement.refine(level)

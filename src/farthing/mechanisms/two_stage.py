@@ -208,7 +208,7 @@ class TwoStage:
                 "no order has so little loss",
                 rule=f"rho > {lowest:.3g}, which D_a / a is at low orders",
                 got=rho,
-                next_step="leave rho away, for twice that",
+                next_step="leave rho out, for twice that",
             )
         good, failed = (1.0, 0.0), math.inf
         while failed > good[0] * 1.001 and good[0] < LARGEST_ORDER:

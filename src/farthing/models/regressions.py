@@ -366,7 +366,7 @@ def checked_rows(rows: Any) -> int:
     """Return the public number of rows; refuse what is none."""
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise InvalidBounds(
-            "rows is no number of rows",
+            "rows is not a number of rows",
             rule="a public whole number, at least as many as there are",
             got=repr(rows),
             next_step="rows=10_000, say; it is not read from the data",
@@ -395,7 +395,7 @@ def one_of(name: str, value: W, known: tuple[W, ...]) -> W:
     """Return a word that is known; refuse others."""
     if value not in known:
         raise InvalidTarget(
-            f"no such {name}", rule=" or ".join(map(str, known)), got=repr(value), next_step=f"{name}={known[0]!r}"
+            f"{name} is unknown", rule=" or ".join(map(str, known)), got=repr(value), next_step=f"{name}={known[0]!r}"
         )
     return value
 

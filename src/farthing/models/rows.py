@@ -68,7 +68,7 @@ class UnitBallFrame:
         positive("bound_x", self.bound_x)
         positive("bound_y", self.bound_y)
         if self.norm not in get_args(Norm):
-            raise InvalidBounds("no such norm", rule='"l1" or "l2"', got=repr(self.norm), next_step='norm="l2"')
+            raise InvalidBounds("the norm is unknown", rule='"l1" or "l2"', got=repr(self.norm), next_step='norm="l2"')
 
     @property
     def share(self) -> float:
@@ -152,7 +152,7 @@ def positive(name: str, value: Any) -> float:
     usable = isinstance(value, int | float) and not isinstance(value, bool)
     if not usable or not LEAST_BOUND <= value <= 1 / LEAST_BOUND:
         raise InvalidBounds(
-            f"{name} is no bound",
+            f"{name} is not a bound",
             rule=f"{name} is a number > 0, from 2^-500 to 2^500",
             got=repr(value)[:80],
             next_step=f"{name}=1.0, say; measure in other units",

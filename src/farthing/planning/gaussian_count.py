@@ -12,7 +12,8 @@ import numpy as np
 from farthing.accuracy.schedule import Schedule, StopRule
 from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import InvalidTarget
-from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, worst_cost
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin
+from farthing.planning.stored_measurements import looks_for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
+    from farthing.planning.stored_measurements import HeldMeasurements
     from farthing.privacy.loss import Booked
     from farthing.query.query import Query
 
@@ -33,34 +35,6 @@ own; measured by bench/accuracy/held.py."""
 
 _SPARE: Final = 2
 """Farthings that "all" leaves: what was rounded up then must not be missing when the same is asked more sharply."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldMeasurements:
-    """What a plan needs to know of the measurements that a question has already.
-
-    Attributes:
-        held: the intervals of the groups, and the promise they keep.
-        top: the largest informations of the groups, as many as one unit can touch, in grains.
-    """
-
-    held: HeldIntervals
-    top: tuple[int, ...]
-
-    @property
-    def kept(self) -> StoredPromise:
-        """The latest rule."""
-        return self.held.kept
-
-    def dearest(self, settled: NDArray[np.bool_] | None, most: int) -> int:
-        """Return the sum of the largest informations, of as many groups as one unit can touch, at the end of all looks.
-
-        Groups that are `settled` stay where they are; None for none.
-        """
-        raised = np.maximum(self.held.information, most)
-        return worst_cost(
-            raised if settled is None else np.where(settled, self.held.information, raised), len(self.top)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,103 +108,37 @@ def plan_gaussian_count(frame: Frame, standing: HeldMeasurements | None) -> Plan
     relative = 0.0 if target is None else target.relative
     absolute = two_sided(frame.beta) / math.sqrt(limit * coin.per_grain) if target is None else target.absolute
     kept = None if standing is None else standing.kept.at(frame.beta, coin.per_grain)
-    schedule, beta, stands = _looks(frame, coin, (relative, absolute), limit, kept, standing)
-    free = stands is not None and stands.free
-    settled = None if stands is None else stands.settled
-    most = int(schedule.looks[-1])
-    increase = fresh = 0 if free else most * coin.max_groups
-    if standing is not None and not free:
-        increase = standing.dearest(settled, most) - sum(top)
+
+    def sharper(held: HeldIntervals | None) -> Schedule:
+        """Return the looks of new measurements, from what is held."""
+        return _sharper(frame, coin, relative, absolute, limit=limit, kept=None if held is None else kept)
+
+    looks = looks_for(frame, coin.per_grain, (relative, absolute), limit, (kept, standing), sharper)
+    schedule = looks.schedule
+    increase, fresh = looks.prices(standing, coin.max_groups)
     asked = math.inf if target is None else target.absolute
     needed = _needed(coin, schedule.critical, asked) if asked > 0 else None
-    reachable = target is None or schedule.floor <= asked * (1 + 1e-9) or (stands is not None and stands.all_met)
+    reachable = looks.reaches(asked)
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else coin.loss(coin.max_groups * needed),
         worst_price=coin.loss(increase),
         fresh_price=coin.loss(fresh),
-        half_width=stands.widest if stands is not None and free else schedule.floor,
+        half_width=looks.half_width,
         reachable=reachable,
-        hopeless=not reachable and not free and not relative,
-        free=free,
+        hopeless=not reachable and not looks.free and not relative,
+        free=looks.free,
         pricing=GaussianCountPricing(
             str(frame.query.aggregate),
             schedule,
             coin,
-            beta,
+            looks.beta,
             top,
             frame.share,
-            None if stands is None else stands.claims,
-            settled,
+            looks.claims,
+            looks.settled,
         ),
     )
-
-
-def _looks(  # noqa: PLR0917  # a question, its coin, what is asked, and what stands
-    frame: Frame,
-    coin: Coin,
-    target: tuple[float, float],
-    limit: int,
-    kept: StoredPromise | None,
-    standing: HeldMeasurements | None,
-) -> tuple[Schedule, float, Stands | None]:
-    """Return the looks that a target needs, the failure probability they are made for, and what stands of before."""
-    if kept is None or standing is None:
-        return _sharper(frame, coin, *target, limit=limit, kept=None), frame.beta, None
-    stands = latest(frame, standing.held, kept, coin.per_grain, target, limit)
-    if not stands.free:
-        schedule = _sharper(frame, coin, *target, limit=limit, kept=kept)
-        stands = each(frame, standing.held, stands.claims, target, schedule.critical / kept.critical)
-        if not stands.free:
-            return schedule, frame.beta, stands
-    return kept.schedule(coin.per_grain), kept.beta, stands
-
-
-@dataclass(frozen=True, slots=True)
-class Stands:
-    """What released intervals do for a target.
-
-    Attributes:
-        claims: the intervals.
-        settled: bool[groups], the groups that are answered by them; None where the latest rule answers all.
-        free: whether nothing has to be measured.
-        all_met: whether every interval is as narrow as was asked.
-        widest: the largest half-width.
-    """
-
-    claims: OwnPromises
-    settled: NDArray[np.bool_] | None
-    free: bool
-    all_met: bool
-    widest: float
-
-
-def latest(  # noqa: PLR0917  # a question, what stands, and what is asked
-    frame: Frame, held: HeldIntervals, kept: StoredPromise, per_grain: float, target: tuple[float, float], limit: int
-) -> Stands:
-    """Return what is known already, where the latest rule serves as it is, and the claims that stand.
-
-    Args:
-        frame: what is asked.
-        held: the intervals of the groups.
-        kept: the latest rule, at the failure probability that is asked where it is known there.
-        per_grain: precision, or its square, that one grain or farthing buys.
-        target: r and a of what is asked.
-        limit: the most grains of a group.
-    """
-    claims = held.claims(kept, frame.beta, per_grain)
-    met = held.serving(claims, *target)
-    earlier = ~np.isnan(held.own.half)
-    serves = kept.covers(*target, frame.beta, limit, frame.share) and bool(met[earlier].all())
-    return Stands(claims, earlier if earlier.any() else None, serves, bool(met.all()), kept.floor)
-
-
-def each(frame: Frame, held: HeldIntervals, claims: OwnPromises, target: tuple[float, float], room: float) -> Stands:
-    """Return which groups' intervals serve a target that the latest rule as a whole does not."""
-    met = held.serving(claims, *target, room=room)
-    free = float(met.mean()) >= frame.share
-    one_rule = not free and frame.share < 1  # a share of the groups is counted by one rule
-    return Stands(claims, None if one_rule or not met.any() else met, free, bool(met.all()), float(claims.half.max()))
 
 
 def _needed(coin: Coin, critical: float, absolute: float) -> int:

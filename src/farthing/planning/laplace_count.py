@@ -16,7 +16,8 @@ from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import highest_level
 from farthing.mechanisms.laplace import MOST_FARTHINGS
-from farthing.planning.gaussian_count import AFTER_ONE_LOOK, BEYOND_ALL, each, latest
+from farthing.planning.gaussian_count import AFTER_ONE_LOOK, BEYOND_ALL
+from farthing.planning.stored_measurements import looks_for
 from farthing.privacy.loss import Booked, Pure
 from farthing.rounding import FARTHING
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
     from farthing.planning.frame import Frame
-    from farthing.planning.gaussian_count import HeldMeasurements, Stands
     from farthing.planning.plan import Plan
+    from farthing.planning.stored_measurements import HeldMeasurements
     from farthing.query.query import Query
 
 LARGEST_SCALE: Final = 1 << 52
@@ -173,50 +174,31 @@ def plan_laplace_count(
     widest = grid.half_width(grid.least, frame.beta)
     absolute = grid.half_width(limit, frame.beta) if target is None else min(target.absolute, widest)
     kept = None if standing is None else _at(standing.kept, grid, frame.beta)
-    schedule, beta, stands = _looks(frame, grid, (relative, absolute), limit, kept, standing)
-    free = stands is not None and stands.free
-    settled = None if stands is None else stands.settled
-    most = int(schedule.looks[-1])
+
+    def sharper(held: HeldIntervals | None) -> Schedule:
+        """Return the looks of new measurements, from what is held."""
+        known = None if held is None else kept
+        return _sharper(frame, grid, relative, absolute, limit=limit, held=held, kept=known)
+
+    looks = looks_for(frame, grid.per_farthing, (relative, absolute), limit, (kept, standing), sharper)
+    schedule = looks.schedule
+    increase, fresh = looks.prices(standing, grid.max_groups)
     asked = math.inf if target is None else target.absolute
     needed = grid.price_of(min(asked, widest), frame.beta) if 0 < asked < math.inf else None
-    reachable = target is None or schedule.floor <= asked * (1 + 1e-9) or (stands is not None and stands.all_met)
-    increase = fresh = 0 if free else most * grid.max_groups
-    if standing is not None and not free:
-        increase = standing.dearest(settled, most) - sum(top)
+    reachable = looks.reaches(asked)
     return frame.plan(
         cap=cap,
         target_price=None if needed is None else Pure.of_farthings(_needed(schedule, asked, needed) * grid.max_groups),
         worst_price=Pure.of_farthings(increase),
         fresh_price=Pure.of_farthings(fresh),
-        half_width=stands.widest if stands is not None and free else schedule.floor,
+        half_width=looks.half_width,
         reachable=reachable,
-        hopeless=not reachable and not free and not relative,
-        free=free,
+        hopeless=not reachable and not looks.free and not relative,
+        free=looks.free,
         pricing=LaplaceCountPricing(
-            str(frame.query.aggregate), schedule, grid, beta, top, None if stands is None else stands.claims, settled
+            str(frame.query.aggregate), schedule, grid, looks.beta, top, looks.claims, looks.settled
         ),
     )
-
-
-def _looks(  # noqa: PLR0917  # a question, its grid, what is asked, and what stands
-    frame: Frame,
-    grid: Grid,
-    target: tuple[float, float],
-    limit: int,
-    kept: StoredPromise | None,
-    standing: HeldMeasurements | None,
-) -> tuple[Schedule, float, Stands | None]:
-    """Return the looks that a target needs, the failure probability they are made for, and what stands of before."""
-    if kept is None or standing is None:
-        return _sharper(frame, grid, *target, limit=limit, held=None, kept=None), frame.beta, None
-    per = grid.per_farthing
-    stands = latest(frame, standing.held, kept, per, target, limit)
-    if not stands.free:
-        schedule = _sharper(frame, grid, *target, limit=limit, held=standing.held, kept=kept)
-        stands = each(frame, standing.held, stands.claims, target, schedule.critical / kept.critical)
-        if not stands.free:
-            return schedule, frame.beta, stands
-    return kept.schedule(per), kept.beta, stands
 
 
 def _needed(schedule: Schedule, absolute: float, flat: int) -> int:

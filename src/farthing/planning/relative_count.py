@@ -259,10 +259,10 @@ def _dearer(noise: RelativeNoise, frame: Frame) -> str:
 
 def _about(noise: RelativeNoise, worst: Booked, delta: float, *, floor: bool) -> str:
     """Return what must be said of numbers with relative noise."""
-    dear = f"without absolute=, {100 * noise.relative:g} % is meant down to groups of 1; " if floor else ""
+    expensive = f"without absolute=, {100 * noise.relative:g} % is meant down to groups of 1; " if floor else ""
     falls = float(noise.policy.rho(LARGEST_SIZE)) < float(noise.policy.rho(0))
     larger = "larger groups lose less" if falls else "larger groups lose the same"
-    return f"{dear}{noise}, priced at the size where it costs most, {said(worst, delta)}; {larger}"
+    return f"{expensive}{noise}, priced at the size where it costs most, {said(worst, delta)}; {larger}"
 
 
 def _noise(name: str, relative: float, absolute: float, frame: Frame) -> RelativeNoise:

@@ -51,6 +51,7 @@ class Goal:
         beta: the chance of a miss that is left to each cell.
         simultaneous: whether all intervals hold at once.
         relative: the half-width of an interval as a fraction of its cell, where that is more than the absolute one.
+        what: what a number is called: a cell, or an answer.
     """
 
     absolute: float | None
@@ -60,6 +61,7 @@ class Goal:
     beta: float
     simultaneous: bool = False
     relative: float = 0.0
+    what: str = "cell"
 
     @property
     def critical(self) -> float:
@@ -71,12 +73,12 @@ class Goal:
     @property
     def words(self) -> str:
         """The goal in words."""
-        once = " for all cells at once" if self.simultaneous else ""
+        once = f" for all {self.what}s at once" if self.simultaneous else ""
         if self.absolute is not None:
             share = f"{100 * self.relative:.6g} % or " if self.relative else ""
-            return f"every cell within {share}{self.absolute:,.6g}{once}"
+            return f"every {self.what} within {share}{self.absolute:,.6g}{once}"
         if self.rms is not None:
-            return f"within {self.rms:,.6g} of root mean squared error a cell"
+            return f"within {self.rms:,.6g} of root mean squared error a {self.what}"
         return f"at {self.loss!r} (named)"
 
 

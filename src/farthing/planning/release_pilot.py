@@ -110,7 +110,7 @@ class Pilot:
     def design(self, paid: Float64, contrasts: Contrasts, held: Float64 | None = None) -> ReleaseDesign:
         """Return the cheapest design that has every cell within its own target, going by the pilot.
 
-        Guarantee: its grains depend on what the pilot told and on no answer, and are no more than the floor's in all.
+        Guarantee: its grains depend on the pilot and not on any answer, and are at most the floor's in all.
         Proof: docs/proofs/planning.release_pilot.md.
         Assumes: `contrasts` are the pilot's alone.
         Rounds: grains up.

@@ -271,7 +271,7 @@ def allowed(loss: Loss, delta: Number, *, strictly: bool = False) -> Fraction:
     stated = slack_of(delta)
     if stated < loss.slack or (strictly and stated == loss.slack):
         raise InvalidBudget(
-            "the statement's delta is below what was left out",
+            "the delta of the statement is below what was left out",
             rule=f"delta {'>' if strictly else '>='} {up(loss.slack):g}",
             got=float(stated),
             next_step="name a larger delta",

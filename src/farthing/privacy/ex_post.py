@@ -85,7 +85,7 @@ class BrownianRun:
         positive(self.sensitivity, "sensitivity")
         if exact(self.start, "start", most=ANY) >= exact(self.stop, "stop", most=ANY):
             raise InvalidBudget(
-                "a run gains information",
+                "a run has to gain information",
                 rule="start < stop",
                 got=f"start={self.start}, stop={self.stop}",
                 next_step="state information, 1/variance, which rises as the noise falls",

@@ -144,7 +144,9 @@ class Zcdp(Loss):
         left = (d - self.slack) / (1 - self.slack)
         routes = {"sharper": convert.zcdp_epsilon, "classic": convert.zcdp_epsilon_classic}
         if route not in routes:
-            raise InvalidBudget("no such conversion", rule=" or ".join(routes), got=route, next_step="leave route away")
+            raise InvalidBudget(
+                "the conversion is unknown", rule=" or ".join(routes), got=route, next_step="leave route out"
+            )
         return routes[route](self.amount, left)
 
     def delta(self, epsilon: Number) -> float:

@@ -160,7 +160,9 @@ class Policy:
     def __post_init__(self) -> None:
         units(self.members)
         if not self.steps:
-            raise InvalidBudget("a policy of nothing", rule="one step at least", next_step="Policy.of(Constant(0.1))")
+            raise InvalidBudget(
+                "the policy has no steps", rule="one step at least", next_step="Policy.of(Constant(0.1))"
+            )
 
     def __call__(self, sizes: ArrayLike) -> Floats:
         """Return rho for each size."""
@@ -270,7 +272,7 @@ def checked_sizes(sizes: ArrayLike) -> Integers:
     if not whole or (given.dtype.kind == "f" and not bool(np.all(np.floor(given) >= given))):
         raise InvalidTarget(
             "a group size is not a whole number in range",
-            rule="0 <= size <= 2^52: a group has as many members as it has",
+            rule="0 <= size <= 2^52: a group has a whole number of members",
             got=given if given.size < 10 else given.dtype,
             next_step="give sizes as whole numbers",
         )

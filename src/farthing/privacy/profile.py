@@ -179,7 +179,7 @@ def bounded_range(eta: Number, low: Number | None = None) -> DiscreteLoss:
     width = _positive(eta, "eta")
     start = -width / 2 if low is None else Fraction(low)
     if not -width <= start <= 0:
-        raise InvalidBudget("the interval misses zero", rule="-eta <= low <= 0", got=low, next_step="leave low away")
+        raise InvalidBudget("the interval misses zero", rule="-eta <= low <= 0", got=low, next_step="leave low out")
     with working() as flint:
         n, t = ball(flint, width), ball(flint, start)
         top = Fraction(0) if start == 0 else min(Fraction(1), upper(t.expm1() / (-n).expm1()))

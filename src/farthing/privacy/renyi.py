@@ -87,7 +87,7 @@ class Rdp(Loss):
 
     @classmethod
     def of_amount(cls, amount: Fraction) -> NoReturn:
-        """Refuse: a curve is no single number."""
+        """Refuse: a curve is not a single number."""
         raise _no_amount(cls, amount)
 
     @classmethod

@@ -211,7 +211,7 @@ def _no_road(given: type[Loss], wanted: type[Loss], delta: Fraction | None, rout
         f"no conversion leads from {given.__name__} to {wanted.__name__}{named}",
         rule="a loss is restated only by a theorem",
         got=given.__name__,
-        next_step=f"from {given.__name__} roads lead to {onward}; to {wanted.__name__} from {sources}",
+        next_step=f"from {given.__name__} a loss can be converted to {onward}; to {wanted.__name__} from {sources}",
     )
 
 

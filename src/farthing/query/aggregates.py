@@ -126,12 +126,16 @@ class Variance:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The measures it is a function of: N, and the centred sums of first and second powers."""
+        """The measures it is a function of: N, the centred sum, and that of centred squares less half the largest.
+
+        With h half of the range, (v - c)^2 - h^2/2 is at most h^2/2 in magnitude: half of what the square may be.
+        """
         centre = middle(self.lower, self.upper)
+        half = max(self.upper - centre, centre - self.lower)
         return (
             Rows(self.value),
             Total(self.value, self.lower, self.upper, centre),
-            Total(self.value, self.lower, self.upper, centre, power=2),
+            Total(self.value, self.lower, self.upper, centre, power=2, less=half * half / 2),
         )
 
     def canonical(self) -> str:

@@ -53,7 +53,7 @@ class Bounds:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
                 raise InvalidBounds(
-                    f"{name} is no usable bound",
+                    f"{name} is not a usable bound",
                     rule=f"a bound is a whole number from 1 to {MOST}",
                     got=repr(value),
                     next_step="for example Bounds(max_groups=5, max_rows=20)",
@@ -78,7 +78,7 @@ def _check_range(lower: object, upper: object) -> None:
     for name, value in (("lower", lower), ("upper", upper)):
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             raise InvalidBounds(
-                f"{name} is no usable number",
+                f"{name} is not a usable number",
                 rule="values are clamped into [lower, upper]: both are numbers up to 1e150, or neither is given",
                 got=repr(value),
                 next_step="for example lower=0, upper=200",

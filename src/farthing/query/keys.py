@@ -189,7 +189,7 @@ def _same_columns(by: tuple[str, ...], lists: Mapping[str, Any]) -> None:
     extra = [str(name) for name in lists if name not in by]
     if extra:
         raise InvalidKeys(
-            f"keys for {extra[0]!r}, which is no grouping column",
+            f"keys for {extra[0]!r}, which is not a grouping column",
             rule="keys name exactly the grouping columns",
             got=", ".join(extra),
             next_step="the grouping columns are " + ", ".join(by),
@@ -202,7 +202,7 @@ def _column(name: str, given: Any, kind: Type) -> pa.Array:
 
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
         raise InvalidKeys(
-            f"keys of {name!r} are no list",
+            f"keys of {name!r} are not a list",
             got=type(given).__name__,
             next_step="pass a list of values",
             rule="keys are lists of values",

@@ -79,19 +79,20 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum of (clamp(value, lower, upper) - centre)^power over rows where the value is a number, on a grid.
+    """The sum of (clamp(value, lower, upper) - centre)^power - less over rows where the value is a number, on a grid.
 
-    Each row gives the whole number nearest to x / fine (of two the even one), x its clamped and centred power in
-    float64 and fine = 2^-16 step, step a power of two. Of n rows of one unit in a group, with whole sum S, the unit
-    adds S where n <= max_rows and else S * max_rows / n, rounded down. A group's T becomes floor(T / 2^16 + 1/2) steps,
-    once: so rounding is half a step however many rows are alike. NULL and NaN rows do not count; infinities are
-    clamped like any number.
+    Each row gives the whole number nearest to x / fine (of two the even one), x its clamped and centred power, less
+    `less`, in float64 and fine = 2^-16 step, step a power of two. Of n rows of one unit in a group, with whole sum S,
+    the unit adds S where n <= max_rows and else S * max_rows / n, rounded down. A group's T becomes
+    floor(T / 2^16 + 1/2) steps, once: so rounding is half a step however many rows are alike. NULL and NaN rows do not
+    count; infinities are clamped like any number.
 
     Attributes:
         value: a numeric scalar.
         lower, upper: the clamps, lower < upper.
         centre: subtracted after clamping; a multiple of the first power's step.
         power: 1 or 2.
+        less: subtracted from every square; half of the largest one halves what one row adds at most. 0 for power 1.
     """
 
     value: Scalar
@@ -99,6 +100,7 @@ class Total:
     upper: float
     centre: float = 0.0
     power: int = 1
+    less: float = 0.0
 
     def __post_init__(self) -> None:
         check_range(self.lower, self.upper)
@@ -113,7 +115,8 @@ class Total:
 
     def __str__(self) -> str:
         centre = f" - {self.centre:g}" if self.centre else ""
-        return f"sum of {'squares of ' if self.power == 2 else ''}({self.value}{centre})"
+        less = f", each less {self.less:g}" if self.less else ""
+        return f"sum of {'squares of ' if self.power == 2 else ''}({self.value}{centre}){less}"
 
     @property
     def step_log2(self) -> int:
@@ -129,7 +132,7 @@ class Total:
     def _largest(self) -> float:
         """Return the largest magnitude that one row adds."""
         largest = max(abs(self.lower - self.centre), abs(self.upper - self.centre))
-        return largest * largest if self.power == 2 else largest
+        return max(abs(largest * largest - self.less), abs(self.less)) if self.power == 2 else largest
 
     def sensitivity(self, max_rows: int) -> int:
         """Return the most that one unit adds to one group, in steps: whole, so that rounding a total keeps it."""
@@ -146,7 +149,8 @@ class Total:
 
     def canonical(self) -> str:
         """Return the identity text."""
-        return json.dumps(["total", self.value.canonical(), self.lower, self.upper, self.centre, self.power])
+        less = [self.less] if self.less else []
+        return json.dumps(["total", self.value.canonical(), self.lower, self.upper, self.centre, self.power, *less])
 
 
 Measure: TypeAlias = Rows | Units | Total

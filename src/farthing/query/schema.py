@@ -73,7 +73,7 @@ class Schema:
         """Return the type of a column; refuse an unknown one with the nearest match.
 
         Raises:
-            UnsupportedQuery: the table has no such column.
+            UnsupportedQuery: the table has no column of that name.
         """
         for name, kind in self.columns:
             if name == column:

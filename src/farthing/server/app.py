@@ -48,7 +48,7 @@ class Faces:
             raise RefusedRequest(
                 "who asks is not known",
                 status=401,
-                rule="each request carries a token that was given here, has not ended and was not revoked",
+                rule="each request carries a token of this server that has neither ended nor been revoked",
                 next_step="send Authorization: Bearer TOKEN; the owner gives tokens with `farthing token add`",
             )
         self.limits.take(person.name)

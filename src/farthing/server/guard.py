@@ -196,7 +196,7 @@ async def body_of(request: Request) -> Mapping[str, Any]:
         whole = None
     if not isinstance(whole, dict):
         raise RefusedRequest(
-            "the request is no JSON object",
+            "the request is not a JSON object",
             status=400,
             rule="a body is one JSON object, without NaN or infinity",
             next_step='{"dataset": "flights", "sql": "SELECT COUNT(*) FROM flights", "absolute": 50}',

@@ -134,7 +134,7 @@ class Register:
             )
         if role not in get_args(Role):
             raise InvalidOption(
-                "no such role",
+                "the role is unknown",
                 rule=f"a role is one of {', '.join(get_args(Role))}",
                 got=repr(role),
                 next_step="an analyst asks, an auditor reads the books, an owner does everything",

@@ -29,7 +29,7 @@ class Address:
     Attributes:
         host: the name or number of the machine's interface.
         port: the port of HTTP; 0 for any that is free.
-        postgres: the port of the PostgreSQL wire; 0 for any, None for no such wire.
+        postgres: the port of the PostgreSQL wire; 0 for any free one, None for no wire.
     """
 
     host: str = "127.0.0.1"

@@ -49,10 +49,11 @@ class Service:
     """The data sets, and what people may do with them.
 
     Guarantee: an answer leaves only through a session, so it is booked before any noise is drawn; asked by a plan's id
-        it is refused, free, if its price has risen above what the plan told.
-    Proof: docs/proofs/ for each ask; `_require_price` compares what would be booked with the ticket.
+        it is charged at most what the plan told, or refused, free.
+    Proof: docs/proofs/session.answering.one_question.md for each ask; a plan's price is the `at_most` of its ask, which
+        the ledger compares with what is reserved, in the transaction that reserves.
     Assumes: `tickets` has one key for all workers; whoever holds a token is the person.
-    Rounds: nothing; prices are whole farthings.
+    Rounds: prices are whole farthings; what is free by its plan can cost one, if it fails.
 
     Attributes:
         data_sets: what may be asked, by name.
@@ -89,9 +90,9 @@ class Service:
         self.require(person, "owner", "analyst")
         asked, most = self._confirmed(person, request)
         session = self._session(person, asked)
-        if most is not None:
-            _require_price(self._planned(session, asked), most)
         how, keys = _how(asked), asked.get("keys")
+        if most is not None:
+            how["at_most"] = self.data_sets[asked["dataset"]].budget.currency.of_farthings(most)
         if progress is not None:
             tell, delta = progress, self.data_sets[asked["dataset"]].budget.report_delta
 
@@ -207,7 +208,7 @@ class Service:
         if written is None:
             return _checked(request), None
         if not isinstance(written, str):
-            raise _unreadable("plan is no text", "the id of a plan", written)
+            raise _unreadable("plan is not a text", "the id of a plan", written)
         ticket = self.tickets.read(written, person.name)
         given = {name: value for name, value in request.items() if name != "plan"}
         if given and _without_plan(_checked(given)) != ticket.question:
@@ -250,19 +251,6 @@ def _how(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: asked[name] for name in OPTIONS if asked.get(name) is not None}
 
 
-def _require_price(plan: Plan | ReleasePlan, most: int) -> None:
-    """Refuse a question whose price has risen since it was planned."""
-    price: Booked = plan.worst_price
-    if price.farthings > most:
-        raise RefusedRequest(
-            "the price has risen since the question was planned",
-            status=409,
-            rule="asked by its id, a question costs at most what its plan told",
-            got=f"{price!r}",
-            next_step="plan it again",
-        )
-
-
 def _checked(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a request whose names and types are those of a question."""
     unknown = sorted(set(request) - _FIELDS)
@@ -270,7 +258,7 @@ def _checked(request: Mapping[str, Any]) -> Mapping[str, Any]:
         raise _unreadable(f"the request has a field {unknown[0]!r}", f"the fields are {', '.join(sorted(_FIELDS))}", "")
     for name in ("dataset", "sql"):
         if not isinstance(request.get(name), str):
-            raise _unreadable(f"{name} is no text", f"a request names its {name}", request.get(name))
+            raise _unreadable(f"{name} is not a text", f"a request names its {name}", request.get(name))
     if len(request["sql"]) > _LONGEST_SQL:
         raise _unreadable("the SQL is too long", f"at most {_LONGEST_SQL:,} characters", f"{len(request['sql']):,}")
     for name, kinds in OPTIONS.items():
@@ -294,6 +282,6 @@ def _check_keys(keys: Any) -> None:
 
 
 def _unreadable(what: str, rule: str, got: object) -> RefusedRequest:
-    """Return the refusal of a request that is no question."""
+    """Return the refusal of a request that is not a question."""
     next_step = '{"dataset": "flights", "sql": "SELECT COUNT(*) FROM flights", "absolute": 50}'
     return RefusedRequest(what, status=400, rule=rule, got=repr(got)[:80] if got != "" else "", next_step=next_step)

@@ -21,6 +21,7 @@ from farthing.errors import (
     InvalidOption,
     InvalidTarget,
     LedgerError,
+    PriceRisen,
     TargetMissed,
     UnsupportedQuery,
 )
@@ -37,6 +38,7 @@ LOG: Final = logging.getLogger("farthing.server")
 T = TypeVar("T")
 
 _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
+    (PriceRisen, 409),
     (BudgetExceeded, 402),
     (TargetMissed, 409),
     (InvalidTarget, 422),
@@ -80,7 +82,7 @@ def inside() -> RefusedRequest:
     return RefusedRequest(
         "the server could not answer",
         status=500,
-        rule="an error inside is told without its cause",
+        rule="an error inside the server is reported without its cause",
         next_step="ask again; what was measured before is not charged twice",
     )
 

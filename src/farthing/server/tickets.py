@@ -43,8 +43,8 @@ class Ticket:
 class Tickets:
     """Writes plans into ids and reads them back. No id is kept: what it says is signed.
 
-    Guarantee: an id is read only as it was written here, by the person it was written for, within an hour; so asking by
-        it is charged at most what the plan told.
+    Guarantee: an id is read only as it was written here, by the person it was written for, within an hour; so the price
+        that it confirms is one that a plan told.
     Proof: an id carries an HMAC-SHA-256 of what it says, under a key that never leaves the server.
     Assumes: all workers of a server share the key, and HMAC-SHA-256 cannot be forged.
     Rounds: nothing.
@@ -79,7 +79,7 @@ class Tickets:
             raise RefusedRequest(
                 "this plan cannot be confirmed",
                 status=409,
-                rule="a plan is confirmed by who made it, within an hour, with the id that it was given",
+                rule="a plan is confirmed by the person who made it, within an hour, with its id",
                 next_step="plan the question again",
             )
         return Ticket(facts["w"], facts["q"], facts["m"])

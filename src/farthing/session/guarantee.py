@@ -177,7 +177,10 @@ def _check(group: object, size: object, of: object) -> None:
         )
     if of not in {None, "budget", "spent"}:
         raise InvalidBudget(
-            "no such guarantee", rule='of is "budget" or "spent"', got=repr(of), next_step='leave it out for "budget"'
+            "the guarantee is unknown",
+            rule='of is "budget" or "spent"',
+            got=repr(of),
+            next_step='leave it out for "budget"',
         )
     if size is None:
         return

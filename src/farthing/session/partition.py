@@ -55,7 +55,7 @@ class Part(Batches):
         raise UnsupportedQuery(
             "a part is not divided again",
             construct="nested partition",
-            rule="one partition deep",
+            rule="a partition has one level",
             got=self.name,
             next_step="partition the session by a column that tells the smaller parts apart",
         )
@@ -79,7 +79,7 @@ class Partition(dict[Any, Part]):
 
     def __missing__(self, key: object) -> NoReturn:
         raise InvalidKeys(
-            "no such part",
+            "the partition has no part of that value",
             rule="the parts are those that the partition was made with",
             got=repr(key),
             next_step="one of " + ", ".join(map(repr, list(self)[:20])),

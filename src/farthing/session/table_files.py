@@ -19,7 +19,7 @@ def proposed(table: str) -> Csv | None:
     """Return how a CSV table seems to be written, for its owner to look at; None for Parquet.
 
     Raises:
-        DataError: no such file, or it has no header.
+        DataError: the file does not exist, or has no header.
     """
     source = source_of(table)
     return guess(table, source.files[0]) if isinstance(source, CsvFiles) else None

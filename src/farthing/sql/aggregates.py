@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidBounds
 from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Variance, ratio_of
-from farthing.query.expressions import Call, Case, Column, Expression, FunctionName, Literal, Scalar
+from farthing.query.expressions import Case, Column, Expression, Literal, Scalar
 from farthing.query.measures import Total
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Type
+from farthing.sql.nodes import holds
+from farthing.sql.ranges import as_number, range_of, when_one, wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,7 +155,7 @@ class Aggregates:
         scalar = self.reader.scalar(first)
         if not isinstance(scalar, Column):
             self.reader.typed(first)
-        return Read(Count(self._filtered(parts, scalar)), _named("count", scalar), most)
+        return Read(Count(self._filtered(parts, scalar)), self._named("count", first), most)
 
     def count_if(self, parts: Parts) -> Read:
         """Return COUNT_IF(condition)."""
@@ -185,7 +187,24 @@ class Aggregates:
         self._no_order(parts)
         if len(parts.arguments) != 1:
             raise self._arguments(parts, f"{parts.name}(x)")
+        if parts.name == "SUM" and not parts.named:
+            ones = self._ones(parts)
+            if ones is not None:
+                return ones
         return self._bounded(parts, parts.arguments[0], _AMOUNTS[parts.name])
+
+    def _ones(self, parts: Parts) -> Read | None:
+        """Return the count that a sum of 1s and 0s is; None for another sum."""
+        node = parts.arguments[0]
+        scalar, kind = self.reader.typed(node)
+        if scalar == Literal(1):
+            value = None if parts.condition is None else self._filtered(parts, Literal(1))
+            return Read(Count(value), "sum")
+        condition = holds(scalar) if kind is Type.BOOLEAN else when_one(scalar, self.reader)
+        if condition is None:
+            return None
+        value = Case(((condition, Literal(1)),))
+        return Read(Count(self._filtered(parts, value)), self._named("sum", node))
 
     def quantile(self, parts: Parts) -> Read:
         """Return PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x), PERCENTILE_CONT(x, q) or QUANTILE(x, q)."""
@@ -205,13 +224,15 @@ class Aggregates:
         """Return an aggregate of a value that is a number, with its bounds."""
         stripped, clamp = self._clamp(node)
         scalar, kind = self.reader.typed(stripped)
+        if kind is Type.BOOLEAN and parts.name in _OF_TRUTHS:
+            scalar, kind = as_number(scalar, self.reader), Type.INTEGER
         if kind not in NUMBER_TYPES:
             advice = "count where it holds: COUNT_IF(x)" if kind is Type.BOOLEAN else f"aggregate a number; {DECLARE}"
             raise self.reader.source.refuse(f"{parts.name} of a {kind}", advice, node)
         lower, upper = self._bounds(parts, scalar, clamp)
         Total(scalar, lower, upper)  # refuses bounds that are not a range
         aggregate = build(self._filtered(parts, scalar), lower, upper)
-        return Read(aggregate, _named(parts.name.lower(), scalar))
+        return Read(aggregate, self._named(parts.name.lower(), stripped))
 
     def _bounds(self, parts: Parts, value: Scalar, clamp: tuple[float, float] | None) -> tuple[float, float]:
         """Return the bounds that the text names, or else those given beside it."""
@@ -220,9 +241,9 @@ class Aggregates:
                 raise self.reader.source.refuse("contribution bounds", "write => (lower, upper)", parts.node)
             lower, upper = (self._constant(end, "=> (lower, upper)") for end in node.expressions)
             return lower, upper
-        found = clamp or _clamped(value)
+        found = clamp or range_of(value)
         if found is not None:
-            return found
+            return clamp or wide(found)
         if self.bounds.lower is None or self.bounds.upper is None:
             name = str(value) if isinstance(value, Column) else "x"
             raise InvalidBounds(
@@ -271,6 +292,12 @@ class Aggregates:
         condition: Expression = self.reader.within("FILTER").whole(parts.condition)
         return Case(((condition, value),))
 
+    def _named(self, function: str, node: Node) -> str:
+        """Return the name of an answer column: that of the function and of the column it is of."""
+        while _is(node, "Paren"):
+            node = node.this
+        return f"{function}_{self.reader.named(node)[0].rpartition('.')[2]}" if _is(node, "Column") else function
+
     def _no_order(self, parts: Parts) -> None:
         """Refuse WITHIN GROUP where it means nothing."""
         if parts.order is not None:
@@ -287,31 +314,8 @@ def _is(node: Node, kind: str) -> bool:
     return type(node).__name__ == kind
 
 
-def _named(function: str, value: Scalar) -> str:
-    """Return the name of an answer column: that of the function and of the column it is of."""
-    return f"{function}_{value.name.rpartition('.')[2]}" if isinstance(value, Column) else function
-
-
-def _clamped(value: Scalar) -> tuple[float, float] | None:
-    """Return the bounds of LEAST(GREATEST(x, lower), upper), in any order; None for another value."""
-    match value:
-        case Call(FunctionName.LEAST | FunctionName.GREATEST, (first, second)):
-            outer, within = (second, first) if isinstance(second, Literal) else (first, second)
-        case _:
-            return None
-    match within:
-        case Call(FunctionName.LEAST | FunctionName.GREATEST, (one, two)) if within.function is not value.function:
-            other = two if isinstance(two, Literal) else one
-        case _:
-            return None
-    ends = []
-    for end in (outer, other):
-        if not isinstance(end, Literal) or isinstance(end.value, bool) or not isinstance(end.value, int | float):
-            return None
-        ends.append(float(end.value))
-    upper, lower = ends if value.function is FunctionName.LEAST else reversed(ends)
-    return lower, upper
-
+_OF_TRUTHS: Final = ("SUM", "AVG", "MEAN")
+"""Aggregates of truth values, as 1 and 0."""
 
 _BOUNDING: Final = ("contribution_bounds_per_group", "contribution_bounds_per_row")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def refuse_others(source: SqlText) -> None:
-    """Refuse what no grammar here reads: long and deep texts, statements that are no SELECT, and older spellings."""
+    """Refuse what no grammar here reads: long and deep texts, statements that are not a SELECT, and older spellings."""
     tokens = sized(source)
     words = [token.text.upper() for token in tokens]
     _refuse_commands(source, tokens, words)

@@ -10,6 +10,7 @@ from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
 from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
+from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level, node_sets
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Listed:
             body = node.this if alias is not None else node
             if inner(body) is not None:
                 items.append(Item(node, alias, aggregates.read(body), None))
+            elif is_arithmetic(body):
+                items.append(Item(node, alias, read_arithmetic(body, aggregates), None))
             elif is_level(body):
                 items.append(Item(node, alias, None, None))
             else:
@@ -79,7 +82,10 @@ class Listed:
             raise reader.source.refuse("SELECT *", "rows never leave: write SELECT COUNT(*)", body)
         if any(inner(part) is not None for part in body.walk()) and kind != "Subquery":
             nested = next(part for part in body.walk() if inner(part) is not None)
-            raise reader.source.refuse("arithmetic with an aggregate", _instead(body), nested)
+            if kind == "Anonymous":
+                what = f"{str(body.name).upper()[:40]} of an aggregate"
+                raise reader.source.refuse(what, "leave it out, and compute with the answer: that is free", body)
+            raise reader.source.refuse("arithmetic with an aggregate", ADVICE, nested)
         return reader.typed(body)[0] if kind != "Column" else reader.scalar(body)
 
     def at(self, digits: str) -> Item | None:
@@ -125,16 +131,6 @@ class Listed:
                 return group.name
         shown = f"column {item.scalar.name!r}" if isinstance(item.scalar, Column) else "a value"
         raise self.source.refuse(f"{shown} outside of GROUP BY", "rows never leave; group by it, or drop it", item.node)
-
-
-def _instead(body: Node) -> str:
-    """Return what to ask instead of arithmetic with aggregates."""
-    kinds = {type(part).__name__ for part in body.walk()}
-    if "Div" in kinds:
-        return "select one count or sum over another, without a factor, as session.ratio does; multiply the answer"
-    if "Sub" in kinds:
-        return "session.difference subtracts one group from another; else select both, and compute with the answers"
-    return "select the aggregates; compute with the answer afterwards"
 
 
 def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]:
@@ -238,8 +234,7 @@ def _grouped(node: Node, reader: Translator, listed: Listed) -> Scalar:
             raise reader.source.refuse(f"GROUP BY {str(node.this)[:20]}", "name the column", node)
     elif kind == "Column" and node.args.get("table") is None:
         wanted = str(node.name).casefold()
-        known = {name.casefold() for place in reader.names.places for name in place.schema.names}
-        item = None if wanted in known else listed.called(wanted)
+        item = None if wanted in reader.names.taken else listed.called(wanted)
     if item is not None and item.read is not None:
         raise reader.source.refuse("GROUP BY of an aggregate", "group by columns of the table", node)
     if item is not None and item.scalar is not None:
@@ -259,19 +254,25 @@ def _check_group(node: Node, scalar: Scalar, reader: Translator, groups: list[Gr
 
 def _group_name(node: Node, scalar: Scalar, reader: Translator, listed: Listed, taken: set[str]) -> str:
     """Return the name of a grouping column: its alias, its own name, or one made of its words."""
-    own = {name.casefold(): name for name in reader.names.places[0].schema.names}
+    own = {name.casefold(): name for name in reader.names.places[0].own}
     item = listed.of_scalar(scalar)
     alias = None if item is None else item.alias
-    if alias is not None:
-        if own.get(alias.casefold()) is not None and scalar != Column(own[alias.casefold()]):
-            raise reader.source.refuse(f"alias {alias!r}", "that is a column of the table: choose another name", node)
-        if alias.casefold() in taken:
-            raise reader.source.refuse(f"alias {alias!r}", "give each column a name of its own", node)
-        return own.get(alias.casefold(), alias)
-    if isinstance(scalar, Column) and scalar.name in own.values():
-        return scalar.name
-    made = scalar.name.rpartition(".")[2] if isinstance(scalar, Column) else _words(scalar)
-    return _free(made, taken | set(own))
+    called = alias if alias is not None else _called(node if item is None else item.node, scalar, reader)
+    if called is None:
+        made = scalar.name.rpartition(".")[2] if isinstance(scalar, Column) else _words(scalar)
+        return _free(made, taken | set(own))
+    if called.casefold() in taken:
+        raise reader.source.refuse(f"alias {called!r}", "give each column a name of its own", node)
+    return own[called.casefold()] if scalar == Column(own.get(called.casefold(), "")) else called
+
+
+def _called(node: Node, scalar: Scalar, reader: Translator) -> str | None:
+    """Return the name that a column has in its table or subquery; None for a value, and for a joined table's own."""
+    if type(node).__name__ != "Column":
+        return scalar.name if isinstance(scalar, Column) and scalar.name in reader.names.places[0].own else None
+    name = reader.named(node)[0]
+    joined = isinstance(scalar, Column) and scalar.name not in reader.names.places[0].own
+    return None if joined and isinstance(scalar, Column) and scalar.name.rpartition(".")[2] == name else name
 
 
 def _words(scalar: Scalar) -> str:

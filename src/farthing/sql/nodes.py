@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from farthing.query.expressions import Case, Column, Compare, Expression, Literal, Not, Operator, Scalar
+from farthing.query.expressions import Case, Compare, Expression, Literal, Not, Operator, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +54,11 @@ class NodeReader(Protocol):
     def type(self, scalar: Scalar) -> Type:
         """Return the type of a scalar; DECIMAL for a column of decimals."""
 
-    def column(self, node: Node) -> Column:
-        """Return a column by its name in expressions."""
+    def column(self, node: Node) -> Scalar:
+        """Return what a column of the text is."""
+
+    def named(self, node: Node) -> tuple[str, Scalar]:
+        """Return the name that a column has in its table or subquery, and what it is."""
 
     def only(self, node: Node, *expected: str) -> None:
         """Refuse a node that carries more than the parts that are understood."""
@@ -68,6 +71,7 @@ Rule: TypeAlias = "Callable[[NodeReader, Any], Any]"
 def truth(predicate: Expression) -> Scalar:
     """Return the truth value of a predicate as a scalar: NULL where it is unknown.
 
+    >>> from farthing.query.expressions import Column
     >>> str(truth(Compare(Column("x"), Operator.GT, Literal(1))))
     'CASE WHEN x > 1 THEN TRUE WHEN NOT (x > 1) THEN FALSE END'
     """
@@ -76,6 +80,20 @@ def truth(predicate: Expression) -> Scalar:
             return scalar
         case _:
             return Case(((predicate, TRUE), (Not(predicate), FALSE)))
+
+
+def holds(scalar: Scalar) -> Expression:
+    """Return the predicate that a truth value stands for.
+
+    >>> from farthing.query.expressions import Column
+    >>> str(holds(truth(Compare(Column("x"), Operator.GT, Literal(1)))))
+    'x > 1'
+    """
+    match scalar:
+        case Case(((found, Literal(True)), (Not(other), Literal(False))), None) if found is other:
+            return found
+        case _:
+            return Compare(scalar, Operator.EQ, TRUE)
 
 
 def surely(predicate: Expression) -> Scalar:

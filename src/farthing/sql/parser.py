@@ -14,8 +14,9 @@ from farthing.sql.asked import Asked, Options
 from farthing.sql.google import read_options, refuse_others
 from farthing.sql.listing import MOST_COLUMNS, Listed, levels, read_grouping
 from farthing.sql.names import Names, Place
-from farthing.sql.releases import ReleasedColumns, read_aftermath
-from farthing.sql.tables import Owned, read_tables
+from farthing.sql.releases import ReleasedColumns, read_aftermath, shown, with_used
+from farthing.sql.subqueries import check_many
+from farthing.sql.tables import Owned, TableReader, innermost
 from farthing.sql.text import SqlText, sized, syntax_tree
 from farthing.sql.translator import Translator
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from farthing.query.aggregates import NamedAggregate
     from farthing.query.schema import Schema
+    from farthing.sql.tables import Flat
     from farthing.sql.text import Node
 
 
@@ -66,31 +68,39 @@ def parse(
     refuse_others(source)
     select = _select(source, syntax_tree(source))
     options = read_options(source, select, privacy_unit)
-    names, joins = read_tables(source, select, Owned(table, schema, tables or {}, public, privacy_unit))
-    reader = Translator(source, names)
-    where = select.args.get("where")
-    condition = None if where is None else reader.whole(where.this)
-    aggregates = Aggregates(reader.within("an aggregate"), privacy_unit, bounds or Bounds())
+    owned = Owned(table, schema, tables or {}, public, privacy_unit)
+    core, above, reader = innermost(select, TableReader(source, owned).scoped(select))
+    rows = reader.rows(core)
+    aggregates = Aggregates(Translator(source, rows.names, "an aggregate"), privacy_unit, bounds or Bounds())
+    asked, released, listed = _question(core, rows, aggregates)
+    asked = replace(asked, explain=bool(select.meta.get("explain")), options=_with_rows(source, options, listed))
+    for outer, alias in above:
+        asked, released = shown(asked, outer, alias, released)
+    return with_used(asked) if above else asked
+
+
+def _question(select: Node, rows: Flat, aggregates: Aggregates) -> tuple[Asked, ReleasedColumns, Listed]:
+    """Return what a SELECT of aggregates asks for of rows, its columns, and its list."""
+    source, reader = aggregates.reader.source, Translator(aggregates.reader.source, rows.names)
     listed = Listed.of(select, reader.within("SELECT"), aggregates)
     groups, sets = read_grouping(select, reader.within("GROUP BY"), listed)
     outputs, columns = listed.named(groups)
     told = levels(listed, columns, groups, reader.within("GROUPING"))
-    _check_sets(source, select, sets, outputs, told)
+    _check_sets(source, select, sets, outputs, told, joined=bool(rows.joins))
     named = tuple((group.name, group.scalar) for group in groups)
     released = ReleasedColumns(columns, named, outputs, aggregates, told)
-    return Asked(
+    asked = Asked(
         by=tuple(group.name for group in groups),
-        where=condition,
+        where=rows.where,
         outputs=outputs,
         groupings=tuple((group.name, group.scalar) for group in groups if group.scalar != Column(group.name)),
-        joins=joins,
+        joins=rows.joins,
         aftermath=read_aftermath(select, released),
         columns=columns,
-        explain=bool(select.meta.get("explain")),
-        options=_with_rows(source, options, listed),
         sets=sets,
         levels=told,
     )
+    return asked, released, listed
 
 
 def parse_predicate(text: str, schema: Schema) -> Expression:
@@ -126,11 +136,10 @@ def _alone(text: str, schema: Schema) -> tuple[Translator, Node]:
     source = SqlText(text)
     sized(source)
     tree = syntax_tree(source)
-    return Translator(source, Names((Place("the table", None, schema),))), tree
+    return Translator(source, Names((Place.of("the table", None, schema),))), tree
 
 
 _CLAUSES: Final = {
-    "with": ("WITH", "ask the protected table directly"),
     "laterals": ("LATERAL", "ask one table"),
     "distinct": ("DISTINCT", "leave DISTINCT out: groups are distinct already"),
     "qualify": ("QUALIFY", "write HAVING: it filters the answer"),
@@ -139,7 +148,7 @@ _CLAUSES: Final = {
     "into": ("INTO", "leave INTO out: questions write nothing"),
     "locks": ("FOR", "leave FOR out: questions write nothing"),
 }
-_READ: Final = ("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset", "hint")
+_READ: Final = ("expressions", "from", "joins", "where", "group", "having", "order", "limit", "offset", "hint", "with")
 
 
 def _select(source: SqlText, tree: Node) -> Node:
@@ -148,6 +157,7 @@ def _select(source: SqlText, tree: Node) -> Node:
 
     if isinstance(tree, exp.SetOperation):
         raise source.refuse(type(tree).__name__.upper(), "ask each SELECT on its own", word=type(tree).__name__.upper())
+    check_many(tree, source)
     if not isinstance(tree, exp.Select):
         raise source.refuse(f"{type(tree).__name__.upper()} statement", "ask SELECT COUNT(*) FROM ...", tree)
     for part, value in tree.args.items():
@@ -169,6 +179,8 @@ def _check_sets(
     sets: tuple[tuple[str, ...], ...],
     outputs: tuple[NamedAggregate, ...],
     told: tuple[Any, ...],
+    *,
+    joined: bool,
 ) -> None:
     """Refuse GROUPING without grouping sets, and grouping sets of anything but one COUNT(*) of one table."""
     if not sets:
@@ -182,7 +194,7 @@ def _check_sets(
             select.args["group"],
             "GROUP",
         )
-    if select.args.get("joins"):
+    if joined:
         raise source.refuse(
             "grouping sets beside a join", "ask for each set by itself with a plain GROUP BY", select, "JOIN"
         )

@@ -26,7 +26,7 @@ class SqlDialect(DuckDB):
     """DuckDB's dialect with `backticks` for names, and with functions as plain names."""
 
     class Tokenizer(DuckDB.Tokenizer):
-        """Names in double quotes or backticks; texts in single quotes only; EXPLAIN is no command, DIV a function."""
+        """Names in double quotes or backticks, texts in single quotes; EXPLAIN is not a command, DIV is a function."""
 
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
         KEYWORDS: ClassVar[dict[str, Any]] = {

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath, Order
-from farthing.query.expressions import Column, Expression, Scalar
+from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
+from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level
 from farthing.sql.listing import level_of
 from farthing.sql.names import Names, Place
 
 if TYPE_CHECKING:
     from farthing.query.aggregates import NamedAggregate
+    from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
 
@@ -51,7 +53,7 @@ class ReleasedColumns:
             kinds[output.name] = Type.FLOAT
             for end in ENDS:
                 kinds.setdefault(output.name + end, Type.FLOAT)
-        return Names((Place("the answer", None, Schema.of(kinds)),))
+        return Names((Place.of("the answer", None, Schema.of(kinds)),))
 
     def stands_for(self, node: Node) -> Scalar | None:
         """Return the answer column that a node is: an aggregate of the SELECT list, or a grouping expression.
@@ -61,6 +63,8 @@ class ReleasedColumns:
         """
         if inner(node) is not None:
             return self._aggregate(node)
+        if is_arithmetic(node):
+            return self._computed(node)
         if is_level(node):
             return self._level(node)
         kind = type(node).__name__
@@ -88,6 +92,14 @@ class ReleasedColumns:
         if found is None:
             raise reader.source.refuse("GROUPING that is not selected", "put it in the SELECT list", node)
         return Column(found)
+
+    def _computed(self, node: Node) -> Scalar | None:
+        """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""
+        try:
+            text = read_arithmetic(node, self.aggregates).aggregate.canonical()
+        except FarthingError:  # no one aggregate: it is computed of answer columns
+            return None
+        return next((Column(output.name) for output in self.outputs if output.aggregate.canonical() == text), None)
 
     def _aggregate(self, node: Node) -> Scalar | None:
         """Return the column of an aggregate; None for a ratio that is none, whose parts may be."""
@@ -119,6 +131,124 @@ def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
     keys = () if order is None else tuple(_order(key, reader.within("ORDER BY"), released) for key in order.expressions)
     limit, offset = _limit(reader.source, select)
     return Aftermath(condition, keys, limit, offset)
+
+
+def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> tuple[Asked, ReleasedColumns]:
+    """Return a question whose answer a SELECT above it shows: some of its columns and groups, in an order.
+
+    Args:
+        asked: the question below.
+        select: the SELECT above.
+        alias: the name of the question there.
+        released: the columns of its answer.
+
+    Raises:
+        UnsupportedQuery: anything that is not a column of the answer, a condition on it, or an order.
+    """
+    source = released.aggregates.reader.source
+    reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
+    _check_above(select, source)
+    items = _columns_above(select, reader, released)
+    columns = tuple(name for name, _ in items)
+    above = replace(released, columns=columns)
+    where, order = select.args.get("where"), select.args.get("order")
+    condition = None if where is None else reader.within("WHERE").whole(where.this)
+    keys = () if order is None else tuple(_order(key, reader.within("ORDER BY"), above) for key in order.expressions)
+    limit, offset = _limit(source, select)
+    before = asked.aftermath
+    cut = before.limit is not None or before.offset > 0
+    if cut and (condition is not None or keys or offset):
+        raise source.refuse("WHERE, ORDER BY or OFFSET of an answer that LIMIT cut", "write LIMIT above them", select)
+    parts = tuple(part for part in (before.having, condition) if part is not None)
+    having = And(parts) if len(parts) > 1 else next(iter(parts), None)
+    most = [one for one in (before.limit, limit) if one is not None]
+    with source.located(select):
+        after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset)
+    made = replace(asked, aftermath=after, columns=columns), above
+    new = {name: alias for name, alias in items if name != alias}
+    return _renamed(*made, new, select) if new else made
+
+
+def _renamed(
+    asked: Asked, released: ReleasedColumns, new: dict[str, str], select: Node
+) -> tuple[Asked, ReleasedColumns]:
+    """Return a question whose columns have new names, and the columns of its answer."""
+    moved = new | {name + end: alias + end for name, alias in new.items() for end in ENDS}
+
+    def name(old: str) -> str:
+        return moved.get(old, old)
+
+    def written(node: Any) -> Any:
+        return rewrite(node, lambda part: Column(name(part.name)) if isinstance(part, Column) else part)
+
+    groups = tuple((name(old), scalar) for old, scalar in released.groups)
+    outputs = tuple(replace(output, name=name(output.name)) for output in asked.outputs)
+    levels = tuple((name(old), tuple(map(name, of))) for old, of in asked.levels)
+    every = [one.casefold() for one in (*dict(groups), *(output.name for output in outputs), *dict(levels))]
+    if len(set(every)) < len(every):
+        advice = "another column of the answer has that name: choose another"
+        raise released.aggregates.reader.source.refuse("a new name that is taken", advice, select)
+    before = asked.aftermath
+    order = tuple(replace(key, key=written(key.key)) for key in before.order)
+    after = replace(before, having=None if before.having is None else written(before.having), order=order)
+    columns = tuple(map(name, asked.columns))
+    made = replace(
+        asked,
+        by=tuple(map(name, asked.by)),
+        groupings=tuple((one, scalar) for one, scalar in groups if scalar != Column(one)),
+        outputs=outputs,
+        levels=levels,
+        sets=tuple(tuple(map(name, some)) for some in asked.sets),
+        aftermath=after,
+        columns=columns,
+    )
+    return made, replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels)
+
+
+def with_used(asked: Asked) -> Asked:
+    """Return a question without the aggregates that a SELECT above it leaves out: nobody pays for them."""
+    read = {*asked.columns, *asked.aftermath.columns}
+    used = tuple(one for one in asked.outputs if read & {one.name, *(one.name + end for end in ENDS)})
+    return replace(asked, outputs=used or asked.outputs[:1])
+
+
+def _above(released: ReleasedColumns, alias: str) -> Names:
+    """Return what names mean above a question: the columns of its answer that are shown."""
+    kinds = dict(released.names.schema.columns)
+    ends = {name + end for name in released.columns for end in ENDS}
+    seen = {name: kind for name, kind in kinds.items() if name in ends or name in released.columns}
+    return Names((Place.of(alias, None, Schema.of(seen)),))
+
+
+def _check_above(select: Node, source: SqlText) -> None:
+    """Refuse clauses of a SELECT above a question that are not about its answer."""
+    for part, value in select.args.items():
+        clause = part.strip("_")
+        if value and clause not in ("expressions", "from", "where", "with", "order", "limit", "offset", "hint"):
+            advice = "show columns of the answer; compute with them afterwards"
+            raise source.refuse(f"{clause.upper()} of an answer", advice, select)
+
+
+def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) -> list[tuple[str, str]]:
+    """Return the columns of an answer that a SELECT above it names, with their names there."""
+    found: list[tuple[str, str]] = []
+    for node in select.expressions:
+        body = node.this if type(node).__name__ == "Alias" else node
+        kind = type(body).__name__
+        if kind == "Star" or (kind == "Column" and type(body.this).__name__ == "Star"):
+            reader.only(body if kind == "Star" else body.this)
+            found += [(name, name) for name in released.columns]
+            continue
+        name = reader.named(body)[0] if kind == "Column" else ""
+        if name not in released.columns:
+            advice = (
+                f"show columns of the answer, and compute with them afterwards: {', '.join(released.columns)[:200]}"
+            )
+            raise reader.source.refuse("a value computed of an answer", advice, node)
+        found.append((name, name if body is node else str(node.alias)))
+    if len({name for name, _ in found}) < len(found):
+        raise reader.source.refuse("a column twice", "name each column once", select)
+    return found
 
 
 def _order(node: Node, reader: NodeReader, released: ReleasedColumns) -> Order:

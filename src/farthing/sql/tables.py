@@ -1,13 +1,24 @@
-"""FROM and JOIN: the protected table, and the tables beside it that its owner declared."""
+"""FROM, JOIN and WITH: the protected table, subqueries of it, and the tables beside it that its owner declared."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.query.expressions import And, Column, Compare, Expression, Operator, check
 from farthing.query.joins import Join
 from farthing.sql.names import Names, Place
+from farthing.sql.subqueries import (
+    aggregated,
+    alias_of,
+    check_growth,
+    check_question,
+    check_subquery,
+    named_subqueries,
+    plain_table,
+    projected,
+    unwrapped,
+)
 from farthing.sql.translator import Translator
 
 if TYPE_CHECKING:
@@ -37,78 +48,225 @@ class Owned:
     unit: PrivacyUnit
 
 
-def read_tables(source: SqlText, select: Node, owned: Owned) -> tuple[Names, tuple[Join, ...]]:
-    """Return what names mean in a question, and its joins.
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """The rows that FROM stands for, whatever subqueries it has: those of one table, joined and filtered.
 
-    Raises:
-        UnsupportedQuery: another table, a join that is none of the two kinds, or one without the unit column.
+    Guarantee: every row belongs to exactly one unit, to that of the one row of the protected table that it came from.
+    Proof: docs/proofs/sql.tables.md: a subquery only names values of one row, joins as `_joined` allows,
+        and drops rows by their own values; what would make one row of several is refused.
+    Assumes: conditions on rows of the left of a join may be asked after it, as `JOIN` and `LEFT JOIN` keep them.
+    Rounds: nothing.
+
+    Attributes:
+        table: the name of the table that the rows are of.
+        names: what names mean.
+        joins: the tables that come beside it, in order.
+        where: the rows that are left, or None for all.
     """
-    clause = select.args.get("from_") or select.args.get("from")
-    if clause is None:
-        raise source.refuse("SELECT without FROM", f"write FROM {owned.table}", select)
-    name, alias = _table(source, clause.this, owned.table, "FROM")
-    if name != owned.table and name.casefold() != owned.table.casefold():
-        raise source.refuse(f"table {name!r}", f"the protected table is {owned.table!r}", clause.this)
-    names = Names((Place(owned.table, alias, owned.schema),))
-    joins: list[Join] = []
-    for node in select.args.get("joins") or ():
-        names, join = _join(source, node, owned, names)
-        joins.append(join)
-    return names, tuple(joins)
+
+    table: str
+    names: Names
+    joins: tuple[Join, ...] = ()
+    where: Expression | None = None
 
 
-def _table(source: SqlText, named: Node, own: str, word: str) -> tuple[str, str | None]:
-    """Return the name and alias of a table; refuse whatever else may stand there."""
-    from sqlglot import exp
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """Reads FROM, JOIN and WITH.
 
-    if isinstance(named, exp.Query):
-        raise source.refuse("a subquery", f"ask FROM {own} directly", named)
-    if not isinstance(named, exp.Table) or not isinstance(named.this, exp.Identifier):
-        raise source.refuse("a table function", f"write FROM {own}", named, word)
-    for part, value in named.args.items():
-        if value and part not in ("this", "alias"):
-            found, advice = _TABLE_PARTS.get(part.strip("_"), (f"a table with {part.strip('_')}", f"write FROM {own}"))
-            raise source.refuse(found, advice, named)
-    alias = named.args.get("alias")
-    if alias is not None and alias.args.get("columns"):
-        raise source.refuse("renamed columns", "use the table's own column names", named)
-    return str(named.name), None if alias is None else str(alias.name)
+    Attributes:
+        source: the text.
+        owned: what the owner declared.
+        known: the tables of WITH, by their names in one case.
+    """
 
+    source: SqlText
+    owned: Owned
+    known: Mapping[str, Flat | Node] = field(default_factory=dict)
 
-_TABLE_PARTS = {
-    "sample": ("SAMPLE", "ask the whole table"),
-    "joins": ("JOIN", "join without brackets: FROM t JOIN u ON ... JOIN v ON ..."),
-    "laterals": ("LATERAL", "ask one table"),
-    "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE ...) for each column"),
-}
+    def scoped(self, select: Node) -> TableReader:
+        """Return a reader that knows the tables of a SELECT's own WITH.
 
+        A subquery with aggregates is known as its node: nothing but a question's answer comes of it.
 
-def _join(source: SqlText, node: Node, owned: Owned, names: Names) -> tuple[Names, Join]:
-    """Return the names after a join, and the join."""
-    left = _side(source, node)
-    name, alias = _table(source, node.this, owned.table, "JOIN")
-    known = {table.casefold(): table for table in owned.tables}
-    table = name if name in owned.tables else known.get(name.casefold(), "")
-    if not table:
-        listed = ", ".join(sorted(owned.tables)[:20])
+        Raises:
+            UnsupportedQuery: a recursive one, a name that a table has, or what no subquery may be.
+        """
+        reader = self
+        for name, node, renamed in named_subqueries(select, self.source):
+            own = {table.casefold() for table in (self.owned.table, *self.owned.tables)}
+            if name.casefold() in own:
+                raise self.source.refuse(f"WITH of the name {name!r}", "a table has that name: choose another", node)
+            if name.casefold() in reader.known:
+                raise self.source.refuse(f"WITH of the name {name!r} twice", "choose another name", node)
+            found = node if reader._asks(node) else reader.subquery(node, name, renamed)
+            reader = replace(reader, known={**reader.known, name.casefold(): found})
+        return reader
+
+    def rows(self, select: Node, *, own: bool = True) -> Flat:
+        """Return the rows that a SELECT is of, as its WHERE leaves them.
+
+        Args:
+            select: the SELECT, whose WITH is known.
+            own: whether only rows of the protected table will do.
+
+        Raises:
+            UnsupportedQuery: another table, a join that is none of the two kinds, or one without the unit column.
+        """
+        clause = select.args.get("from_") or select.args.get("from")
+        if clause is None:
+            raise self.source.refuse("SELECT without FROM", f"write FROM {self.owned.table}", select)
+        joins = select.args.get("joins") or ()
+        rows = self._source(clause.this, "FROM")
+        if rows.table != self.owned.table and (own or joins):
+            named = f"table {rows.table!r}"
+            raise self.source.refuse(named, f"the protected table is {self.owned.table!r}", clause.this)
+        check_growth(select, rows.names, self.source)
+        for node in joins:
+            rows = self._joined(rows, node)
+        where = select.args.get("where")
+        if where is None:
+            return rows
+        return replace(rows, where=self._both(rows, Translator(self.source, rows.names).whole(where.this), where.this))
+
+    def subquery(self, select: Node, alias: str, renamed: tuple[str, ...] = ()) -> Flat:
+        """Return the rows of a subquery: projections and filters of those of its FROM, each from one row.
+
+        Raises:
+            UnsupportedQuery: whatever makes one row of several, or drops rows for what others have.
+        """
+        self._check_features(select)
+        check_subquery(select, self.source)
+        rows = self.scoped(select).rows(select, own=False)
+        columns = projected(select, Translator(self.source, rows.names, "a subquery"), renamed)
+        place = Place(alias, None, rows.names.schema, columns, rows.names.places[0].own)
+        return replace(rows, names=Names((place,)))
+
+    def _check_features(self, select: Node) -> None:
+        """Refuse groups of the unit by name: one row a unit is sound, but no engine makes it yet."""
+        unit, group = self.owned.unit.column, select.args.get("group")
+        if unit is None or group is None:
+            return
+        for node in group.expressions:
+            if str(node.name).casefold() == unit.casefold():
+                advice = f"for what a unit has on average write SUM(x) / COUNT(DISTINCT {unit}) in the outermost SELECT"
+                raise self.source.refuse(f"GROUP BY {unit} in a subquery", advice, node)
+
+    def question(self, select: Node) -> tuple[Node, str] | None:
+        """Return the question that is all of a SELECT's FROM, and its name there; None where rows are.
+
+        A subquery is a question where it has aggregates, or is of one that has: what is done to it is done to answers.
+        """
+        clause = select.args.get("from_") or select.args.get("from")
+        if clause is None or select.args.get("joins"):
+            return None
+        node, alias = unwrapped(clause.this), str(clause.this.alias)
+        if type(node).__name__ == "Table":
+            found = None if node.args.get("db") else self.known.get(str(node.name).casefold())
+            return None if found is None or isinstance(found, Flat) else (found, alias or str(node.alias_or_name))
+        return (node, alias) if self._asks(node) else None
+
+    def _asks(self, select: Node) -> bool:
+        """Return whether a subquery is a question, or of one."""
+        if type(select).__name__ != "Select":
+            return False
+        return aggregated(select) or self.question(select) is not None
+
+    def _source(self, node: Node, word: str) -> Flat:
+        """Return the rows of what FROM or JOIN names: a table, a table of WITH, or a subquery."""
+        select = unwrapped(node)
+        alias, renamed = alias_of(node, self.source)
+        if type(select).__name__ != "Table":
+            return self.subquery(select, alias or "", renamed)
+        name = plain_table(self.source, select, self.owned.table, word)
+        alias = alias or alias_of(select, self.source)[0]
+        known = None if select.args.get("db") else self.known.get(name.casefold())
+        if known is None:
+            return self._table(name, alias, select, word)
+        if not isinstance(known, Flat):
+            self._check_features(known)
+            check_subquery(known, self.source)
+            raise self.source.refuse(f"the answer {name!r} as a table", "aggregate rows of the table instead", select)
+        place = known.names.places[0]
+        return replace(known, names=Names((replace(place, table=alias or name),)))
+
+    def _table(self, name: str, alias: str | None, node: Node, word: str) -> Flat:
+        """Return the rows of a table that the owner declared."""
+        schemas = {**self.owned.tables, self.owned.table: self.owned.schema}
+        folded = {table.casefold(): table for table in schemas}
+        table = name if name in schemas else folded.get(name.casefold(), "")
+        if table == self.owned.table and word == "FROM":
+            return Flat(table, Names((Place.of(table, alias, self.owned.schema),)))
+        if table and table != self.owned.table:
+            return Flat(table, Names((Place.of(table, alias, schemas[table], own=False),)))
+        listed = ", ".join(sorted(self.owned.tables)[:20])
+        if word == "FROM":
+            raise self.source.refuse(f"table {name!r}", f"the protected table is {self.owned.table!r}", node)
         advice = f"the tables that may be joined are {listed}" if listed else "the owner declared no table to join"
-        raise source.refuse(f"JOIN of table {name!r}", advice, node.this)
-    taken = [word for place in names.places for word in (place.table, place.alias) if word]
-    if (alias or table).casefold() in map(str.casefold, taken) or table in (place.table for place in names.places):
-        raise source.refuse(f"table {name!r} twice", "join each table once; declare it under a second name", node.this)
-    joined = Place(table, alias, owned.tables[table], own=False)
-    before, names = names, Names((*names.places, joined), names.merged)
-    _check_names(source, node, names)
-    using = node.args.get("using")
-    if using:
-        on = _using(source, using, before, joined, names)
-        names = Names(names.places, names.merged | {str(column.name).casefold() for column in using})
-    else:
-        on = _condition(source, node, names)
-    public = table in owned.public
-    if not public:
-        _check_unit(source, node, owned, on, table)
-    return names, Join(table, on, left=left, public=public)
+        raise self.source.refuse(f"JOIN of table {name!r}", advice, node)
+
+    def _joined(self, rows: Flat, node: Node) -> Flat:
+        """Return rows after a join; what filters the joined table joins its condition, which is the same."""
+        left = _side(self.source, node)
+        right = self._source(node.this, "JOIN")
+        self._check_right(rows, right, node, left=left)
+        before, joined = rows.names, right.names.places[0]
+        names = Names((*before.places, joined), before.merged)
+        _check_names(self.source, node, names)
+        using = node.args.get("using")
+        if using:
+            on = _using(self.source, using, (before, joined, names))
+            names = Names(names.places, names.merged | {str(column.name).casefold() for column in using})
+        else:
+            on = _condition(self.source, node, names)
+        if right.where is not None:
+            on = self._both(replace(right, names=names), on, node.this)
+        public = right.table in self.owned.public
+        if not public:
+            _check_unit(self.source, node, self.owned, on, right.table)
+        join = Join(right.table, on, left=left, public=public)
+        return replace(rows, names=names, joins=(*rows.joins, join))
+
+    def _check_right(self, rows: Flat, right: Flat, node: Node, *, left: bool) -> None:
+        """Refuse what cannot stand on the right of a join: the protected table, a table twice, and joined tables."""
+        refuse, place = self.source.refuse, right.names.places[0]
+        if right.table == self.owned.table or right.joins:
+            advice = "join tables that the owner declared, each by itself, to the protected table"
+            raise refuse(f"JOIN of a subquery of {right.table!r}", advice, node.this)
+        name = (place.alias or place.table).casefold()
+        taken = [word.casefold() for place in rows.names.places for word in (place.table, place.alias) if word]
+        if name in taken or right.table in (join.table for join in rows.joins):
+            shown = place.alias or place.table if name in taken and place.alias is None else right.table
+            raise refuse(f"table {shown!r} twice", "join each table once; declare it under a second name", node.this)
+        if left and any(not isinstance(scalar, Column) for _, scalar in place.columns):
+            advice = "select columns there, and compute with them above the join"
+            raise refuse("a value computed on the right of LEFT JOIN", advice, node.this)
+
+    def _both(self, rows: Flat, condition: Expression, node: Node) -> Expression:
+        """Return the condition that both hold: that of rows, and another one."""
+        if rows.where is None:
+            return condition
+        parts = [part for one in (condition, rows.where) for part in (one.operands if isinstance(one, And) else (one,))]
+        both = And(tuple(parts))
+        with self.source.located(node):
+            check(both, rows.names.schema)
+        return both
+
+
+def innermost(select: Node, reader: TableReader) -> tuple[Node, tuple[tuple[Node, str], ...], TableReader]:
+    """Return the SELECT that asks, the ones above it that only show its answer, inside out, and what reads its FROM."""
+    above: list[tuple[Node, str]] = []
+    while not aggregated(select):
+        found = reader.question(select)
+        if found is None:
+            break
+        above.append((select, found[1]))
+        select = found[0]
+        reader = reader.scoped(select)
+    if above:
+        check_question(select, reader.source)
+    return select, tuple(reversed(above)), reader
 
 
 def _side(source: SqlText, node: Node) -> bool:
@@ -139,16 +297,15 @@ def _condition(source: SqlText, node: Node, names: Names) -> Expression:
     return Translator(source, names, "ON").whole(node.args["on"])
 
 
-def _using(source: SqlText, using: list[Any], before: Names, joined: Place, names: Names) -> Expression:
-    """Return the equality of the columns of USING."""
+def _using(source: SqlText, using: list[Any], of: tuple[Names, Place, Names]) -> Expression:
+    """Return the equality of the columns of USING: of the names before a join, the joined table, and all names."""
     from sqlglot import exp
 
+    before, joined, names = of
     parts = []
     for identifier in using:
         node = exp.Column(this=identifier.copy())
-        first = Column(before.column(source, node))
-        second = Column(Names((joined,)).column(source, node))
-        equal = Compare(first, Operator.EQ, second)
+        equal = Compare(before.column(source, node), Operator.EQ, Names((joined,)).column(source, node))
         with source.located(node):
             check(equal, names.schema)
         parts.append(equal)

@@ -24,7 +24,8 @@ DEEPEST_TREE: Final = 150
 """The most levels of a syntax tree, chains of AND and OR counted once: what translates it recurses."""
 
 RULE: Final = (
-    "a question is one SELECT of aggregates over the protected table, with WHERE, GROUP BY, HAVING, ORDER BY and LIMIT"
+    "a question is one SELECT of aggregates over rows of the protected table, with WHERE, GROUP BY, HAVING, ORDER BY "
+    "and LIMIT"
 )
 
 

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 
 from farthing.query.expressions import (
     And,
-    Compare,
     Expression,
     Not,
-    Operator,
     Or,
     Scalar,
     check,
     operand_type,
     type_of,
 )
-from farthing.query.expressions import Column as Named
 from farthing.sql import functions, predicates, scalars
-from farthing.sql.nodes import TRUE, truth
+from farthing.sql.names import OWN_SCHEMAS
+from farthing.sql.nodes import holds, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +65,7 @@ class Translator:
         rule = predicates.rules().get(type(node).__name__)
         with self.source.located(node):
             if rule is None:
-                expression: Expression = Compare(self.scalar(node), Operator.EQ, TRUE)
+                expression: Expression = holds(self.scalar(node))
             else:
                 expression = rule(self, node)
             if not isinstance(expression, And | Or | Not):  # their parts are checked already
@@ -110,14 +108,20 @@ class Translator:
         """Return the type of a scalar; DECIMAL for a column of decimals."""
         return operand_type(scalar, self.schema)
 
-    def column(self, node: Node) -> Named:
-        """Return a column by its name in expressions."""
+    def column(self, node: Node) -> Scalar:
+        """Return what a column of the text is."""
+        return self.named(node)[1]
+
+    def named(self, node: Node) -> tuple[str, Scalar]:
+        """Return the name that a column has in its table or subquery, and what it is."""
         from sqlglot import exp
 
-        self.only(node, "this", "table")
+        self.only(node, "this", "table", "db")
         if not isinstance(node.this, exp.Identifier):
             raise self.source.refuse("a column list", "name the columns", node)
-        return Named(self.names.column(self.source, node))
+        if node.args.get("db") is not None and node.args["db"].name.casefold() not in OWN_SCHEMAS:
+            raise self.source.refuse(f"schema {node.args['db'].name[:60]!r}", "leave the schema out", node)
+        return self.names.found(self.source, node)
 
     def only(self, node: Node, *expected: str) -> None:
         """Refuse a node that carries more than the parts that are understood."""

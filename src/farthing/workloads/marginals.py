@@ -41,15 +41,10 @@ class Marginals:
                 next_step='farthing.workloads.marginals(["sex", "age"], ways=2)',
             )
         if len(self.tables) > MOST_TABLES:
-            raise InvalidOption(
-                "too many tables",
-                rule=f"at most {MOST_TABLES:,} tables a workload",
-                got=f"{len(self.tables):,}",
-                next_step="fewer ways or fewer columns",
-            )
+            raise _too_many(len(self.tables))
         _refuse_repeated(self.tables)
         for weight in self.weights:
-            _check_weight(weight)
+            check_weight(weight)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,6 +61,22 @@ class Marginals:
             return NotImplemented
         return Marginals(self.tables + other.tables, self.weights + other.weights)
 
+    def __mul__(self, other: object) -> Marginals:
+        """Return the Kronecker product: each table by each table of the other; weights multiply.
+
+        Raises:
+            InvalidOption: a column is in both, or a table results twice.
+
+        >>> marginals(["sex"], ways=1) * marginals(["age", "region"], ways=1)
+        marginals (sex, age), (sex, region)
+        """
+        if not isinstance(other, Marginals):
+            return NotImplemented
+        if len(self.tables) * len(other.tables) > MOST_TABLES:
+            raise _too_many(len(self.tables) * len(other.tables))
+        tables = tuple(one + two for one in self.tables for two in other.tables)
+        return Marginals(tables, tuple(one * two for one in self.weights for two in other.weights))
+
     def __rmul__(self, weight: object) -> Marginals:
         """Return the same tables, their errors counting `weight` times as much.
 
@@ -74,7 +85,7 @@ class Marginals:
         """
         if isinstance(weight, bool) or not isinstance(weight, int | float):
             return NotImplemented
-        _check_weight(weight)
+        check_weight(weight)
         return replace(self, weights=tuple(float(weight) * one for one in self.weights))
 
     def __repr__(self) -> str:
@@ -115,12 +126,7 @@ def marginals(columns: Sequence[str], ways: int = 2, *, up_to: bool = False) -> 
     sizes = range(ways + 1) if up_to else (ways,)
     count = sum(math.comb(len(names), size) for size in sizes)
     if count > MOST_TABLES:
-        raise InvalidOption(
-            "too many tables",
-            rule=f"at most {MOST_TABLES:,} tables a workload",
-            got=f"{count:,}",
-            next_step="fewer ways or fewer columns",
-        )
+        raise _too_many(count)
     tables = tuple(table for size in sizes for table in combinations(names, size))
     return Marginals(tables, (1.0,) * len(tables))
 
@@ -154,7 +160,17 @@ def _refuse_repeated(tables: tuple[tuple[str, ...], ...]) -> None:
         seen.add(columns)
 
 
-def _check_weight(weight: float) -> None:
+def _too_many(count: int) -> InvalidOption:
+    """Return the refusal of too many tables."""
+    return InvalidOption(
+        "too many tables",
+        rule=f"at most {MOST_TABLES:,} tables a workload",
+        got=f"{count:,}",
+        next_step="fewer ways or fewer columns",
+    )
+
+
+def check_weight(weight: float) -> None:
     """Refuse a weight that no table can have."""
     if not WEIGHTS[0] <= weight <= WEIGHTS[1]:
         raise InvalidOption(

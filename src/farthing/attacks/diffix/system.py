@@ -207,8 +207,14 @@ class Selected:
 def _check(version: str, layer_sd: float, floated: str | None) -> None:
     """Refuse what is not a Diffix."""
     if version not in RESTRICTIONS:
-        raise InvalidOption("no such version", rule="birch, cedar or dogwood", got=version, next_step="choose one")
+        raise InvalidOption(
+            "the version is unknown", rule="birch, cedar or dogwood", got=version, next_step="choose one"
+        )
     if not 0 <= layer_sd < np.inf:
-        raise InvalidOption("no such noise", rule="layer_sd is finite and >= 0", got=layer_sd, next_step="1.0")
+        raise InvalidOption(
+            "the noise is out of range", rule="layer_sd is finite and >= 0", got=layer_sd, next_step="1.0"
+        )
     if floated not in (None, "set", "ends"):
-        raise InvalidOption("no such seed", rule='floated is "set" or "ends"', got=floated, next_step="leave it out")
+        raise InvalidOption(
+            "the seed is unknown", rule='floated is "set" or "ends"', got=floated, next_step="leave it out"
+        )

@@ -269,7 +269,7 @@ def _guarded(answer: Callable[[], Any]) -> Any:
             "the target failed",
             rule="a target answers or refuses",
             got=f"{type(error).__name__}: {error}"[:_LETTERS],
-            next_step="see what the target logged",
+            next_step="look into the target's log",
         ) from error
 
 

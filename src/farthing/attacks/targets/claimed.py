@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from farthing.attacks.target import Claim, People, Question, Refused, Speaks, Target
+    from farthing.attacks.target import AttackTarget, Claim, People, Question, Refused, Speaks
 
 
 class Claimed:
@@ -20,7 +20,7 @@ class Claimed:
     0.5
     """
 
-    def __init__(self, target: Target, claim: Claim) -> None:
+    def __init__(self, target: AttackTarget, claim: Claim) -> None:
         self.target = target
         self.claim: Claim | None = claim
 

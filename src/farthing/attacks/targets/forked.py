@@ -13,7 +13,7 @@ import signal
 import warnings
 from typing import TYPE_CHECKING, NoReturn
 
-from farthing.attacks.target import Claim, People, Question, Refused, Speaks, Target
+from farthing.attacks.target import AttackTarget, Claim, People, Question, Refused, Speaks
 from farthing.attacks.targets.adapters import said_by
 from farthing.errors import DataError
 
@@ -33,7 +33,7 @@ class Forked:
         timeout_s: how long an answer may take; then the fork is ended.
     """
 
-    def __init__(self, target: Target, timeout_s: float = 30.0) -> None:
+    def __init__(self, target: AttackTarget, timeout_s: float = 30.0) -> None:
         if not hasattr(os, "fork"):
             raise DataError(
                 "this system has no fork", rule="POSIX", got=os.name, next_step="attack the target as it is"

@@ -25,7 +25,7 @@ def compare(
     trials: Annotated[
         str | None, typer.Option(metavar="1000", help="Sessions in each cell. Default: 1000; fewer if quick.")
     ] = None,
-    seed: Annotated[str, typer.Option(metavar="1", help="Everything drawn follows from it.")] = "1",
+    seed: Annotated[str, typer.Option(metavar="1", help="The seed of everything that is drawn.")] = "1",
     as_json: options.Json = False,
     chart: options.Chart = None,
 ) -> None:

@@ -21,7 +21,8 @@ def export(
     """Write the whole history, however long, as JSON or CSV.
 
     Everything but the ledger's secret: terms, entries with the links of their
-    chain, allotments. Released measurements are not part of it.
+    chain, allotments. JSON has the released numbers, too, each with its
+    question, data version, unit, bounds, keys, targets and confidence.
 
     Examples:
       farthing export --csv --out history.csv

@@ -226,7 +226,7 @@ def _built_in(order: TypedTarget, claim: Claim | None, effort: Effort) -> Target
     }
     if order.target not in made:
         raise InvalidOption(
-            "no such target",
+            "the target is unknown",
             rule="a URL, module:function, farthing.toml or its folder, or a built-in name",
             got=order.target,
             next_step=typed.nearest(order.target, made),

@@ -174,7 +174,7 @@ def from_file(column: str, source: str, kind: str, sources: Sources) -> Any:
     file = sources.folder / path
     if not file.is_file():
         raise DataError(
-            "no such file of keys",
+            "the file of keys does not exist",
             got=file,
             next_step="check the path and the working folder",
             rule="@FILE:COLUMN names a file that exists",

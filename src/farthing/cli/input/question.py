@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from farthing.cli.input.config import Config
     from farthing.cli.input.keys import Sources
     from farthing.query.bounding import AutoBounds, Bounds
+    from farthing.query.expressions import Scalar
     from farthing.query.schema import Schema
     from farthing.session import Session
     from farthing.sql import Asked
@@ -62,7 +63,7 @@ def question(sql: str, wanted: QuestionOptions, config: Config, session: Session
     if isinstance(bounds, Bounds):
         given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
         require_bounds(Bounds(**given), config, grouped=bool(asked.by))
-    keys = question_keys(wanted, kinds(asked, session), config, session)
+    keys = question_keys(wanted, kinds(asked, session), config, session, expressions=dict(asked.groupings))
     return TypedQuestion(asked, {"keys": keys, "bounds": bounds}, how)
 
 
@@ -85,7 +86,13 @@ def kinds(asked: Asked, session: Session) -> dict[str, str]:
 
 
 def question_keys(
-    wanted: QuestionOptions, by: Mapping[str, str], config: Config, session: Session, *, findable: bool = True
+    wanted: QuestionOptions,
+    by: Mapping[str, str],
+    config: Config,
+    session: Session,
+    *,
+    findable: bool = True,
+    expressions: Mapping[str, Scalar] | None = None,
 ) -> Any:
     """Return the keys of a question's grouping columns, given with their types; None without such columns.
 
@@ -95,6 +102,7 @@ def question_keys(
         config: the settings, which may list keys too.
         session: what is asked.
         findable: whether the question could find groups privately.
+        expressions: what the grouping columns are that the table does not have.
     """
     if findable and wanted.private:
         if not by:
@@ -104,12 +112,21 @@ def question_keys(
                 next_step="add GROUP BY, or drop it",
             )
         return PRIVATE
+    from farthing.session.reading.defaults import with_defaults
+
     given = group_keys(wanted.keys or (), session.schema | dict(by), sources(config, session, Path.cwd()))
     there = sources(config, session, config.folder)
+
+    def listed(column: str, values: Any, kind: str = "") -> Any:
+        """Return the keys that the config lists, or says where to find."""
+        known = kind or session.schema[column]
+        return typed_keys.read(column, values, known, there) if isinstance(values, str) else values
+
+    computed = expressions or {}
     for column, kind in by.items():
-        values = config.keys.get(column)
-        if column not in given and values is not None:
-            given[column] = typed_keys.read(column, values, kind, there) if isinstance(values, str) else values
+        if column in config.keys and column not in given and not (column in computed and column in session.schema):
+            given[column] = listed(column, config.keys[column], kind)
+    given = with_defaults(given, tuple(by), computed, config.keys, listed=listed, schema=schema_of(session))
     missing = [column for column in by if column not in given]
     if missing:
         found = "; --keys private finds them at a price" if findable else ""
@@ -139,7 +156,7 @@ def group_keys(given: Sequence[str], known: Mapping[str, str], places: Sources) 
             )
         if column not in known:
             raise InvalidKeys(
-                f"keys for {column!r}, which is no column of the table",
+                f"keys for {column!r}, which is not a column of the table",
                 next_step=typed.nearest(column, known),
                 rule="keys are given for columns of the table, or aliases of GROUP BY",
             )

@@ -70,8 +70,8 @@ def widths(option: str, texts: Sequence[str] | None, names: Sequence[str]) -> fl
             )
         if name and name.strip() not in names:
             raise InvalidTarget(
-                f"{option} names {name.strip()!r}, which is no column of the answer that it could be for",
-                rule="an error by name is of a column of the answer",
+                f"{option} names {name.strip()!r}, which is not a column of the answer with an error of its own",
+                rule="an error by name belongs to a column of the answer",
                 got=text,
                 next_step=nearest(name.strip(), names),
             )
@@ -139,7 +139,7 @@ def loss(option: str, text: str) -> Gdp | Zcdp | Pure:
     kinds: dict[str, type[Gdp | Zcdp | Pure]] = {"mu": Gdp, "rho": Zcdp, "epsilon": Pure}
     if name.strip() not in kinds:
         raise InvalidTarget(
-            f"{option} is no loss",
+            f"{option} is not a loss",
             rule="mu=, rho= or epsilon=, in the currency of the ledger",
             got=text,
             next_step="write mu=0.05, or use --max-epsilon 0.1, which every ledger understands",
@@ -168,7 +168,7 @@ def rows(text: str) -> int | None:
         return None
     if not text.strip().isdecimal() or int(text) < 1:
         raise InvalidOption(
-            "--rows is no number of rows", rule="a whole number, or all", got=text, next_step="--rows 20"
+            "--rows is not a number of rows", rule="a whole number, or all", got=text, next_step="--rows 20"
         )
     return int(text)
 

@@ -60,7 +60,7 @@ def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | Non
 def _checked(output: AskOptions) -> tuple[int | None, Path | None]:
     """Return the most rows to show and the chart's path; refuse what cannot be done, before anything is paid."""
     if output.as_json and output.as_csv:
-        raise InvalidOption("--json and --csv were both given", rule="one shape on stdout", next_step="drop one")
+        raise InvalidOption("--json and --csv were both given", rule="one format on stdout", next_step="drop one")
     if output.column is not None and output.chart is None and output.trace_chart is None:
         raise InvalidOption(
             "--column without --chart",
@@ -81,7 +81,7 @@ def _refuse_misfit(output: AskOptions, made: TypedQuestion) -> None:
     if output.column is not None and output.column not in names:
         raise InvalidOption(
             "--column names no column of the answer",
-            rule="a chart is of one aggregate",
+            rule="a chart shows one aggregate",
             got=output.column,
             next_step=typed.nearest(output.column, names),
         )

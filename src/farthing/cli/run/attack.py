@@ -15,7 +15,8 @@ from farthing.errors import InvalidOption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from farthing.attacks import AttackResult, Report
+    from farthing.attacks import AttackResult
+    from farthing.attacks.running import AttackReport
     from farthing.cli.input.options.attack import AttackOptions
 
 _WIDTH: Final = 150
@@ -157,7 +158,7 @@ _HEADS: Final = (
 )
 
 
-def _show(report: Report, hint: str) -> None:
+def _show(report: AttackReport, hint: str) -> None:
     """Print a report: a row an attack, then the verdict."""
     out = show.console(width=_WIDTH)
     out.print(show.columns_table(_HEADS, [_cells(result) for result in report.results]))

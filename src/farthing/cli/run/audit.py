@@ -8,7 +8,7 @@ from farthing.cli import show
 from farthing.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from farthing.audit import Report
+    from farthing.audit.report import AuditReport
 
 
 def audit(seed: int | None, *, itself: bool, full: bool, as_json: bool) -> int:
@@ -27,7 +27,7 @@ def audit(seed: int | None, *, itself: bool, full: bool, as_json: bool) -> int:
     return report.exit_code
 
 
-def _audited(seed: int | None, *, full: bool) -> Report:
+def _audited(seed: int | None, *, full: bool) -> AuditReport:
     """Return the report, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import Progress
@@ -45,7 +45,7 @@ def _audited(seed: int | None, *, full: bool) -> Report:
         return self_audit(quick=not full, seed=seed, progress=tell)
 
 
-def _show(report: Report) -> None:
+def _show(report: AuditReport) -> None:
     """Print the page."""
     out = show.console()
     heads = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing import flights as data
 from farthing.cli import show
-from farthing.cli.input import flights as data
 from farthing.cli.input.charts import chart_path
 from farthing.cli.run.progress import progress
 from farthing.errors import InvalidOption
@@ -64,13 +64,20 @@ class DemoStage:
         self.out.print(f"\n{text}", style="bold")
 
 
+def _table(folder: Path) -> pa.Table:
+    """Return destination and plane of every flight; a plane that is not known is NULL."""
+    import pyarrow as pa
+
+    return data.flights(folder, {"dest": pa.string(), "tailnum": pa.string()})
+
+
 def demo(*, as_json: bool, chart: str | None, keep: str | None) -> None:
     """Run the demo; refuse what cannot be done before anything is read."""
     drawn = chart_path(chart)
     package = data.data_folder()
     out = show.console(quiet=as_json, width=_WIDTH)
     with _ledgers(keep) as folder:
-        stage = DemoStage(out, data.flights(package), data.airports(package), folder)
+        stage = DemoStage(out, _table(package), data.listed(package, "airports", "faa"), folder)
         first, result = _flights(stage)
         result["planes"] = _planes(stage, first)
     stage.head("Yours")
@@ -256,9 +263,9 @@ def _planes(stage: DemoStage, flights: Answer) -> dict[str, Any]:
                 PLANES, keys=stage.keys, relative=RELATIVE, absolute=ABSOLUTE, cap="all", progress=tick
             )
         _tell_rows(stage, answer, 0, large=6)
-        dearer = float(answer.paid.amount / flights.paid.amount)
+        more = float(answer.paid.amount / flights.paid.amount)
         stage.say(
-            f"paid {_money(answer)}, against {_money(flights)} to hide one flight: {dearer:.0f} times in mu squared, "
+            f"paid {_money(answer)}, against {_money(flights)} to hide one flight: {more:.0f} times in mu squared, "
             f"since a plane counts in up to {MAX_GROUPS} destinations. That is more than the tenth of the budget that "
             "a question may use unless it says more, as --cap all does."
         )

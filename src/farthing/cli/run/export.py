@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import csv
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.cli.run.ledger import allotment_facts, entry_facts, inspected, prices
-from farthing.errors import DataError, InvalidOption
+from farthing.errors import DataError, InvalidOption, LedgerError
 from farthing.query import outward
+from farthing.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import TextIO
 
     from farthing.cli.run.ledger import Prices
-    from farthing.ledger.entry import Entry
+    from farthing.ledger.entry import Entry, Stored
     from farthing.ledger.store import Ledger
 
 _COLUMNS: Final = (
@@ -29,7 +30,7 @@ _COLUMNS: Final = (
 def export(ledger: str | None, config: str | None, *, as_json: bool, as_csv: bool, out: str | None) -> None:
     """Write everything that a ledger tells but its secret, entry by entry."""
     if as_json and as_csv:
-        raise InvalidOption("--json and --csv were both given", rule="one shape", next_step="drop one")
+        raise InvalidOption("--json and --csv were both given", rule="one format", next_step="drop one")
     with inspected(ledger, config) as books, _written(out) as file:
         if as_csv:
             _export_csv(books, file)
@@ -48,7 +49,7 @@ def _written(out: str | None) -> Iterator[TextIO]:
             yield file
     except FileExistsError:
         raise InvalidOption(
-            "the file is there already",
+            "the file exists already",
             got=out,
             next_step="name a new file with --out",
             rule="export never replaces a file",
@@ -69,6 +70,7 @@ def _exported(entry: Entry, priced: Prices) -> dict[str, Any]:
         "paid_farthings": entry.charged,
         "partition": entry.partition,
         "request": entry.request,
+        "identity": entry.question,
         "pid": entry.pid,
         "host": entry.host,
         "hash": entry.hash,
@@ -76,9 +78,10 @@ def _exported(entry: Entry, priced: Prices) -> dict[str, Any]:
 
 
 def _export_json(books: Ledger, file: TextIO) -> None:
-    """Write one JSON object, an entry at a time."""
+    """Write one JSON object, an entry and a measurement at a time."""
     terms, priced, seal = books.terms, prices(books), books.seal
     head = {
+        "version": VERSION,
         "ledger": books.identity,
         "currency": terms.currency,
         "budget": terms.description,
@@ -91,9 +94,25 @@ def _export_json(books: Ledger, file: TextIO) -> None:
         "acts": books.acts(),
     }
     file.write(outward.dumped(head)[:-1] + ', "entries": [')
-    lines = (outward.dumped(_exported(entry, priced)) for entry in books.entries())
-    file.writelines(f"{',' if place else ''}\n{line}" for place, line in enumerate(lines))
+    _write_lines(file, (_exported(entry, priced) for entry in books.entries()))
+    file.write('\n], "measurements": [')
+    _write_lines(file, (_measured(question, stored) for question, stored in books.measurements()))
     file.write("\n]}\n")
+
+
+def _measured(question: str, stored: Stored) -> dict[str, Any]:
+    """Return a released measurement as plain values; of one that a newer version wrote only that it is there."""
+    from farthing.session.core.records import facts_of
+
+    with suppress(LedgerError):
+        return {"identity": question} | facts_of(stored.blob)
+    return {"identity": question, "released": None}
+
+
+def _write_lines(file: TextIO, facts: Iterable[dict[str, Any]]) -> None:
+    """Write objects of a JSON list, each on a line."""
+    lines = (outward.dumped(each) for each in facts)
+    file.writelines(f"{',' if place else ''}\n{line}" for place, line in enumerate(lines))
 
 
 def _export_csv(books: Ledger, file: TextIO) -> None:

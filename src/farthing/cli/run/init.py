@@ -43,7 +43,7 @@ def init(table: str, wish: InitOptions, *, force: bool) -> None:
             "there is a farthing.toml here already",
             got=file.absolute(),
             next_step="edit it, use another folder, or replace it with --force",
-            rule="init never replaces settings unasked",
+            rule="init replaces settings only with --force",
         )
     made = _read(_config(table, wish))
     _check(made, wish.keys or ())
@@ -120,7 +120,7 @@ def _converted(made: Config, *, force: bool) -> Config:
     if place.exists() and not force:
         raise InvalidOption(
             "there is a Parquet file of that name",
-            rule="init never replaces a file unasked",
+            rule="init replaces a file only with --force",
             got=place,
             next_step=f"farthing init {place}, or replace it with --force",
         )

@@ -36,6 +36,15 @@ def inspected(ledger: str | None, config: str | None) -> Iterator[Ledger]:
         yield books
 
 
+@contextmanager
+def books_of(config: settings.Config) -> Iterator[Ledger]:
+    """Open the ledger of settings that were read, to look at it."""
+    from farthing.ledger.store import Ledger
+
+    with Ledger.inspect(config.ledger_place) as books:
+        yield books
+
+
 def place(ledger: str | None, config: str | None) -> Path | str:
     """Return the path or URL of the ledger that was named, or of the one of the settings."""
     from farthing.ledger.postgres import is_url

@@ -65,7 +65,7 @@ def _workload(wanted: ReleaseOptions) -> Any:
     ways = wanted.marginals.strip()
     if not ways.isdecimal() or not ways.isascii() or len(ways) > 3:
         raise InvalidOption(
-            "--marginals is no number of columns",
+            "--marginals is not a number of columns",
             rule="a whole number, 0 for the total",
             got=wanted.marginals,
             next_step="--marginals 2 for all two-way tables",

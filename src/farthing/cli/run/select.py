@@ -28,7 +28,7 @@ def select(column: str | None, asked: SelectOptions, config: str | None, *, as_j
     """Choose the largest groups of the table, or show how a choice among public scores goes."""
     if (column is None) == (asked.scores is None):
         raise InvalidOption(
-            "what is to be chosen from?",
+            "there is nothing to choose from",
             rule="a grouping column of the table, or --scores that anyone may see",
             got="both" if column else "neither",
             next_step="farthing select zone -k 3 --within 50, or farthing select --scores 120,100,90 --epsilon 0.1",

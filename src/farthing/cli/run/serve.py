@@ -71,7 +71,7 @@ def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, 
     if not place.exists():
         raise InvalidOption(
             "nobody has a token",
-            rule="people come in by tokens",
+            rule="people need a token to ask",
             got=place,
             next_step="farthing token add alice --role analyst",
         )

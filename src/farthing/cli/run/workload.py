@@ -6,7 +6,7 @@ import re
 import sys
 import tomllib
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,19 +23,41 @@ from farthing.cli.run.progress import progress
 from farthing.errors import DataError, FarthingError, InvalidOption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console
 
     from farthing.cli.input.config import Config
     from farthing.cli.input.options.workload import WorkloadOptions
     from farthing.session import Session
+    from farthing.sql import Asked
     from farthing.workload import Workload
 
 _NAMED: Final = re.compile(r"^\s*name:\s*(\S+)\s*$")
 _UNFIT: Final = 3
 _WHOLE: Final = ("max_groups", "max_rows", "found_above")
 _REPEATED: Final = ("relative", "absolute", "rank", "keys")
+_PRINTED: Final = {"adds_to": str, "whole": bool}
+"""Settings of a question that say how `publish` prints it, and their types."""
+PUBLICATION: Final = "publication"
+"""The table of a .toml file that tells of the publication, and asks nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuestion:
+    """A question of a file.
+
+    Attributes:
+        name: what it is called.
+        sql: its text.
+        options: its own options of `ask`, as they were typed.
+        printed: how `publish` prints it.
+    """
+
+    name: str
+    sql: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    printed: Mapping[str, Any] = field(default_factory=dict)
 
 
 def workload(file: str, wanted: QuestionOptions, how: WorkloadOptions, config: str | None) -> None:
@@ -43,15 +65,11 @@ def workload(file: str, wanted: QuestionOptions, how: WorkloadOptions, config: s
     most = show.MOST_ROWS if sys.stdout.isatty() else None
     if how.rows is not None:
         most = typed.rows(how.rows)
-    questions = list(_questions(Path(file)))
+    asked, _ = questions(Path(file))
     chosen = settings.read(config)
-    price: dict[str, Any] = {
-        "cap": None if wanted.cap is None else typed.cap(wanted.cap),
-        "max_epsilon": None if wanted.max_epsilon is None else typed.amount("--max-epsilon", wanted.max_epsilon),
-    }
-    common = replace(wanted, cap=None, max_epsilon=None)
+    common, price = shared_price(wanted)
     with opened(chosen) as session:
-        items = {name: _item(name, text, _over(common, own, name), chosen, session) for name, text, own in questions}
+        items = {each.name: item(each, own_options(each, common), chosen, session)[0] for each in asked}
         with progress() as tick:
             done = session.workload(
                 items, order=how.order, strategy=how.strategy, dry_run=how.dry_run, progress=tick, **price
@@ -66,8 +84,21 @@ def workload(file: str, wanted: QuestionOptions, how: WorkloadOptions, config: s
         raise typer.Exit(_UNFIT)
 
 
-def _questions(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Give the questions of a file: name, SQL, and options of their own."""
+def shared_price(wanted: QuestionOptions) -> tuple[QuestionOptions, dict[str, Any]]:
+    """Return the options that every question has, and what all may cost together."""
+    price: dict[str, Any] = {
+        "cap": None if wanted.cap is None else typed.cap(wanted.cap),
+        "max_epsilon": None if wanted.max_epsilon is None else typed.amount("--max-epsilon", wanted.max_epsilon),
+    }
+    return replace(wanted, cap=None, max_epsilon=None), price
+
+
+def questions(file: Path) -> tuple[list[FileQuestion], Mapping[str, Any]]:
+    """Return the questions of a file, and what it tells of the publication they are for.
+
+    Raises:
+        DataError, InvalidOption: it cannot be read.
+    """
     problem = ""
     try:
         text = file.read_text(encoding="utf-8")
@@ -80,16 +111,17 @@ def _questions(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
             got=f"{file}: {problem}",
             next_step="name a .sql or a .toml file",
         )
+    told: Mapping[str, Any] = {}
     match file.suffix.lower():
         case ".sql":
-            found = [(name, sql, dict[str, Any]()) for name, sql in _statements(text)]
+            found = [FileQuestion(name, sql) for name, sql in _statements(text)]
         case ".toml":
-            found = list(_tables(text))
+            found, told = _tables(text)
         case _:
             raise InvalidOption(
                 "unknown kind of file", rule=".sql or .toml", got=file.name, next_step="farthing workload report.sql"
             )
-    names = [name for name, _, _ in found]
+    names = [each.name for each in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not found:
         raise InvalidOption(
@@ -98,7 +130,7 @@ def _questions(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
             got=file.name,
             next_step="-- name: zones, above a statement, names it",
         )
-    yield from found
+    return found, told
 
 
 def _statements(text: str) -> Iterator[tuple[str, str]]:
@@ -130,8 +162,8 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
         here = []
 
 
-def _tables(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Give the questions of a TOML text."""
+def _tables(text: str) -> tuple[list[FileQuestion], Mapping[str, Any]]:
+    """Return the questions of a TOML text, and what it tells of the publication."""
     problem = ""
     try:
         read = tomllib.loads(text)
@@ -139,21 +171,40 @@ def _tables(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         problem = str(error)
     if problem:
         raise InvalidOption(
-            "the file is not TOML", rule="[name], and below it sql = '...'", got=problem, next_step="mend that line"
+            "the file is not TOML", rule="[name], and below it sql = '...'", got=problem, next_step="correct that line"
         )
+    told = read.pop(PUBLICATION) if _is_told(read.get(PUBLICATION)) else {}
+    found = []
     for name, table in read.items():
         if not isinstance(table, dict) or not isinstance(table.get("sql"), str):
             raise InvalidOption(
-                f"{name!r} is no question",
+                f"{name!r} is not a question",
                 rule="a table with sql, and the options of that question",
                 got=repr(table)[:80],
                 next_step=f"below the line [{name}] write a line sql = 'SELECT COUNT(*) AS n FROM rides'",
             )
-        yield name, table["sql"], {key: value for key, value in table.items() if key != "sql"}
+        own = {key: value for key, value in table.items() if key != "sql"}
+        printed = {key.replace("-", "_"): own.pop(key) for key in list(own) if key.replace("-", "_") in _PRINTED}
+        for key, value in printed.items():
+            if type(value) is not _PRINTED[key]:
+                raise InvalidOption(
+                    f"{key} of {name!r} has the wrong type",
+                    rule="whole = true, or adds_to = 'the name of a question'",
+                    got=repr(value)[:80],
+                    next_step="correct the value in the file",
+                )
+        found.append(FileQuestion(name, table["sql"], own, printed))
+    return found, told
 
 
-def _over(wanted: QuestionOptions, own: dict[str, Any], name: str) -> QuestionOptions:
+def _is_told(table: object) -> bool:
+    """Return whether a table of the file tells of the publication: it is one, and asks nothing."""
+    return isinstance(table, dict) and "sql" not in table
+
+
+def own_options(asked: FileQuestion, wanted: QuestionOptions) -> QuestionOptions:
     """Return the options of one question: its own, and the common ones where it has none."""
+    own, name = asked.options, asked.name
     known = [field.name for field in fields(QuestionOptions)]
     given: dict[str, Any] = {}
     for key, value in own.items():
@@ -181,17 +232,19 @@ def _typed(field: str, value: Any) -> Any:
     return value if plain else str(value)
 
 
-def _item(name: str, sql: str, wanted: QuestionOptions, config: Config, session: Session) -> dict[str, Any]:
-    """Return one question as a session takes it; keys that are not its own are left out."""
+def item(
+    asked: FileQuestion, wanted: QuestionOptions, config: Config, session: Session
+) -> tuple[dict[str, Any], Asked]:
+    """Return one question as a session takes it, and what its text asks; keys that are not its own are left out."""
     try:
-        made = question(sql, wanted, config, session)
+        made = question(asked.sql, wanted, config, session)
     except FarthingError as error:
-        error.within(f"in question {name!r}")
+        error.within(f"in question {asked.name!r}")
         raise
     keys = made.where["keys"]
     if isinstance(keys, dict):
         keys = {column: values for column, values in keys.items() if column in made.asked.by} or None
-    return {"ask": "sql", "text": sql, **made.where, "keys": keys, **made.how}
+    return {"ask": "sql", "text": asked.sql, **made.where, "keys": keys, **made.how}, made.asked
 
 
 def _show(out: Console, done: Workload, most: int | None) -> None:

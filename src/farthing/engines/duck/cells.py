@@ -128,6 +128,7 @@ def on_grid(rows: DuckRows, total: Total) -> Text:
     def placed(v: Text) -> str:
         moved = f"({v.sql} - {double(total.centre)})" if total.centre else v.sql
         power = f"({moved} * {moved})" if total.power == 2 else moved
+        power = f"({power} - {double(total.less)})" if total.less else power
         return f"TRY_CAST({scaled(power, -total.fine_log2)} AS BIGINT)"
 
     if x.sql in rows.packed and not rows.shares(total):  # one pass over the entries of a dictionary, not two

@@ -104,7 +104,7 @@ def histogram(query: BoundedQuery, quantile: Quantile, catalog: DuckCatalog, has
 
 
 def found(query: BoundedQuery, catalog: DuckCatalog, hash_key: int) -> SelectText:
-    """Return the SELECT of (key columns, n): the groups that exist and the units that count in each; NaN is no key."""
+    """Return the SELECT of (key columns, n): the groups that exist, and their units that count; NaN is not a key."""
     rows = DuckRows(query, catalog, hash_key)
     keys = rows.groups()
     shown = ", ".join(keys)

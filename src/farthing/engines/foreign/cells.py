@@ -70,8 +70,8 @@ def on_grid(rows: IbisRows, total: Total) -> tuple[Any, Any]:
     """Return the whole number of fine steps that a row gives to a total, NULL without a value: in two parts.
 
     It is the first part times 2^FINE_BITS, plus the second one, of at most 2^(FINE_BITS-1) in magnitude. Both fit
-    32 bits, and their sums 64, on every backend. Values so near the centre that they give 0 are taken for it: scaled
-    down they could be too small for a double, which some backends report as an error.
+    32 bits, and their sums 64, on every backend. Values so near the centre that they give what it gives are taken for
+    it: scaled down they could be too small for a double, which some backends report as an error.
 
     Guarantee: at most `total.finest(1)` in magnitude.
     Proof: docs/proofs/engines.md.
@@ -87,7 +87,7 @@ def on_grid(rows: IbisRows, total: Total) -> tuple[Any, Any]:
     seen = ibis.ifelse(moved.abs() >= real(least), moved, real(0)) if least > 0 else moved
     if total.power == 2:
         seen = rows.scalars.bind(IbisTerm(seen, Type.FLOAT)).expr
-        seen = seen * seen
+        seen = seen * seen - real(total.less) if total.less else seen * seen
     y = rows.scalars.bind(IbisTerm(scaled(seen, -total.fine_log2), Type.FLOAT)).expr
     near = rows.scalars.bind(IbisTerm(rows.backend.rounded("floor", y + real(0.5)), Type.FLOAT)).expr
     odd = near != rows.backend.rounded("floor", near * real(0.5)) * real(2)

@@ -109,7 +109,7 @@ class IbisEngine:
         try:
             for question in self._questions(asked):
                 self._backend.compile(question)
-            # Where the tables met before homes were chosen, other rows were counted: what was measured then is no help.
+            # Where the tables met before homes were chosen, other rows were counted: what was measured then is useless.
             order = " home first" if asked.parted and asked.joins else ""
             return f"ibis {self._backend.name} {self._hash_function(asked)}{order}" if asked.chooses else ""
         except (IbisError, NotImplementedError, RecursionError) as problem:

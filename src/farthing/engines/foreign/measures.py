@@ -70,7 +70,7 @@ def histogram(query: BoundedQuery, quantile: Quantile, catalog: IbisCatalog, bac
 
 
 def found(query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
-    """Return the table of (k0, k1, ..., n): the groups that exist and the units that count in each. NaN is no key."""
+    """Return the table of (k0, k1, ..., n): the groups that exist, and their units that count. NaN is not a key."""
     import ibis
 
     rows = IbisRows(query, catalog, backend, hash_key)
@@ -168,7 +168,7 @@ def _chosen(query: BoundedQuery, backend: Backend, cells: Any, hash_key: int, *,
 
 
 def _numbers(table: Any, keys: Sequence[str], backend: Backend) -> Any:
-    """Return the rows whose keys are no NaN."""
+    """Return the rows whose keys are not NaN."""
     floats = [table[key] for key in keys if table[key].type().is_floating()]
     tests = [backend.is_null(key) | (key <= real(float("inf"))) for key in floats]
     return table.filter(tests) if tests else table

@@ -67,7 +67,7 @@ def arrow_types() -> Mapping[Type, Any]:
 
 
 def typed(column: str, name: str, kind: Type, reading: Csv) -> str:
-    """Return the SQL that reads a text column in its type, NULL where it has no such value, for every text.
+    """Return the SQL that reads a text column in its type, NULL where it has no value of that type, for every text.
 
     >>> from farthing.query.reading import Csv
     >>> typed("c1", "age", Type.FLOAT, Csv("a.csv"))

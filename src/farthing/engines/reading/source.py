@@ -171,8 +171,8 @@ def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
     names = tuple(name or f"column{place}" for place, name in enumerate(_split(kept, reading)))
     if len({name.casefold() for name in names}) < len(names):
         raise DataError(
-            "two columns of one name",
-            rule="names differ, and not in case only",
+            "two columns have the same name",
+            rule="names differ in more than upper and lower case",
             got=path,
             next_step="rename one of them in the first line",
         )

@@ -36,7 +36,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The operand as another type; NULL where it has no such value."""
+    """The operand as another type; NULL where it has no value of that type."""
 
     operand: Scalar
     type: Type

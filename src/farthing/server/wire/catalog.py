@@ -69,7 +69,7 @@ class EmptyTables:
         """Return what a question about the catalog gives.
 
         Raises:
-            UnsupportedQuery: it is no question that the catalog can answer.
+            UnsupportedQuery: it is not a question that the catalog can answer.
         """
         import duckdb
         import sqlglot
@@ -86,7 +86,7 @@ class EmptyTables:
             found = _nothing(tree)
         if found is None:
             raise UnsupportedQuery(
-                "this is no question that the server answers",
+                "the server does not answer this question",
                 construct="statement",
                 rule="a statement is one SELECT of aggregates over a declared table, or about the catalog",
                 next_step="SELECT table_name, column_name FROM information_schema.columns shows what there is",

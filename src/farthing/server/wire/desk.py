@@ -100,7 +100,7 @@ class Desk:
         return self._question(table, ("EXPLAIN " if explained else "") + tree.sql(dialect="postgres"))
 
     def _command(self, word: str, text: str) -> Result:
-        """Do what is no question: settings and transactions, which change nothing here."""
+        """Do what is not a question: settings and transactions, which change nothing here."""
         if word == "SHOW":
             name = text.strip().rstrip(";")[4:].strip().strip('"')
             return _shown(name, self._setting(name))
@@ -207,7 +207,7 @@ def _number(name: str, value: str) -> float:
         number = None
     if number is None:
         raise InvalidTarget(
-            f"farthing.{name} is no number", rule="a number, or one with %", got=value[:40], next_step="'5%' or 0.05"
+            f"farthing.{name} is not a number", rule="a number, or one with %", got=value[:40], next_step="'5%' or 0.05"
         )
     return number
 

@@ -77,7 +77,7 @@ def decoded(value: bytes | None, oid: int, *, binary: bool) -> str | int | float
     """Return a parameter; one of no known type is a text.
 
     Raises:
-        ValueError: bytes that are no value of the type.
+        ValueError: bytes that are not a value of the type.
 
     >>> decoded(b"12", INT8, binary=False), decoded(b"abc", 0, binary=False)
     (12, 'abc')

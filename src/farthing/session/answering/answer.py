@@ -12,6 +12,7 @@ from farthing.accuracy.claim_chances import together
 from farthing.errors import TargetMissed
 from farthing.release import Answer, Cells
 from farthing.session.answering import optimality
+from farthing.session.answering.facts import question_facts
 from farthing.trace import trace
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def answer(
         _by_size=by_size,
         _optimality=outcome.optimality or partial(optimality.refuse, query),
         _data_set=context.data_set,
+        facts=question_facts(context, query, plan, request.confidence),
         _trace=traced,
         _together=together(outcome.claims, request.many(query)) if outcome.claims else None,
     )

@@ -32,7 +32,7 @@ def bounded(
     if tried.lists and isinstance(given, AutoBounds):
         raise InvalidBounds(
             "bounds are not chosen for grouping sets",
-            rule="the bounds of tables at once are named",
+            rule="bounds have to be named for several tables at once",
             got="Bounds.auto",
             next_step="bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data",
         )

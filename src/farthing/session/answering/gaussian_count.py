@@ -13,7 +13,8 @@ from farthing.accuracy.report import IntervalReport, reported, reread
 from farthing.accuracy.schedule import FIRST_GRAINS
 from farthing.accuracy.stored_promise import HeldIntervals, OwnPromises, StoredPromise
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured, worst_cost
-from farthing.planning.gaussian_count import GaussianCountPricing, HeldMeasurements, coin_of, plan_gaussian_count
+from farthing.planning.gaussian_count import GaussianCountPricing, coin_of, plan_gaussian_count
+from farthing.planning.stored_measurements import HeldMeasurements
 from farthing.release import Cells
 from farthing.session.answering import optimality
 from farthing.session.answering.method import AskOutcome

@@ -14,6 +14,7 @@ from farthing.accuracy.joint_claims import Pivot
 from farthing.accuracy.joint_state import JointState
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
 from farthing.planning.joint_measures import JointMeasuresPricing, plan_joint_measures
+from farthing.query.measures import Rows, Total
 from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.method import AskOutcome
@@ -41,6 +42,7 @@ _FIRST_FORMAT = b"farthing-joint-1"
 _LANES = ("means", "information")
 _CLAIMED = ("shape", "shown", "clock", "guess", "planned")
 _OUTPUTS = ("value", "lower", "upper", "met")
+_LESS = "less"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,12 @@ class JointMeasuresMethod:
     @classmethod
     def of(cls, query: Query, blob: bytes | None) -> JointMeasuresMethod:
         """Return the method of a question."""
-        state = None if blob is None else state_of(blob)
-        if state is not None and len(state.means) != len(query.measures):
+        if blob is None:
+            return cls(query, None)
+        state, less = state_of(blob)
+        if len(state.means) != len(query.measures):
             raise unreadable(ValueError())
-        return cls(query, state, blob)
+        return cls(query, measured_from(query, state, less or (0.0,) * len(state.means)), blob)
 
     def plan(self, frame: Frame) -> Plan[JointMeasuresPricing]:
         """Return the plan, given what was released before."""
@@ -96,7 +100,9 @@ class JointMeasuresMethod:
             grains = worst_cost(after.paid, query.max_groups) - worst_cost(before.paid, query.max_groups)
         else:
             grains = worst_cost(after.paid - before.paid, query.max_groups)
-        return replace(_outcome(before, after, pricing.coin.loss(grains), blob_of(after)), looks=tuple(looks))
+        return replace(
+            _outcome(before, after, pricing.coin.loss(grains), blob_of(after, subtracted(query))), looks=tuple(looks)
+        )
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: see `merging`."""
@@ -145,8 +151,27 @@ class MeasureLanes:
         return values
 
 
-def blob_of(state: JointState) -> bytes:
-    """Return the blob that the ledger stores."""
+def subtracted(query: Query) -> tuple[float, ...]:
+    """Return what each row is less by in every lane of a question: 0 but for squares."""
+    return tuple(getattr(measure, "less", 0.0) for measure in query.measures)
+
+
+def measured_from(query: Query, state: JointState, less: tuple[float, ...]) -> JointState:
+    """Return a state whose rows were less by so much in every lane as one of the lanes that the question has now.
+
+    Older versions measured plain squares: Q, where it is Q - m N now. What they told stands. Their claims are left out,
+    since with N in it the errors of the new lane would not be independent of those of N; what they measured is a pilot,
+    which is in no interval.
+    """
+    means, now = state.means.copy(), subtracted(query)
+    for place, (measure, old, new) in enumerate(zip(query.measures, less, now, strict=True)):
+        if new != old and isinstance(measure, Total):
+            means[place] -= (new - old) * means[query.measures.index(Rows(measure.value))]
+    return state if less == now else replace(state, means=means, pivot=None)
+
+
+def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
+    """Return the blob that the ledger stores, with what the rows of its lanes are less by, where they are."""
     columns: dict[str, Any] = {}
     for name in (*_LANES, *_OUTPUTS):
         columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
@@ -154,11 +179,15 @@ def blob_of(state: JointState) -> bytes:
         rows = np.atleast_2d(getattr(state.pivot, name))
         columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
     facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
+    facts |= {_LESS: less} if any(less) else {}
     return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
 
 
-def state_of(blob: bytes) -> JointState:
-    """Return the state in a blob; the first format kept no claims. Refuse a blob that is not ours."""
+def state_of(blob: bytes) -> tuple[JointState, tuple[float, ...]]:
+    """Return the state in a blob, and what the rows of its lanes are less by (nothing said: by nothing).
+
+    The first format kept no claims. A blob that is not ours is refused.
+    """
     columns, facts = read_blob(blob, _FORMAT, _FIRST_FORMAT)
 
     def rows(name: str) -> NDArray[Any]:
@@ -172,7 +201,7 @@ def state_of(blob: bytes) -> JointState:
     if "clock0" in columns:
         shape, shown, clock, guess, planned = map(rows, _CLAIMED)
         pivot = Pivot(shape, shown, clock[0], guess, planned[0])
-    return JointState(
+    state = JointState(
         **{name: rows(name) for name in (*_LANES, *_OUTPUTS)},
         stages=int(facts["stages"]),
         beta=float(facts["beta"]),
@@ -180,6 +209,7 @@ def state_of(blob: bytes) -> JointState:
         promise=tuple(facts.get("promise", ())),
         pivot=pivot,
     )
+    return state, tuple(facts.get(_LESS, ()))
 
 
 def _outcome(before: JointState, after: JointState, price: Booked, blob: bytes | None) -> AskOutcome:

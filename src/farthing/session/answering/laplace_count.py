@@ -11,8 +11,8 @@ import numpy as np
 from farthing.accuracy.stored_promise import StoredPromise
 from farthing.mechanisms.gaussian import Measured, worst_cost
 from farthing.mechanisms.laplace import LaplaceChain, Shown
-from farthing.planning.gaussian_count import HeldMeasurements
 from farthing.planning.laplace_count import Grid, LaplaceCountPricing, plan_laplace_count
+from farthing.planning.stored_measurements import HeldMeasurements
 from farthing.privacy.loss import Pure
 from farthing.release import Cells
 from farthing.rounding import FARTHING

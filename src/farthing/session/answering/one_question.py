@@ -12,6 +12,7 @@ from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
 from farthing.session.answering import reuse
+from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
 from farthing.session.answering.joint_measures import JointMeasuresMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
@@ -19,7 +20,7 @@ from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
 from farthing.session.core.records import claims_of, with_claims
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, charged_fresh, stored_measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +108,8 @@ class _PlannedQuestion(Generic[P]):
     def merged(self, current: bytes | None, answer: tuple[Plan, AskOutcome], receipt: Receipt) -> bytes:
         """Return what the ledger is to keep."""
         kept = self.method.merged(current, answer[1], receipt)
-        return with_claims(kept, (*(claims_of(current) or self.claims), self.beta))
+        facts = question_facts(self.asked.context, self.asked.query, self.plan, self.asked.request.confidence)
+        return with_claims(kept, (*(claims_of(current) or self.claims), self.beta), facts)
 
 
 def plan_one(context: Context, query: Query, request: Request, parts: int = 1) -> Plan:
@@ -175,6 +177,8 @@ def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[A
     method = _method(query, blob, request.mechanism, pure=context.budget.currency is Pure)
     claims = _claims(context, asked.question, blob, frame := frame_of(context, query, request, asked.parts))
     frame, made = _chosen(method, frame, claims, together=request.together)
+    if made.worst_price != made.fresh_price and charged_fresh(context, asked.question):
+        made = replace(made, worst_price=made.fresh_price)
     own = _PlannedQuestion(asked, method, made, stored is not None, claims, frame.beta)
     if (
         own.plan.free

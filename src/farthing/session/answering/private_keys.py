@@ -195,7 +195,7 @@ def _found_above(question: CheckedQuestion, request: Request) -> int:
     if counts and all(target is not None and target.absolute for target in targets):
         return max(2, math.ceil(2 * min(target.absolute for target in targets if target is not None)))
     raise InvalidTarget(
-        "from which size are groups to be found?",
+        "the size from which groups are found is missing",
         rule="found_above= units, where the target does not say",
         got="keys='private'",
         next_step="found_above=100 finds groups of 100 units with the confidence",

@@ -16,14 +16,13 @@ from farthing.planning import Frame
 from farthing.planning.release import ReleaseDesign, ReleasePlan, design_for
 from farthing.planning.release_pilot import Pilot
 from farthing.privacy.words import said
-from farthing.query.crossing import Crossing
 from farthing.query.words import about
 from farthing.released import Release
-from farthing.sealed import sealed
+from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_record import Kept, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
@@ -127,7 +126,8 @@ def release(asked: ReleaseRequest) -> Release:
     Rounds: prices up to whole farthings.
     """
     context = asked.context
-    made, kept, price = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
+    with ceiling(context, asked.request.at_most):
+        made, kept, price = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
     shown = asked.shown
     return Release(
         name=asked.name,
@@ -251,17 +251,8 @@ def told_by(asked: ReleaseRequest, state: State) -> tuple[Any, dict[tuple[int, .
 
 def _counts(asked: ReleaseRequest, receipt: Receipt) -> Any:
     """Return the exact counts by each subset of columns, sealed: one question to the engine."""
-    basis = asked.basis
-    sets = sorted(set(basis.tables), key=len, reverse=True)
-    largest = tuple(table for at, table in enumerate(sets) if not any(set(table) <= set(other) for other in sets[:at]))
-    crossing = Crossing(asked.lists, largest)
-    counted = dict(zip(largest, asked.context.engine.crossed(asked.query, crossing, receipt), strict=True))
-    found = {}
-    for subset in basis.subsets:
-        table = min((one for one in largest if set(subset) <= set(one)), key=lambda one: counted[one].size)
-        axes = tuple(axis for axis, place in enumerate(table) if place not in subset)
-        found[subset] = np.asarray(counted[table].sum(axis=axes), np.int64)
-    return sealed(found)
+    sets = {*asked.basis.tables, *asked.basis.subsets}
+    return crossed_counts(asked.context, asked.query, asked.lists, sets, receipt)
 
 
 def _held(state: State, asked: ReleaseRequest, subset: tuple[int, ...]) -> Residual:

@@ -152,7 +152,7 @@ def _options(request: Request, name: str) -> dict[str, Any]:
         if given:
             raise InvalidTarget(
                 f"{term}= with grouping sets",
-                rule="tables at once have relative=, absolute=, loss=, confidence=, simultaneous=, max_epsilon=, cap=",
+                rule="tables at once take relative=, absolute=, loss=, confidence=, simultaneous=, max_epsilon=, cap=",
                 got=f"{term}=",
                 next_step="leave it out, or ask for each set with a plain GROUP BY",
             )
@@ -176,13 +176,18 @@ def _checked(  # noqa: PLR0917  # the parts of a release, in their order
     request, errors, relative = wanted(options)
     lists = tuple(one.arranged() for one in shown)
     by_name = dict(zip(query.by, shown, strict=True))
-    _check_name(name, query.by)
+    check_name(name, query.by)
     return ReleaseRequest(context, query, lists, by_name, workload, request, errors, name, relative)
 
 
 def _check_workload(context: Context, workload: Marginals) -> None:
     """Refuse what cannot be released, whatever its keys."""
     _check_columns(workload)
+    refuse_pure(context)
+
+
+def refuse_pure(context: Context) -> None:
+    """Refuse a release under a pure budget."""
     if context.budget.currency is Pure:
         raise UnsupportedQuery(
             "a release needs Gaussian noise, and so a delta > 0",
@@ -193,14 +198,16 @@ def _check_workload(context: Context, workload: Marginals) -> None:
         )
 
 
-def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, float | None], float]:
+def wanted(
+    options: Mapping[str, Any], mechanisms: tuple[str, ...] = _MECHANISMS
+) -> tuple[Request, tuple[float | None, float | None], float]:
     """Return the request of a release, the errors that are asked, and the relative one; refuse none, and several."""
     given = dict(options)
     mechanism = given.pop("mechanism", None)
-    if mechanism not in (None, *_MECHANISMS):
+    if mechanism not in (None, *mechanisms):
         raise InvalidTarget(
-            "no such mechanism for a release",
-            rule=", ".join(_MECHANISMS),
+            "a release has no mechanism of that name",
+            rule=", ".join(mechanisms),
             got=repr(mechanism),
             next_step='leave mechanism= out: "auto" takes the cheapest',
         )
@@ -217,7 +224,7 @@ def wanted(options: Mapping[str, Any]) -> tuple[Request, tuple[float | None, flo
     ]
     if len(named) != 1:
         raise InvalidTarget(
-            "how good is the release to be?",
+            "the release has no accuracy and no price",
             rule="one of absolute= (every cell), rms= (the mean error) and loss= (the price)",
             got=", ".join(named) or "none of them",
             next_step="absolute=50: the interval of every cell is at most that to each side",
@@ -253,14 +260,14 @@ def _check_cells(workload: Marginals, sizes: Mapping[str, int]) -> None:
         )
 
 
-def _check_name(name: object, columns: tuple[str, ...]) -> None:
+def check_name(name: object, columns: tuple[str, ...]) -> None:
     """Refuse a name of the answer column that is none, or taken."""
     taken = {*columns, "met", "paid"}
     if not isinstance(name, str) or not name or {name, f"{name}_lower", f"{name}_upper"} & taken:
         raise UnsupportedQuery(
             "the answer column has no usable name",
             construct="alias",
-            rule='a text that is no column of the tables, nor "met" or "paid"',
+            rule='a text other than "met", "paid" and the columns of the tables',
             got=repr(name),
             next_step='name="rows"',
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -17,16 +16,13 @@ from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, Coin, Measured, worst_cost
 from farthing.mechanisms.top_k import TopK
 from farthing.planning.gaussian_count import coin_of
-from farthing.privacy.loss import Gdp, Pure, Zcdp
+from farthing.privacy.loss import Gdp, Zcdp
 from farthing.query.aggregates import Count, CountUnits
 from farthing.release import Cells
-from farthing.session.answering import mixed_question, reuse
 from farthing.session.answering.answer import answer
-from farthing.session.answering.bounds import bounded
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.method import AskOutcome
-from farthing.session.answering.one_question import frame_of
-from farthing.session.batches.shared_loss import MOST_COUNTS, SharedLossMember, mechanism_of
+from farthing.session.batches.shared_questions import SharedLossMember, again, mechanism_of, members, name_of
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, write_blob
 from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
     from farthing.release import Answer
     from farthing.session.batches.draft import Draft
     from farthing.session.core.context import Context
-    from farthing.session.reading.request import Request
+    from farthing.session.reading.reader import CheckedQuestion
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -61,18 +57,18 @@ def largest(
     Assumes: an engine that keeps the contract of `engines.Engine.measure`.
     Rounds: prices of picks up to whole grains, the whole up to whole farthings.
     """
-    members = _members(context, drafts)
-    question = _identity(context, members, allowed)
+    sharing = _members(context, drafts)
+    question = name_of(context, sharing, allowed, strategy="largest")
     told: dict[str, Answer] = {}
     paid = context.loss(0)
     if dry_run:
-        _LargestCountsJob.of(context, members, allowed, stored_measurement(context, question))
+        _LargestCountsJob.of(context, sharing, allowed, stored_measurement(context, question))
     else:
         done = answer_and_book(
-            context, question, lambda stored: _LargestCountsJob.of(context, members, allowed, stored)
+            context, question, lambda stored: _LargestCountsJob.of(context, sharing, allowed, stored)
         )
         paid = done.paid
-        told = {name: made for member in members
+        told = {name: made for member in sharing
                 if (made := _told(context, done, member, plans[(name := member.draft.name)])) is not None}  # fmt: skip
     return Workload(
         answers=told,
@@ -170,57 +166,27 @@ class _LargestCountsDone(NamedTuple):
     new: bool
 
 
-def _identity(context: Context, members: Sequence[SharedLossMember], allowed: Booked | None) -> str:
-    """Return the name of all together in the ledger."""
-    facts = [
-        [context.data(each.query), each.query.family(), each.query.canonical(), str(each.frame.target)]
-        for each in members
-    ]
-    return reuse.identity("", "largest", json.dumps([facts, None if allowed is None else allowed.farthings]))
-
-
 def _members(context: Context, drafts: Sequence[Draft]) -> tuple[SharedLossMember, ...]:
     """Return the questions that share a loss; refuse those that cannot."""
-    if context.budget.currency is Pure:
-        raise InvalidTarget(
-            "counts are refined in Gaussian noise here, and so with a delta > 0",
-            rule='strategy="largest" measures counts step by step, each step paid for by itself',
-            got="a pure budget",
-            next_step="leave strategy= out, or open the ledger with Budget(epsilon=, delta=1e-6)",
-        )
-    found: list[SharedLossMember] = []
-    start = 0
-    for draft in drafts:
-        question, _ = bounded(context, draft.read, draft.given, draft.request, free=True)
-        outputs, request = question.outputs, draft.request
-        single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits)
-        target = request.target(outputs[0].name) if single else None
-        capped = request.cap is not None or request.max_epsilon is not None
-        special = question.private or request.mechanism is not None or request.share < 1 or request.together
-        if not single or target is None or special or capped:
-            raise UnsupportedQuery(
-                f"{draft.name!r} cannot be picked from",
-                construct="largest",
-                rule="each question is one count, of listed groups if any, with a target and without a cap of its own",
-                got=", ".join(str(output.aggregate) for output in outputs),
-                next_step="relative=0.1 says how accurate each count must be; or leave strategy= out",
-            )
-        request.check(question.query)
-        query = question.query.arranged()
-        end = start + query.groups
-        found.append(
-            SharedLossMember(draft, question.query, query, frame_of(context, query, request, 1), slice(start, end))
-        )
-        start = end
-    if start > MOST_COUNTS:
+    asking = "counts are refined in Gaussian noise here, and so with a delta > 0"
+    return members(context, drafts, _refuse, strategy="largest", purpose="to pick from", asking=asking)
+
+
+def _refuse(draft: Draft, question: CheckedQuestion) -> None:
+    """Refuse a question that is not one count with a target and without a cap of its own."""
+    outputs, request = question.outputs, draft.request
+    single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits)
+    target = request.target(outputs[0].name) if single else None
+    capped = any(limit is not None for limit in (request.cap, request.max_epsilon, request.at_most))
+    special = question.private or request.mechanism is not None or request.share < 1 or request.together
+    if not single or target is None or special or capped:
         raise UnsupportedQuery(
-            "too many counts to pick from",
+            f"{draft.name!r} cannot be picked from",
             construct="largest",
-            rule=f"at most {MOST_COUNTS:,} counts",
-            got=f"{start:,}",
-            next_step="leave strategy= out: each group then stops by itself",
+            rule="each question is one count, of listed groups if any, with a target and without a cap of its own",
+            got=", ".join(str(output.aggregate) for output in outputs),
+            next_step="relative=0.1 says how accurate each count must be; or leave strategy= out",
         )
-    return tuple(found)
 
 
 def _schedule(member: SharedLossMember, limit: int) -> Schedule:
@@ -280,12 +246,7 @@ def _told(context: Context, done: _LargestCountsDone, member: SharedLossMember, 
     made = replace(
         plan, worst_price=job.coin.loss(job.plan.limit), about=f"{about}; what picking cost is not in `paid`"
     )
-    return answer(context, member.shown, request, made, outcome, refine=partial(_again, context, member, request))
-
-
-def _again(context: Context, member: SharedLossMember, request: Request, **changes: object) -> Answer:
-    """Ask one question by itself, with some terms changed: an ask of its own, from nothing."""
-    return mixed_question.ask(context, member.shown, request.changed(**changes))
+    return answer(context, member.shown, request, made, outcome, refine=partial(again, context, member, request))
 
 
 def _blob_of(found: Picked) -> bytes:

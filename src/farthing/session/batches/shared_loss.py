@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from farthing.accuracy.shared_loss import SharedLoss
 from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import InvalidTarget, UnsupportedQuery
-from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, GaussianMeasurements, Measured
+from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, Measured
 from farthing.planning.gaussian_count import coin_of
-from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.release import Cells
-from farthing.session.answering import mixed_question, reuse
 from farthing.session.answering.answer import answer
-from farthing.session.answering.bounds import bounded
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.method import AskOutcome
-from farthing.session.answering.one_question import frame_of
+from farthing.session.batches.shared_questions import SharedLossMember, again, mechanism_of, members, name_of
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, write_blob
 from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
@@ -35,41 +31,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.ledger.entry import Receipt, Stored
-    from farthing.planning import Frame, Plan
+    from farthing.planning import Plan
     from farthing.privacy.loss import Booked
-    from farthing.query import Query
     from farthing.release import Answer
     from farthing.session.batches.draft import Draft
     from farthing.session.core.context import Context
-    from farthing.session.reading.request import Request
+    from farthing.session.reading.reader import CheckedQuestion
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-MOST_COUNTS: Final = 20_000
-"""So many counts can share a loss."""
-
 _FORMAT: Final = b"farthing-together-1"
 _COLUMNS: Final = ("values", "grains", "spent")
-
-
-@dataclass(frozen=True, slots=True)
-class SharedLossMember:
-    """One question of a workload that shares its loss.
-
-    Attributes:
-        draft: as it was read.
-        shown: the question in the order that was asked.
-        query: the same, arranged.
-        frame: its target.
-        cells: its places among all counts.
-    """
-
-    draft: Draft
-    shown: Query
-    query: Query
-    frame: Frame
-    cells: slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,16 +70,16 @@ def together(
     Assumes: an engine that keeps the contract of `engines.Engine.measure`.
     Rounds: the price up to whole farthings.
     """
-    members = _members(context, drafts)
-    question = _identity(context, members, allowed)
+    sharing = _members(context, drafts)
+    question = name_of(context, sharing, allowed, strategy="together")
     told, paid = {}, context.loss(0)
     if dry_run:
-        _SharedLossJob.of(context, members, allowed, stored_measurement(context, question))
+        _SharedLossJob.of(context, sharing, allowed, stored_measurement(context, question))
     else:
         job, run, paid = answer_and_book(
-            context, question, lambda stored: _SharedLossJob.of(context, members, allowed, stored)
+            context, question, lambda stored: _SharedLossJob.of(context, sharing, allowed, stored)
         )
-        for member, seen in zip(members, run.looks, strict=True):
+        for member, seen in zip(sharing, run.looks, strict=True):
             name = member.draft.name
             told[name] = _told(context, job, member, plans[name], _SharedLossView(run.state, tuple(seen), new=run.new))
     return Workload(
@@ -205,63 +178,35 @@ class _SharedLossDone(NamedTuple):
     paid: Booked
 
 
-def _identity(context: Context, members: Sequence[SharedLossMember], allowed: Booked | None) -> str:
-    """Return the name of all together in the ledger."""
-    facts = [
-        [context.data(each.query), each.query.family(), each.query.canonical(), str(each.frame.target)]
-        for each in members
-    ]
-    return reuse.identity("", "together", json.dumps([facts, None if allowed is None else allowed.farthings]))
-
-
 def _members(context: Context, drafts: Sequence[Draft]) -> tuple[SharedLossMember, ...]:
     """Return the questions that share a loss; refuse those that cannot."""
-    if context.budget.currency is Pure:
+    asking = "counts share a loss in Gaussian noise, and so with a delta > 0"
+    return members(context, drafts, _refuse, strategy="together", purpose="to share a loss", asking=asking)
+
+
+def _refuse(draft: Draft, question: CheckedQuestion) -> None:
+    """Refuse a question with a cap of its own, and one that is not a count or sum with an absolute target."""
+    outputs, request = question.outputs, draft.request
+    single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits | Sum)
+    target = request.target(outputs[0].name) if single else None
+    special = question.private or request.mechanism is not None or request.share < 1
+    limits = {name: getattr(request, name) for name in ("cap", "max_epsilon", "at_most")}
+    given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
+    if given:
         raise InvalidTarget(
-            "counts share a loss in Gaussian noise, and so with a delta > 0",
-            rule='strategy="together" measures counts step by step, each step paid for by itself',
-            got="a pure budget",
-            next_step="leave strategy= out, or open the ledger with Budget(epsilon=, delta=1e-6)",
+            f"{draft.name!r} has a cap of its own",
+            rule='with strategy="together" one cap is for all; no question has one to itself',
+            got=", ".join(given),
+            next_step="drop it from the question, and name cap= or max_epsilon= for the workload",
         )
-    found: list[SharedLossMember] = []
-    start = 0
-    for draft in drafts:
-        question, _ = bounded(context, draft.read, draft.given, draft.request, free=True)
-        outputs, request = question.outputs, draft.request
-        single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits | Sum)
-        target = request.target(outputs[0].name) if single else None
-        special = question.private or request.mechanism is not None or request.share < 1
-        if request.cap is not None or request.max_epsilon is not None:
-            raise InvalidTarget(
-                f"{draft.name!r} has a cap of its own",
-                rule='with strategy="together" one cap is for all; no question has one to itself',
-                got=repr(request.cap) if request.max_epsilon is None else f"max_epsilon={request.max_epsilon!r}",
-                next_step="drop it from the question, and name cap= or max_epsilon= for the workload",
-            )
-        if not single or target is None or not target.absolute or special:
-            raise UnsupportedQuery(
-                f"{draft.name!r} cannot share a loss",
-                construct="together",
-                rule="each question is one count or sum, of listed groups if any, with a target that has absolute=",
-                got=", ".join(str(output.aggregate) for output in outputs),
-                next_step="absolute=20 says which errors do not matter; or leave strategy= out",
-            )
-        request.check(question.query)
-        query = question.query.arranged()
-        end = start + query.groups
-        found.append(
-            SharedLossMember(draft, question.query, query, frame_of(context, query, request, 1), slice(start, end))
-        )
-        start = end
-    if start > MOST_COUNTS:
+    if not single or target is None or not target.absolute or special:
         raise UnsupportedQuery(
-            "too many counts to share a loss",
+            f"{draft.name!r} cannot share a loss",
             construct="together",
-            rule=f"at most {MOST_COUNTS:,} counts",
-            got=f"{start:,}",
-            next_step="leave strategy= out: each group then stops by itself",
+            rule="each question is one count or sum, of listed groups if any, with a target that has absolute=",
+            got=", ".join(str(output.aggregate) for output in outputs),
+            next_step="absolute=20 says which errors do not matter; or leave strategy= out",
         )
-    return tuple(found)
 
 
 def _batch(members: Sequence[SharedLossMember], limit: int) -> SharedLoss:
@@ -312,12 +257,6 @@ def _measured(context: Context, job: _SharedLossJob, receipt: Receipt) -> tuple[
     return SharedLossState(*job.batch.run(measure)), looks
 
 
-def mechanism_of(query: Query, truth: Ints) -> GaussianMeasurements:
-    """Return a question's exact answers behind their noise."""
-    step_log2 = query.measures[0].step_log2
-    return GaussianMeasurements(truth, query.sensitivity, query.max_groups, step_log2=step_log2)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _SharedLossView:
     """What is told of a run: its state, one question's looks, and whether it was paid for just now."""
@@ -343,12 +282,7 @@ def _told(context: Context, job: _SharedLossJob, member: SharedLossMember, plan:
     request = member.draft.request.without_progress()
     about = f"{plan.about}; one of {len(job.members)} questions that shared a loss"
     made = replace(plan, worst_price=job.coin.loss(job.batch.limit), about=about)
-    return answer(context, member.shown, request, made, outcome, refine=partial(_again, context, member, request))
-
-
-def _again(context: Context, member: SharedLossMember, request: Request, **changes: Any) -> Answer:
-    """Ask one question by itself, with some terms changed: an ask of its own, from nothing."""
-    return mixed_question.ask(context, member.shown, request.changed(**changes))
+    return answer(context, member.shown, request, made, outcome, refine=partial(again, context, member, request))
 
 
 def _blob_of(state: SharedLossState) -> bytes:

@@ -202,7 +202,7 @@ def _checked(item: object) -> Mapping[str, Any]:
 def _refused(got: str) -> UnsupportedQuery:
     """Return the refusal of an item that cannot be read."""
     return UnsupportedQuery(
-        "no question of a workload",
+        "this is not a question of a workload",
         construct="workload",
         rule='SQL, or the arguments of a method that "ask" names: ' + ", ".join(METHODS),
         got=got,

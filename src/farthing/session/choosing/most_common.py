@@ -22,7 +22,7 @@ from farthing.session.answering import mixed_question
 from farthing.session.answering.one_question import frame_of, refuse_hopeless
 from farthing.session.choosing import top_k
 from farthing.session.choosing.top_k import TopKRequest
-from farthing.session.core.transaction import refusal
+from farthing.session.core.transaction import refusal, require_below_ceiling
 from farthing.session.reading.reader import CheckedQuestion, kinds_of
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ def ask(context: Context, found: Shortlist, request: Request, note: str = "") ->
     """
     request.check(found.question.query)
     refuse_hopeless(found.made, spend=request.spend)
+    require_below_ceiling(context, found.made.worst_price)
     if not found.made.fits and not found.made.free:
         raise refusal(context, "the question", found.made.worst_price, found.made.fitting)
     chosen = top_k.choose(context, found.scored, found.wanted, found.cap)

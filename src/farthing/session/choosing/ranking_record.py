@@ -40,7 +40,7 @@ class RankingRequest:
         for name, width, most in (("apart", self.apart, math.inf), ("apart_relative", self.relative, 1.0)):
             if isinstance(width, bool) or not isinstance(width, int | float) or not 0 <= width < most:
                 raise InvalidTarget(
-                    f"{name} is no distance",
+                    f"{name} is not a distance",
                     rule="apart >= 0 in answer units, or 0 <= apart_relative < 1",
                     got=f"{name}={width!r}",
                     next_step="apart=50, or apart_relative=0.05 for 5 %",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from farthing.errors import LedgerError
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.schema import Schema
+
+_LOOKED: Final[set[tuple[str, int]]] = set()
+"""The receipts, by ledger and number, for which the door was opened and whose asks are under way."""
 
 
 class Door:
@@ -107,7 +110,7 @@ class Door:
         return self._engine.crossed(query, crossing, self._ledger.hash_key)
 
     def _paid(self, receipt: Receipt) -> None:
-        """Refuse a receipt of another ledger, one that is closed, and one that cost nothing."""
+        """Refuse a receipt of another ledger, one that is closed, and one that cost nothing; note one that passes."""
         if not self._ledger.stands(receipt):
             raise LedgerError(
                 "rows were read without a price",
@@ -115,3 +118,14 @@ class Door:
                 got=f"entry {receipt.id}, {receipt.reserved} farthings",
                 next_step="reserve the price first",
             )
+        _LOOKED.add((receipt.ledger, receipt.id))
+
+
+def was_opened(receipt: Receipt) -> bool:
+    """Tell whether a row may have been read for a receipt, since it was given or last forgotten."""
+    return (receipt.ledger, receipt.id) in _LOOKED
+
+
+def forget(receipt: Receipt) -> None:
+    """Forget a receipt that is closed: the door stays closed for it."""
+    _LOOKED.discard((receipt.ledger, receipt.id))

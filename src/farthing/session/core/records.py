@@ -19,6 +19,7 @@ from farthing.errors import LedgerError
 from farthing.mechanisms.gaussian import Measured
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Self
 
     import pyarrow as pa
@@ -29,6 +30,7 @@ _FORMAT = b"farthing-record-1"
 _KEYS = b"farthing-keys"
 _CLAIMS = b"farthing-claims"
 _FOUND = b"farthing-found-1"
+_FACTS = b"farthing-facts"
 
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, MemoryError)
 """What reading bytes that are not ours may raise, beside the errors of Arrow."""
@@ -43,7 +45,7 @@ class Record:
         kept: the promise it keeps: the tightest rule so far.
         keys: the fingerprint of the key list, a check that the rows mean what we think.
         listed: the keys themselves, as `keys_to_bytes` writes them; empty where other questions cannot use the cells.
-        own: the claims of groups that keep an earlier one; None for no such groups.
+        own: the claims of groups that keep an earlier one; None where there are none.
     """
 
     measured: Measured
@@ -122,12 +124,39 @@ def claims_of(blob: bytes | None) -> tuple[float, ...] | None:
     raise unreadable(problem)
 
 
-def with_claims(blob: bytes, claims: tuple[float, ...]) -> bytes:
-    """Return a blob, of any kind of question, with the claims that the question made."""
+def with_claims(blob: bytes, claims: tuple[float, ...], facts: Mapping[str, Any] | None = None) -> bytes:
+    """Return a blob, of any kind of question, with the claims that the question made, and what it was."""
     table = _read(blob)
-    return _written(
-        table.replace_schema_metadata((table.schema.metadata or {}) | {_CLAIMS: json.dumps(claims).encode()})
-    )
+    said = {_CLAIMS: json.dumps(claims).encode()} | ({_FACTS: json.dumps(facts, default=str).encode()} if facts else {})
+    return _written(table.replace_schema_metadata((table.schema.metadata or {}) | said))
+
+
+def facts_of(blob: bytes) -> dict[str, Any]:
+    """Return a blob as plain values: what the question was, and its released numbers, as they were measured.
+
+    Of counts and sums that is `value`, with noise, group by group in the order of the arranged keys; of other
+    questions the columns as they are kept.
+    """
+    table = _read(blob)
+    try:
+        metadata = table.schema.metadata or {}
+        facts: dict[str, Any] = json.loads(metadata.get(_FACTS, b"{}"))
+    except _DAMAGED as error:
+        problem = error
+    else:
+        return facts | {"released": _released(blob, table)}
+    raise unreadable(problem)
+
+
+def _released(blob: bytes, table: pa.Table) -> dict[str, list[Any]]:
+    """Return the released numbers of a blob, by columns; None where nothing was measured."""
+    if _FORMAT not in (table.schema.metadata or {}):
+        found = {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
+    else:
+        measured = Record.from_bytes(blob).measured
+        found = {"value": np.where(measured.information > 0, measured.values, np.nan).tolist()}
+    return {name: [None if isinstance(one, float) and not math.isfinite(one) else one for one in values]
+            for name, values in found.items()}  # fmt: skip
 
 
 def unreadable(error: Exception) -> LedgerError:

@@ -2,7 +2,7 @@
 
 Load what stands; plan; wait for whoever is answering the same question; reserve the worst price durably, or refuse and
 say what would fit; measure; settle to what was used, or fail. A crash in between leaves the reservation charged, and an
-error does too: there is no refund, since an error is an output.
+error does too: there is no refund, since an error is an output. Only what ends before a row could be read is withdrawn.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import os
 import secrets
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError
+from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError, PriceRisen
 from farthing.privacy.words import said
+from farthing.session.core.door import forget, was_opened
 from farthing.session.core.shield import shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from farthing.ledger.entry import Entry, Receipt, Stored
     from farthing.ledger.store import Ledger
@@ -41,6 +43,58 @@ _PAUSE_S: Final = 0.02
 
 _WORK: Final[dict[str, _Work]] = {}
 """What threads of this process are working on, by request. What is open and not here was given up."""
+
+
+class _Ceiling:
+    """The most that one ask may be charged, and what it has been.
+
+    Args:
+        most: farthings.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.charged = most, 0
+
+    def left(self, bill: Bill) -> int:
+        """Return how much may be reserved now: what costs nothing is reserved as one farthing, and settled to none."""
+        return max(self.most - self.charged, 0 if bill.increase.farthings else 1)
+
+
+_CEILING: Final[ContextVar[_Ceiling | None]] = ContextVar("ceiling", default=None)
+"""What the ask that runs now was confirmed at."""
+
+
+@contextmanager
+def ceiling(context: Context, most: Booked | None) -> Iterator[None]:
+    """Charge whatever is asked within at most so much in all; None sets no limit, and lifts none.
+
+    Guarantee: the charges of all transactions within sum to at most `most` at any time.
+    Proof: each reserves at most what is left of it, in the ledger's own transaction; settling lowers.
+    Assumes: an ask books in the thread that it was begun in; tests/unit/test_transaction.py looks for others.
+    Rounds: a question whose price is zero is reserved, and if it fails is charged, one farthing.
+    """
+    if most is None:
+        yield
+        return
+    if most.currency != context.budget.currency.currency:
+        raise InvalidTarget(
+            "at_most is in another currency",
+            rule=f"a {context.budget.currency.__name__}, as `plan.worst_price` is",
+            got=repr(most),
+            next_step="at_most=plan.worst_price",
+        )
+    before = _CEILING.set(_Ceiling(most.farthings))
+    try:
+        yield
+    finally:
+        _CEILING.reset(before)
+
+
+def require_below_ceiling(context: Context, price: Booked) -> None:
+    """Refuse an ask of several transactions whose whole price is above its ceiling, before the first is paid."""
+    limit = _CEILING.get()
+    if limit is not None and price.farthings > limit.most:
+        raise _risen(context, price.farthings, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +142,11 @@ def stored_measurement(context: Context, question: str) -> Stored | None:
     return context.ledger.load(question)
 
 
+def charged_fresh(context: Context, question: str) -> bool:
+    """Tell whether a question is charged from the beginning, since nobody knows what was seen when it failed."""
+    return context.ledger.charged_fresh(question)
+
+
 def answer_and_book(context: Context, question: str, plan: Callable[[Stored | None], BookedQuestion[T]]) -> T:
     """Answer a question, and book it: free of charge where what stands already answers.
 
@@ -98,8 +157,8 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
 
     Guarantee: the engine is asked, and noise drawn, only under a durable reservation of at least the worst price, by
         one of all who ask the same question at the same time; on every way out, whatever was raised, the reservation
-        is settled to what was used, or failed and charged whole. So what leaves is as private as what the ledger
-        charged.
+        is settled to what was used, or failed and charged whole; or withdrawn where the door to the rows was never
+        opened for it. So what leaves is as private as what the ledger charged.
     Proof: docs/proofs/session.answering.one_question.md.
     Assumes: the ledger's contract; `measured` prices all that it drew; whoever is still at work after `PATIENCE_S`
         is passed by, at the fresh price.
@@ -146,7 +205,7 @@ def _check(context: Context) -> None:
             f"the last {failed} asks of this table failed, and each was charged",
             rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says resume",
             got=f"{failed} failed, none answered since",
-            next_step="see that the table can be read, then session.resume(), or `farthing resume`",
+            next_step="check that the table can be read, then session.resume(), or `farthing resume`",
         )
 
 
@@ -162,6 +221,8 @@ class _Work:
         self.about = (context.ledger.identity, question, threading.get_ident())
         self.closed = False
         self._failed = False
+        self._receipt: Receipt | None = None
+        self._ceiling = _CEILING.get()
 
     def done(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle; whatever is raised on the way, wherever, leaves nothing open.
@@ -177,10 +238,13 @@ class _Work:
         finally:
             self._close()
             _WORK.pop(self._request, None)
+            if self._receipt is not None:
+                forget(self._receipt)
 
     def _measured(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle."""
-        receipt = self._reserved(version)
+        receipt = self._receipt = self._reserved(version)
+        self._note(receipt.reserved)
         try:
             answer, price = shielded(step.measured, receipt)
         except Exception:
@@ -188,6 +252,7 @@ class _Work:
             raise
         self._context.ledger.settle(receipt, price.farthings, lambda current: step.merged(current, answer, receipt))
         self.closed = True
+        self._note(price.farthings - receipt.reserved)
         return answer
 
     def _reserved(self, version: int) -> Receipt:
@@ -212,6 +277,7 @@ class _Work:
                 delta=bill.delta,
                 request=self._request,
                 alone=self._alone,
+                at_most=None if self._ceiling is None else self._ceiling.left(bill),
             )
         except BudgetExceeded as error:
             refused = error
@@ -219,15 +285,25 @@ class _Work:
             self.closed = True
             raise
         self.closed = True
+        if isinstance(refused, PriceRisen) and self._ceiling is not None:
+            raise _risen(self._context, refused.needed, self._ceiling)
         left = self._context.ledger.remaining
         if bill.delta and increase <= left:  # it is the delta that does not suffice, as the ledger says
             raise refused
         raise refusal(self._context, bill.name, bill.increase, bill.fitting())
 
+    def _note(self, charged: int) -> None:
+        """Note what was charged, or given back, of what the ask may be charged in all."""
+        if self._ceiling is not None:
+            self._ceiling.charged += charged
+
     def _close(self) -> None:
-        """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output."""
+        """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output.
+
+        Where the door to the rows was never opened, neither is so, and the reservation is withdrawn.
+        """
         if not self.closed:
-            _fail(self._context.ledger, self._request, interrupted=not self._failed)
+            _fail(self._context.ledger, self._request, interrupted=not self._failed, own=True)
             self.closed = True
 
 
@@ -241,6 +317,20 @@ def refusal(context: Context, name: str, needed: Booked, fitting: str) -> Budget
         rule="worst price <= what is left; nothing was charged",
         got=f"needs {said(needed, delta)}, left {said(left, delta)}",
         next_step=fitting,
+    )
+
+
+def _risen(context: Context, needed: object, limit: _Ceiling) -> PriceRisen:
+    """Return the refusal of an ask that has become more expensive than it was confirmed at."""
+    assert isinstance(needed, int)  # noqa: S101  # the ledger's own farthings
+    price, most, delta = context.loss(needed + limit.charged), context.loss(limit.most), context.budget.report_delta
+    return PriceRisen(
+        "the price has risen since the question was planned",
+        needed=price,
+        left=most,
+        rule=f"an ask is charged at most what was confirmed; {'no more' if limit.charged else 'nothing'} was charged",
+        got=f"costs at most {said(price, delta)}, confirmed were {said(most, delta)}",
+        next_step="plan it again",
     )
 
 
@@ -280,14 +370,24 @@ def _given_up(entry: Entry) -> bool:
     return work is None or work.closed
 
 
-def _fail(ledger: Ledger, request: str | None, *, interrupted: bool) -> None:
+def _fail(ledger: Ledger, request: str | None, *, interrupted: bool, own: bool = False) -> None:
     """Close a request's reservation as failed, or interrupted, if there is one and it is open; both stay charged.
 
     A ledger that cannot be written hides no other error: the reservation stays charged, and is closed by the next ask.
+
+    Args:
+        ledger: the books.
+        request: the request's id.
+        interrupted: whether its asker stopped it.
+        own: whether the work itself closes it, which knows if a row may have been read: if not, nothing is charged.
     """
     with suppress(LedgerError):
         receipt = None if request is None else ledger.receipt(request)
-        if receipt is not None:
+        if receipt is None:
+            return
+        if own and not was_opened(receipt):
+            ledger.withdraw(receipt)
+        else:
             ledger.fail(receipt, interrupted=interrupted)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from farthing.query.aggregates import Count, Sum
 from farthing.session.answering.bounds import bounded
 from farthing.session.choosing import most_common, top_k
 from farthing.session.choosing.proven_order import in_order
 from farthing.session.choosing.top_k import TopKRequest
+from farthing.session.core.transaction import ceiling
+from farthing.session.questions.pipeline import count_or_sum
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -17,11 +18,9 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Loss
     from farthing.privacy.numbers import Number
     from farthing.query import AutoBounds, Bounds
-    from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
-    from farthing.session.answering.bounds import Read
     from farthing.session.core.context import Context
-    from farthing.session.reading.reader import CheckedQuestion, QuestionReader
+    from farthing.session.reading.reader import QuestionReader
 
 
 class Choices(Protocol):
@@ -83,7 +82,7 @@ class Choices(Protocol):
         """
         wanted = TopKRequest(k, epsilon, within, order_correct, confidence)
         request = Request.of(absolute=within or 1.0, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
-        read = _read(self._reader, by, (value, lower, upper), {"keys": keys, "where": where})
+        read = count_or_sum(self._reader, by, (value, lower, upper), {"keys": keys, "where": where})
         context = self._context
         limit = request.cap if max_epsilon is None else context.budget.loss(max_epsilon)
         most = top_k.cap_of(context, limit, default=epsilon is None)
@@ -134,23 +133,9 @@ class Choices(Protocol):
         ['a', 'c']
         """
         request = Request.of(**how)
-        read = _read(self._reader, by, (value, lower, upper), {"keys": keys, "where": where, "name": name})
+        read = count_or_sum(self._reader, by, (value, lower, upper), {"keys": keys, "where": where, "name": name})
         given = self._reader.bounds if bounds is None else bounds
-        question, paid = bounded(self._context, read, given, request)
-        answer = most_common.most_common(self._context, question, k, request)
+        with ceiling(self._context, request.at_most):
+            question, paid = bounded(self._context, read, given, request)
+            answer = most_common.most_common(self._context, question, k, request)
         return replace(answer, paid=answer.paid + paid) if paid else answer
-
-
-def _read(
-    reader: QuestionReader, by: Any, added: tuple[Any, float | None, float | None], about: dict[str, Any]
-) -> Read:
-    """Return how the count of rows, or the sum of a value with its clamps, is read under given bounds."""
-    value, lower, upper = added
-    scalar = None if value is None else reader.value(value)
-
-    def read(bounds: Bounds) -> CheckedQuestion:
-        """Return the question under given bounds."""
-        made: Aggregate = Count() if scalar is None else Sum(scalar, *reader.range(lower, upper, bounds))
-        return reader.call(made, "count" if scalar is None else "sum", by=by, bounds=bounds, **about)
-
-    return read

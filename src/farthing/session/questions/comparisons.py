@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.errors import InvalidKeys, LedgerMismatch
-from farthing.query.aggregates import Count, Sum
 from farthing.session.choosing.ranking import rank, refuse_unknown
 from farthing.session.choosing.ranking_record import RankingRequest
-from farthing.session.questions.pipeline import answered, planned
+from farthing.session.questions.pipeline import answered, count_or_sum, planned
 from farthing.session.reading.difference import refuse_clamps, signed_sum
 from farthing.session.reading.ratio import over, refuse_pure
 from farthing.session.reading.request import Request
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from farthing.session.answering.bounds import Read
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
-
-_ABOUT = ("keys", "where")
 
 
 class Comparisons(Protocol):
@@ -194,15 +191,9 @@ class Comparisons(Protocol):
         refuse_unknown(unknown)
         refuse_clamps(value, lower, upper)
         reader = self._reader
-        scalar = None if value is None else reader.value(value)
+        read = count_or_sum(reader, by, (value, lower, upper), {"keys": keys, "where": where}, default="value")
         wanted = RankingRequest(k, confidence, apart or 0.0, apart_relative or 0.0)
         request = Request.of(absolute=1.0, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
-
-        def read(under: Bounds) -> CheckedQuestion:
-            """Return the question under given bounds."""
-            made: Aggregate = Count() if scalar is None else Sum(scalar, *reader.range(lower, upper, under))
-            return reader.call(made, "value", by=by, keys=keys, where=where, bounds=under)
-
         given = reader.bounds if bounds is None else bounds
         return rank(self._context, read, given, wanted, request)
 

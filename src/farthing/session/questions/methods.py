@@ -47,6 +47,9 @@ class How(TypedDict, total=False):
         loss: a loss to pay instead of a target (Gdp, Zcdp or Pure, in the ledger's currency).
         max_epsilon: the most epsilon that this question may cost.
         cap: the most this question may cost: a loss, or "all" of what is left; default a tenth of the budget.
+        at_most: the most that this ask may be charged, such as the `worst_price` of its plan: where it would be more by
+            now, because of what others asked or because an ask of it failed, it is refused, free. It limits the price
+            and nothing else; `cap` is planned with.
         nonnegative: show answers below zero as zero; it biases totals, and the answer says so. Refused where the truth
             may be negative. Default False.
         on_miss: what to do with groups that miss their target: "return" (default), "drop" or "raise". A target that no
@@ -67,6 +70,7 @@ class How(TypedDict, total=False):
     loss: Booked | None
     max_epsilon: float | None
     cap: Loss | str | None
+    at_most: Booked | None
     nonnegative: bool
     on_miss: str
     found_above: int
@@ -106,7 +110,8 @@ class Questions(Choices, Comparisons, Releases, Protocol):
 
     All of them raise:
         InvalidTarget, InvalidKeys, InvalidBounds, UnsupportedQuery: nothing is charged.
-        BudgetExceeded: the worst price does not fit; OutOfReach: the cap meets no group's target. Nothing is charged.
+        BudgetExceeded: the worst price does not fit; OutOfReach: the cap meets no group's target; PriceRisen: it is
+            above `at_most`. Nothing is charged.
         TargetMissed: with on_miss="raise"; paid for, and the answer is attached.
     """
 

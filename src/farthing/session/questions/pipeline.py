@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.errors import TargetMissed
 from farthing.query import AutoBounds
-from farthing.query.aggregates import Count, CountUnits
+from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.session.answering import grouping_sets, mixed_question, private_keys
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
 from farthing.session.choosing import most_common
+from farthing.session.core.transaction import ceiling, require_below_ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,12 +21,41 @@ if TYPE_CHECKING:
     from farthing.planning.release import ReleasePlan
     from farthing.privacy.budget import Budget
     from farthing.query import Bounds
+    from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
     from farthing.session.core.context import Context
-    from farthing.session.reading.reader import CheckedQuestion
+    from farthing.session.reading.reader import CheckedQuestion, QuestionReader
     from farthing.session.reading.request import Request
     from farthing.sql.asked import Options
+
+
+def count_or_sum(
+    reader: QuestionReader,
+    by: Any,
+    added: tuple[Any, float | None, float | None],
+    about: Mapping[str, Any],
+    *,
+    default: str | None = None,
+) -> Read:
+    """Return how the count of rows, or the sum of a value with its clamps, is read under given bounds.
+
+    Args:
+        reader: of the session.
+        by: the grouping, as it was passed.
+        added: what is added up, or None, and its clamps.
+        about: keys=, where= and the like.
+        default: the name of the answer column where the caller names none; None for "count" or "sum".
+    """
+    value, lower, upper = added
+    scalar = None if value is None else reader.value(value)
+
+    def read(bounds: Bounds) -> CheckedQuestion:
+        """Return the question under given bounds."""
+        made: Aggregate = Count() if scalar is None else Sum(scalar, *reader.range(lower, upper, bounds))
+        return reader.call(made, default or ("count" if scalar is None else "sum"), by=by, bounds=bounds, **about)
+
+    return read
 
 
 def priced(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan | ReleasePlan:
@@ -52,6 +82,14 @@ def _planned(context: Context, question: CheckedQuestion, request: Request) -> P
 
 def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
     """Answer a question, as HAVING, ORDER BY and LIMIT leave it; the price of chosen bounds is in it."""
+    with ceiling(context, request.at_most):
+        if request.at_most is not None:
+            require_below_ceiling(context, priced(context, read, given, request).worst_price)
+        return _answered(context, read, given, request)
+
+
+def _answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
+    """Answer a question, whatever it costs."""
     if isinstance(given, AutoBounds):
         _refuse_hopeless(context, read, request)
     question, paid = bounded(context, read, given, request)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, overload
 
-from farthing.session.answering import release, release_request
+from farthing.session.answering import product_request, products, release, release_request
+from farthing.workloads import Products
 
 if TYPE_CHECKING:
+    from farthing.planning.products import ProductPlan
     from farthing.planning.release import ReleasePlan
     from farthing.privacy.loss import Booked, Loss
     from farthing.query import Bounds
     from farthing.released import Release
+    from farthing.released_products import ProductRelease
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
     from farthing.workloads import Marginals
@@ -28,6 +31,7 @@ class Wanted(TypedDict, total=False):
         confidence: the chance that an interval holds its truth, in [0.5, 1); default 0.95.
         simultaneous: whether all intervals hold at once instead of each; default False.
         max_epsilon: the most epsilon that this question may cost.
+        at_most: the most that this ask may be charged, such as the `worst_price` of its plan, see `How`.
         cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
         mechanism: "auto" (the default) or "residuals".
     """
@@ -39,6 +43,7 @@ class Wanted(TypedDict, total=False):
     confidence: float
     simultaneous: bool
     max_epsilon: float | None
+    at_most: Booked | None
     cap: Loss | str | None
     mechanism: str
 
@@ -49,16 +54,40 @@ class Releases(Protocol):
     _context: Context
     _reader: QuestionReader
 
+    @overload
     def release(
         self,
         workload: Marginals,
         *,
-        keys: Any,
+        keys: Any = ...,
+        where: Any = ...,
+        name: str = ...,
+        bounds: Bounds | None = ...,
+        **wanted: Unpack[Wanted],
+    ) -> Release: ...
+
+    @overload
+    def release(
+        self,
+        workload: Products,
+        *,
+        keys: Any = ...,
+        where: Any = ...,
+        name: str = ...,
+        bounds: Bounds | None = ...,
+        **wanted: Unpack[Wanted],
+    ) -> ProductRelease: ...
+
+    def release(
+        self,
+        workload: Marginals | Products,
+        *,
+        keys: Any = None,
         where: Any = None,
         name: str = "count",
         bounds: Bounds | None = None,
         **wanted: Unpack[Wanted],
-    ) -> Release:
+    ) -> Release | ProductRelease:
         """Count by many sets of columns at once, at the least loss; all tables agree with each other.
 
         A row counts if its value is listed in every column of the workload. With a unit column, each unit counts in at
@@ -90,18 +119,45 @@ class Releases(Protocol):
         True
         """
         about = {"where": where, "bounds": bounds, "name": name}
-        return release.release(release_request.read(self._context, self._reader, workload, keys, wanted, about))
+        how = self._reader.wanted(wanted) if wanted.get("rms") is None else wanted
+        if isinstance(workload, Products):
+            return products.release(product_request.read(self._context, self._reader, workload, keys, how, about))
+        return release.release(release_request.read(self._context, self._reader, workload, keys, how, about))
 
+    @overload
     def plan_release(
         self,
         workload: Marginals,
         *,
-        keys: Any,
+        keys: Any = ...,
+        where: Any = ...,
+        name: str = ...,
+        bounds: Bounds | None = ...,
+        **wanted: Unpack[Wanted],
+    ) -> ReleasePlan: ...
+
+    @overload
+    def plan_release(
+        self,
+        workload: Products,
+        *,
+        keys: Any = ...,
+        where: Any = ...,
+        name: str = ...,
+        bounds: Bounds | None = ...,
+        **wanted: Unpack[Wanted],
+    ) -> ProductPlan: ...
+
+    def plan_release(
+        self,
+        workload: Marginals | Products,
+        *,
+        keys: Any = None,
         where: Any = None,
         name: str = "count",
         bounds: Bounds | None = None,
         **wanted: Unpack[Wanted],
-    ) -> ReleasePlan:
+    ) -> ReleasePlan | ProductPlan:
         """Price a release before anything is paid. Touches no data and is free.
 
         Args:
@@ -120,4 +176,7 @@ class Releases(Protocol):
         True
         """
         about = {"where": where, "bounds": bounds, "name": name}
-        return release.plan(release_request.read(self._context, self._reader, workload, keys, wanted, about))
+        how = self._reader.wanted(wanted) if wanted.get("rms") is None else wanted
+        if isinstance(workload, Products):
+            return products.plan(product_request.read(self._context, self._reader, workload, keys, how, about))
+        return release.plan(release_request.read(self._context, self._reader, workload, keys, how, about))

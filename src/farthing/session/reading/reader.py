@@ -16,6 +16,7 @@ from farthing.query.expressions import Call, Case, Cast, Column, Compare, Litera
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Schema, Type
 from farthing.session.reading.checks import check_expression, check_names
+from farthing.session.reading.defaults import with_defaults
 from farthing.session.reading.request import WIDTHS
 from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predicate, parse_scalar
 
@@ -108,8 +109,8 @@ class QuestionReader:
         named = {name: getattr(asked.options, name) for name in ("max_groups", "max_rows")}
         bounds = replace(bounds, **{name: value for name, value in named.items() if value is not None})
         if asked.sets:
-            by, given, named = tuple(sorted(asked.by)), self._with_defaults(asked.by, keys), dict(asked.groupings)
-            query, lists = self.crossing(by, keys=given, where=asked.where, bounds=bounds, groupings=named)
+            by, named = tuple(sorted(asked.by)), dict(asked.groupings)
+            query, lists = self.crossing(by, keys=keys, where=asked.where, bounds=bounds, groupings=named)
             return CheckedQuestion(query, asked.outputs, asked, lists)
         made = self._query(
             asked.by, keys, asked.where, asked.outputs, bounds, dict(asked.groupings), self._fanned(asked.joins, bounds)
@@ -170,7 +171,7 @@ class QuestionReader:
         groupings: Mapping[str, Scalar] | None = None,
     ) -> tuple[Query, tuple[Keys, ...]]:
         """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
-        given = self._listed(keys)
+        given = self._listed(self._with_defaults(columns, keys, groupings or {}))
         if not isinstance(given, Mapping) or set(given) != set(columns):
             named = sorted(map(str, given)) if isinstance(given, Mapping) else []
             raise InvalidKeys(
@@ -309,7 +310,7 @@ class QuestionReader:
                 got="no grouping column",
                 next_step="name the columns, or leave keys out",
             )
-        listed = None if private else Keys.of(by, self._listed(self._with_defaults(by, keys)), Schema.of(kinds))
+        listed = None if private else Keys.of(by, self._listed(self._with_defaults(by, keys, plain)), Schema.of(kinds))
         made = Query(
             table=self.engine.name,
             by=by,
@@ -324,13 +325,14 @@ class QuestionReader:
         )
         return CheckedQuestion(made, outputs)
 
-    def _with_defaults(self, by: tuple[str, ...], keys: Any) -> Any:
+    def _with_defaults(self, by: tuple[str, ...], keys: Any, groupings: Mapping[str, Scalar]) -> Any:
         """Return the keys of a question, and the default ones of the grouping columns that it lists none for."""
-        if not self.keys or not (keys is None or isinstance(keys, Mapping)):
-            return keys
-        given = keys or {}
-        found = {name: self.keys[name] for name in by if name in self.keys and name not in given}
-        return {**given, **found} if found else keys
+
+        def listed(name: str, given: Any) -> Any:
+            """Return the list that default keys refer to."""
+            return self._values(name, given) if isinstance(given, str) else given
+
+        return with_defaults(keys, by, groupings, self.keys, listed=listed, schema=self.engine.schema)
 
     def _listed(self, keys: Any) -> Any:
         """Return keys with every "table.column" of a public table read from it, and "enum" from the column's type."""
@@ -344,7 +346,7 @@ class QuestionReader:
         if given == "enum" or table in self.engine.public:
             return self.engine.listed(name if given == "enum" else column, None if given == "enum" else table)
         raise InvalidKeys(
-            f"keys of {name!r} are no list",
+            f"keys of {name!r} are not a list",
             got=repr(given),
             rule='a list, "table.column" of a declared public table, or "enum" for the categories of the type',
             next_step='keys="private" finds all groups privately; the public tables are '

@@ -45,6 +45,7 @@ class Request:
         nonnegative: whether answers below zero are shown as zero; only where the truth is not negative.
         max_epsilon: the most epsilon this question may cost, or None.
         cap: the most this question may cost: a loss, "all", or None for a tenth of the budget.
+        at_most: the most that this one ask may be charged, as its plan told, or None.
         on_miss: "return", "drop", "raise" or "spend".
         found_above: the size from which groups are found, with keys="private"; None for twice the absolute target.
         progress: called after every look.
@@ -64,6 +65,7 @@ class Request:
     nonnegative: bool = False
     max_epsilon: float | None = None
     cap: Loss | str | None = None
+    at_most: Booked | None = None
     on_miss: str = "return"
     found_above: int | None = None
     progress: Callable[[Progress], None] | None = None
@@ -143,7 +145,7 @@ class Request:
             if unknown:
                 raise InvalidTarget(
                     f"an error is given for {unknown[0]!r}, which is not asked",
-                    rule="errors by name are of the answer's columns",
+                    rule="an error by name belongs to a column of the answer",
                     got=", ".join(unknown),
                     next_step="the columns are " + ", ".join(sorted(names)),
                 )
@@ -213,6 +215,7 @@ class Request:
     def changed(self, **changes: Any) -> Request:
         """Return the request with some options replaced, for a refine: what is left out stays."""
         kept: dict[str, Any] = {field: getattr(self, field) for field in self.__slots__ if field not in _INNER}
+        kept["at_most"] = None  # it confirmed one price, of the ask that was made
         if "loss" in changes:
             kept |= dict.fromkeys(WIDTHS) | {"share": 1.0}
         elif any(name in changes for name in WIDTHS):
@@ -298,6 +301,13 @@ def _check_terms(asked: Request) -> None:
             got=repr(cap),
             next_step="for example cap=farthing.Gdp(0.05)",
         )
+    if asked.at_most is not None and not isinstance(asked.at_most, Booked):
+        raise InvalidTarget(
+            "at_most is not a loss",
+            rule="at_most=Gdp(mu), Zcdp(rho) or Pure(epsilon): what the ask may be charged, as its plan told",
+            got=repr(asked.at_most),
+            next_step="at_most=plan.worst_price",
+        )
     if cap is not None and max_epsilon is not None:
         raise InvalidTarget("cap and max_epsilon were both given", rule="one limit an ask", next_step="drop one")
     if not isinstance(asked.together, bool):
@@ -345,7 +355,7 @@ def _check_mechanism(asked: Request) -> None:
     """Refuse a mechanism that does not exist, or a target that it cannot have."""
     if asked.mechanism is not None and (not isinstance(asked.mechanism, str) or asked.mechanism not in KINDS):
         raise InvalidTarget(
-            "no such mechanism",
+            "the mechanism is unknown",
             rule=", ".join(KINDS),
             got=repr(asked.mechanism),
             next_step="choose one of them; without mechanism= the answer is refined until it is within its target",

@@ -16,7 +16,7 @@ def secrets(
     attributes: Annotated[
         int, typer.Option(metavar="1000", min=0, help="Columns a1, a2, ... for the membership attack.")
     ] = 0,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="The same people again; for tests.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Draw the same people again, for tests.")] = None,
 ) -> None:
     """Draw people with random secrets, to load into the system to attack.
 

@@ -11,7 +11,7 @@ from farthing.cli.input import options
 
 
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token ends.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The person whose token ends.")],
     *,
     tokens: options.Tokens = "farthing.tokens",
     as_json: options.BareJson = False,

@@ -51,7 +51,10 @@ ClaimEpsilon = Annotated[
     ),
 ]
 AttackSeed = Annotated[
-    int, typer.Option(metavar="N", min=0, help="Of everything that is drawn for the attack.", rich_help_panel="Attack")
+    int,
+    typer.Option(
+        metavar="N", min=0, help="The seed of everything that is drawn for the attack.", rich_help_panel="Attack"
+    ),
 ]
 
 Relative = Annotated[

@@ -26,14 +26,19 @@ class AttackOptions:
         ),
     ] = None
     table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Their table in SQL: people.", rich_help_panel=PEOPLE)
+        str | None, typer.Option(metavar="NAME", help="Their table in SQL. Default: people.", rich_help_panel=PEOPLE)
     ] = None
     where: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="True for those who have the secret: 'secret = 1'.", rich_help_panel=PEOPLE),
+        typer.Option(
+            metavar="SQL", help="True for those who have the secret. Default: 'secret = 1'.", rich_help_panel=PEOPLE
+        ),
     ] = None
     id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="What tells them apart: id.", rich_help_panel=PEOPLE)
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="The column that identifies them. Default: id.", rich_help_panel=PEOPLE
+        ),
     ] = None
     claim_epsilon: options.ClaimEpsilon = None
     claim_delta: Annotated[
@@ -53,14 +58,19 @@ class AttackOptions:
     ] = None
     queries: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="About so many questions an attack: 8 a person.", rich_help_panel=ATTACK),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="About how many questions each attack asks. Default: 8 for each person.",
+            rich_help_panel=ATTACK,
+        ),
     ] = None
     seed: options.AttackSeed = 0
     compiler: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How subsets are said: vectors, ids, hashes, equalities or marginals.",
+            help="How subsets are expressed: vectors, ids, hashes, equalities or marginals.",
             rich_help_panel=ATTACK,
         ),
     ] = None
@@ -74,7 +84,9 @@ class AttackOptions:
     ] = None
     header: Annotated[
         list[str] | None,
-        typer.Option(metavar="'NAME: VALUE'", help="Sent to a URL with each question.", rich_help_panel=TARGET),
+        typer.Option(
+            metavar="'NAME: VALUE'", help="A header that is sent to a URL with each question.", rich_help_panel=TARGET
+        ),
     ] = None
     field: Annotated[
         str, typer.Option(metavar="NAME", help="Where the number is in a JSON reply.", rich_help_panel=TARGET)

@@ -114,7 +114,7 @@ class QuestionOptions:
         if self.rank and not ranked:
             raise InvalidTarget(
                 "--rank without a quantile",
-                rule="a rank error is of MEDIAN, MIN, MAX, QUANTILE or PERCENTILE_CONT",
+                rule="a rank error belongs to MEDIAN, MIN, MAX, QUANTILE or PERCENTILE_CONT",
                 got=", ".join(str(output.aggregate) for output in asked.outputs),
                 next_step="use --relative or --absolute",
             )

@@ -22,7 +22,7 @@ class ReleaseOptions:
     ]
     marginals: Annotated[
         str,
-        typer.Option(metavar="2", help="All tables over so many of the columns; 0 is the total.",
+        typer.Option(metavar="2", help="All tables over this many of the columns; 0 is the total.",
                      rich_help_panel=TABLES),
     ] = "2"  # fmt: skip
     up_to: Annotated[
@@ -42,7 +42,7 @@ class ReleaseOptions:
     max_epsilon: options.MaxEpsilon = None
     cap: options.Cap = None
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell the price and release nothing.", rich_help_panel=options.PRICE)
+        bool, typer.Option("--dry-run", help="Show the price and release nothing.", rich_help_panel=options.PRICE)
     ] = False
     keys: options.Keys = None
     where: Annotated[
@@ -53,6 +53,6 @@ class ReleaseOptions:
     max_rows: options.MaxRows = None
     to: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Write a Parquet file a table.", rich_help_panel=options.OUTPUT),
+        typer.Option(metavar="FOLDER", help="Write one Parquet file for each table.", rich_help_panel=options.OUTPUT),
     ] = None
     rows: options.Rows = None

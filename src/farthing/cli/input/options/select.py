@@ -27,7 +27,7 @@ class SelectOptions:
         str | None,
         typer.Option(
             metavar="95%",
-            help="Refine counts until released intervals prove the order, this surely.",
+            help="Refine counts until released intervals prove the order, with this confidence.",
             rich_help_panel=options.ACCURACY,
         ),
     ] = None
@@ -50,7 +50,8 @@ class SelectOptions:
         typer.Option(metavar="COLUMN", help="Rank by the sum of this, not by rows.", rich_help_panel=options.DATA),
     ] = None
     where: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="A WHERE, as in 'fare > 2'.", rich_help_panel=options.DATA)
+        str | None,
+        typer.Option(metavar="CONDITION", help="A WHERE condition, as in 'fare > 2'.", rich_help_panel=options.DATA),
     ] = None
     keys: options.Keys = None
     max_groups: options.MaxGroups = None
@@ -59,7 +60,9 @@ class SelectOptions:
     upper: options.Upper = None
     scores: Annotated[
         str | None,
-        typer.Option(metavar="120,100,90", help="Public scores: show how a choice goes.", rich_help_panel=CHOICE),
+        typer.Option(
+            metavar="120,100,90", help="Public scores: show how likely each choice is.", rich_help_panel=CHOICE
+        ),
     ] = None
     sensitivity: Annotated[
         str,
@@ -67,5 +70,7 @@ class SelectOptions:
     ] = "1"
     monotone: Annotated[
         bool,
-        typer.Option("--monotone", help="With --scores: a unit moves all the same way.", rich_help_panel=CHOICE),
+        typer.Option(
+            "--monotone", help="With --scores: a unit moves all of them the same way.", rich_help_panel=CHOICE
+        ),
     ] = False

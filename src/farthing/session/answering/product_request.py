@@ -1,0 +1,225 @@
+"""A release of products as it is asked: which sums of which rows, how accurate, at what price; read and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.errors import InvalidKeys, InvalidOption, InvalidTarget
+from farthing.mechanisms.strategy import MOST_CELLS
+from farthing.planning.release import Goal
+from farthing.planning.ways import EACH, JOINT, TOTAL
+from farthing.query.expressions import Case, Compare, Literal, Operator
+from farthing.session.answering import reuse
+from farthing.session.answering.release_request import MOST_COLUMNS, check_name, refuse_pure, wanted
+from farthing.workloads.factors import Bins
+
+if TYPE_CHECKING:
+    from farthing.query import Query
+    from farthing.query.expressions import Scalar
+    from farthing.query.keys import Keys
+    from farthing.session.core.context import Context
+    from farthing.session.reading.reader import QuestionReader
+    from farthing.session.reading.request import Request
+    from farthing.workloads import Products
+    from farthing.workloads.products import Axis
+
+MOST_ANSWERS: Final = 10**7
+"""The most answers of one release of products."""
+
+MECHANISMS: Final = ("auto", EACH, TOTAL, JOINT)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductRequest:
+    """A release of products, read and checked.
+
+    Attributes:
+        context: the data and the books.
+        query: the rows, the unit and the bounds, by all axes.
+        lists: the values of each axis of the query, in the order of its cells.
+        places: which of the query's groupings each axis is.
+        workload: what is wanted.
+        request: the price and the confidence.
+        errors: the half-width and the mean error that are asked, each a number or None.
+        name: the answer column.
+        mechanism: the way that was named, or None for the cheapest.
+    """
+
+    context: Context
+    query: Query
+    lists: tuple[Keys, ...]
+    places: Mapping[Axis, int]
+    workload: Products
+    request: Request
+    errors: tuple[float | None, float | None]
+    name: str
+    mechanism: str | None
+
+    @property
+    def sizes(self) -> dict[Axis, int]:
+        """How many cells each axis has."""
+        return {axis: len(self.lists[place]) for axis, place in self.places.items()}
+
+    @property
+    def reach(self) -> int:
+        """The most rows that one unit adds to any table."""
+        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
+
+    @property
+    def largest(self) -> bool:
+        """Whether the largest error is to be least; else the mean one."""
+        return self.errors[0] is not None
+
+    @property
+    def words(self) -> str:
+        """The question in words."""
+        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
+        part = f" [part {self.query.part}]" if self.query.part is not None else ""
+        return f"{self.workload!r} FROM {self.query.table}{part}{where} [{self.answers:,} answers]"
+
+    @property
+    def answers(self) -> int:
+        """The number of answers."""
+        return answers_of(self.workload, self.sizes)
+
+    def question(self, way: str) -> str:
+        """Return its identity in the ledger: rows, cells, workload, which error is to be least, and the way."""
+        facts = [
+            self.query.canonical(),
+            self.query.max_groups,
+            *(keys.fingerprint for keys in self.lists),
+            hashlib.sha256(repr(self.workload.products).encode()).hexdigest(),
+            self.largest,
+            way,
+        ]
+        return reuse.identity(self.context.data(self.query), f"products {self.query.family()}", json.dumps(facts))
+
+    def goal(self, beta: float) -> Goal:
+        """Return what is asked, at a chance of a miss an answer."""
+        request = self.request
+        return Goal(*self.errors, request.loss, request.confidence, beta, request.simultaneous, what="answer")
+
+
+def read(  # noqa: PLR0917  # what a release is asked by
+    context: Context,
+    reader: QuestionReader,
+    workload: Products,
+    keys: Any,
+    options: Mapping[str, Any],
+    about_what: Mapping[str, Any],
+) -> ProductRequest:
+    """Return a release of products, read and checked; nothing is charged.
+
+    Args:
+        context: the data and the books.
+        reader: reads keys, columns and conditions.
+        workload: what is wanted.
+        keys: the listed values of each column that is not cut into bins.
+        options: absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
+        about_what: where, bounds, name.
+    """
+    refuse_pure(context)
+    request, errors, relative = wanted(options, MECHANISMS)
+    if relative:
+        raise InvalidTarget(
+            "a relative target of sums of cells",
+            rule="absolute=, rms= or loss=; relative= is for workloads of marginals alone",
+            got=f"relative={relative:g}",
+            next_step="leave relative= out",
+        )
+    names, values, listed = _axes(reader, workload, keys)
+    columns = tuple(sorted(names.values()))
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidOption(
+            "a release is of at most so many columns and conditions",
+            rule=f"at most {MOST_COLUMNS} columns, bins and conditions in all products together",
+            got=f"{len(columns)}",
+            next_step="release fewer at once",
+        )
+    query, lists = reader.crossing(
+        columns, keys=listed, where=about_what.get("where"), bounds=about_what.get("bounds"), groupings=values
+    )
+    places = {axis: columns.index(name) for axis, name in names.items()}
+    _check_sizes(workload, {axis: len(lists[place]) for axis, place in places.items()})
+    name = about_what.get("name", "count")
+    check_name(name, ("condition", "row", *(f"{one}{end}" for one in columns for end in ("", "_from", "_to"))))
+    named = options.get("mechanism")
+    chosen = None if named in {None, "auto"} else named
+    return ProductRequest(context, query, lists, places, workload, request, errors, name, chosen)
+
+
+def _axes(
+    reader: QuestionReader, workload: Products, keys: Any
+) -> tuple[dict[Axis, str], dict[str, Scalar], dict[str, Any]]:
+    """Return a name for each axis, what those are that are not columns, and the values of all of them."""
+    taken = set(reader.engine.schema.names)
+    names: dict[Axis, str] = {}
+    values: dict[str, Scalar] = {}
+    listed: dict[str, Any] = {}
+    for axis in workload.axes:
+        if isinstance(axis, str):
+            names[axis] = axis
+            continue
+        stem = f"{axis.column}_from" if isinstance(axis, Bins) else f"condition_{len(names) + 1}"
+        while stem in taken:
+            stem += "_"
+        taken.add(stem)
+        names[axis] = stem
+        if isinstance(axis, Bins):
+            values[stem] = _bin_of(reader.value(axis.column), axis.edges)
+            listed[stem] = list(axis.edges[:-1])
+        else:
+            values[stem] = Case(((reader.condition(axis.condition), Literal(value=True)),), Literal(value=False))
+            listed[stem] = [False, True]
+    given = {} if keys is None else keys
+    if isinstance(given, Mapping) and set(given) & set(listed):
+        raise InvalidKeys(
+            "keys for what has bins or is a condition",
+            rule="keys are for the other columns of the workload",
+            got=", ".join(sorted(set(given) & set(listed))),
+            next_step="leave them out",
+        )
+    return names, values, {**given, **listed} if isinstance(given, Mapping) else given
+
+
+def _bin_of(value: Scalar, edges: tuple[float, ...]) -> Scalar:
+    """Return the lower edge of a value's bin; below all of them the last edge, which is listed nowhere, else NULL."""
+    below = [
+        (Compare(value, Operator.LT, Literal(edge)), Literal(at))
+        for at, edge in zip((edges[-1], *edges), edges, strict=False)
+    ]
+    last = (Compare(value, Operator.LE, Literal(edges[-1])), Literal(edges[-2]))
+    return Case((*below[:-1], last))
+
+
+def _check_sizes(workload: Products, sizes: Mapping[Axis, int]) -> None:
+    """Refuse more cells or answers than a release of products can hold, and matrices about other cells."""
+    for product in workload.products:
+        cells = math.prod(sizes[axis] for axis in product.axes)
+        if cells > MOST_CELLS:
+            raise InvalidOption(
+                "too many cells",
+                rule=f"at most {MOST_CELLS:,} cells a product",
+                got=f"{cells:,} in {product.words}",
+                next_step="fewer factors, fewer listed values, or wider bins",
+            )
+        for factor in product.factors:
+            factor.matrix([sizes[axis] for axis in factor.axes])
+    answers = answers_of(workload, sizes)
+    if answers > MOST_ANSWERS:
+        raise InvalidOption(
+            "too many answers", rule=f"at most {MOST_ANSWERS:,} answers", got=f"{answers:,}", next_step="fewer edges"
+        )
+
+
+def answers_of(workload: Products, sizes: Mapping[Axis, int]) -> int:
+    """Return the number of answers."""
+    return sum(
+        math.prod(factor.answers([sizes[axis] for axis in factor.axes]) for factor in product.factors)
+        for product in workload.products
+    )

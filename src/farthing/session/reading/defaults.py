@@ -1,0 +1,73 @@
+"""The keys of grouping columns for which a question lists none: those declared, or what an expression makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.engines.evaluate import evaluate
+from farthing.query import Keys
+from farthing.query.expressions import Column, Scalar, columns_of, explicit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.query.schema import Schema
+
+MOST_IMAGES: Final = 100_000
+"""The most declared keys that an expression is computed of."""
+
+
+def with_defaults(
+    given: Any,
+    by: tuple[str, ...],
+    groupings: Mapping[str, Scalar],
+    declared: Mapping[str, Any],
+    *,
+    listed: Callable[[str, Any], Any],
+    schema: Schema,
+) -> Any:
+    """Return the keys of a question, and the declared ones of the grouping columns that it lists none for.
+
+    A column has its declared keys, and a name that is not a column of the table those declared for that name. An
+    expression of one column with declared keys has its values on these: public, as the keys are.
+
+    Args:
+        given: the keys of the question, in any form.
+        by: its grouping columns.
+        groupings: what those are that the table does not have.
+        declared: keys by name.
+        listed: gives the list that declared keys of a name refer to.
+        schema: the columns of the table.
+    """
+    if not declared or not (given is None or isinstance(given, Mapping)):
+        return given
+    found: dict[str, Any] = {}
+    for name in by:
+        scalar = groupings.get(name, Column(name))
+        if name in (given or {}):
+            continue
+        if name in declared and (scalar == Column(name) or name not in schema.names):
+            found[name] = declared[name]
+            continue
+        columns = columns_of(scalar)
+        column = next(iter(columns)) if len(columns) == 1 else ""
+        if column in declared and column in schema.names:
+            keys = Keys.of((column,), {column: listed(column, declared[column])}, schema)
+            if keys is not None and len(keys) <= MOST_IMAGES:
+                found[name] = images(scalar, column, keys.column(column).to_pylist(), schema)
+    return {**(given or {}), **found} if found else given
+
+
+def images(scalar: Scalar, column: str, keys: list[Any], schema: Schema) -> list[Any]:
+    """Return the values that an expression of one column has on some keys, each once.
+
+    >>> from farthing.query.expressions import Call, FunctionName
+    >>> from farthing.query.schema import Schema, Type
+    >>> upper = Call(FunctionName.UPPER, (Column("zone"),))
+    >>> images(upper, "zone", ["a", "b", "A"], Schema.of({"zone": Type.STRING}))
+    ['A', 'B']
+    """
+    exact = explicit(scalar, schema)
+    values = (evaluate(exact, {column: key}) for key in keys)
+    return list(dict.fromkeys(value for value in values if not (isinstance(value, float) and value != value)))  # noqa: PLR0124

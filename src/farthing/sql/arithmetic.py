@@ -1,0 +1,313 @@
+"""Arithmetic with aggregates: what is one aggregate of another value is read as that; the rest is refused by name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, ratio_of
+from farthing.query.expressions import Call, Case, Expression, FunctionName, IsNull, Literal, Not, Scalar
+from farthing.query.schema import Type
+from farthing.sql.aggregates import Aggregates, Read, inner
+from farthing.sql.ranges import clamped, wide
+
+if TYPE_CHECKING:
+    from farthing.sql.nodes import NodeReader
+    from farthing.sql.text import Node
+
+ARITHMETIC: Final = frozenset({"Add", "Sub", "Mul", "Div", "Neg", "Cast", "TryCast"})
+_CHOICES: Final = frozenset({"COALESCE", "IFNULL", "NULLIF"})
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A number, plus numbers times counts and sums, over one count or sum if there is one below.
+
+    Or a number, plus a number times one mean or quantile, which is `alone`.
+
+    Attributes:
+        constant: the number that is added.
+        terms: numbers, and the counts and sums that they multiply.
+        below: what all is divided by, the constant too; None where there is none.
+        alone: a mean or a quantile; the only term is then its factor.
+        max_rows: the most rows of one unit in a group, where a count's own bounds say so.
+    """
+
+    constant: float = 0.0
+    terms: tuple[tuple[float, Count | CountUnits | Sum], ...] = ()
+    below: Count | CountUnits | Sum | None = None
+    alone: Mean | Quantile | None = None
+    factor: float = 1.0
+    max_rows: int | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a constant."""
+        return not self.terms and self.alone is None
+
+    def times(self, number: float) -> Combination:
+        """Return it times a number."""
+        terms = tuple((number * factor, part) for factor, part in self.terms)
+        return replace(self, constant=number * self.constant, terms=terms, factor=number * self.factor)
+
+
+def is_arithmetic(node: Node) -> bool:
+    """Return whether a node of the SELECT list computes with aggregates."""
+    while type(node).__name__ == "Paren":
+        node = node.this
+    kind = type(node).__name__
+    if kind not in ARITHMETIC and not (kind == "Anonymous" and str(node.name).upper() in _CHOICES):
+        return False
+    return any(inner(part) is not None for part in node.walk())
+
+
+def read_arithmetic(node: Node, aggregates: Aggregates) -> Read:
+    """Return the one aggregate that arithmetic with aggregates is.
+
+    Sums and counts that are added, subtracted and multiplied by numbers are one sum; over a count or a sum they are a
+    ratio, over COUNT(*) a mean; a mean or a quantile may be scaled and shifted.
+
+    Raises:
+        UnsupportedQuery: anything that is not one aggregate: a product of two, a difference of two means, ...
+    """
+    whole = _Arithmetic(aggregates, node)
+    made = whole.combination(node)
+    with aggregates.reader.source.located(node):
+        return Read(whole.aggregate(made), whole.name(made), made.max_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arithmetic:
+    """Reads arithmetic.
+
+    Attributes:
+        aggregates: reads aggregates.
+        node: the whole, for places in messages.
+    """
+
+    aggregates: Aggregates
+    node: Node
+
+    @property
+    def reader(self) -> NodeReader:
+        """Reads what is within aggregates."""
+        return self.aggregates.reader
+
+    def combination(self, node: Node) -> Combination:  # noqa: PLR0911  # one a kind of node
+        """Return what a node is."""
+        kind = type(node).__name__
+        if kind == "Paren":
+            return self.combination(node.this)
+        if inner(node) is not None and kind != "Div":
+            return self._leaf(node)
+        match kind:
+            case "Neg":
+                return self.combination(node.this).times(-1.0)
+            case "Cast" | "TryCast":
+                return self._cast(node)
+            case "Anonymous":
+                return self._choice(node)
+            case "Literal" if not node.is_string:
+                return Combination(self._number(node))
+            case "Add" | "Sub" | "Mul" | "Div":
+                left, right = self.combination(node.this), self.combination(node.expression)
+                right = right.times(-1.0) if kind == "Sub" else right
+                joined = {"Mul": self._product, "Div": self._quotient}.get(kind, self._sum)(left, right)
+                return replace(joined, max_rows=self._most(left, right))
+        raise self._refused()
+
+    def aggregate(self, made: Combination) -> Aggregate:
+        """Return the one aggregate that a combination is."""
+        if made.alone is not None:
+            return self._shifted(made.alone, made.factor, made.constant)
+        if made.is_number:
+            raise self._refused()
+        whole = isinstance(made.below, Count) and made.below.value is None
+        if whole and not self._plain(made):
+            value, low, high = self._value(made)
+            return Mean(value, low, high)
+        if made.below is not None:
+            constant = (made.constant, made.below)
+            top = self._total(made.terms if not abs(made.constant) > 0 else (*made.terms, constant))
+            return ratio_of(top, made.below)
+        if abs(made.constant) > 0:
+            raise self._refused()
+        return self._total(made.terms)
+
+    def name(self, made: Combination) -> str:
+        """Return the name of the column where the text gives none."""
+        if made.alone is not None:
+            return "avg" if isinstance(made.alone, Mean) else "quantile"
+        return "sum" if made.below is None else "ratio"
+
+    def _leaf(self, node: Node) -> Combination:
+        """Return an aggregate as a combination of itself."""
+        read = self.aggregates.read(node)
+        match read.aggregate:
+            case Count() | CountUnits() | Sum() as part:
+                return Combination(terms=((1.0, part),), max_rows=read.max_rows)
+            case Mean() | Quantile() as alone:
+                return Combination(alone=alone, max_rows=read.max_rows)
+            case _:
+                raise self._refused()
+
+    def _cast(self, node: Node) -> Combination:
+        """Return what is cast: answers are real numbers already."""
+        from farthing.sql.scalars import cast_type
+
+        if cast_type(self.reader, node.args["to"], node) is not Type.FLOAT:
+            raise self.reader.source.refuse("CAST of an aggregate", "leave it out: answers are real numbers", node)
+        return self.combination(node.this)
+
+    def _choice(self, node: Node) -> Combination:
+        """Return NULLIF(aggregate, 0) and COALESCE(aggregate, 0) as the aggregate: it is never NULL."""
+        name = str(node.name).upper()
+        if name in _CHOICES and len(node.expressions) == 2:
+            value, other = node.expressions
+            zero = type(other).__name__ == "Literal" and not other.is_string and not abs(self._number(other)) > 0
+            if zero:
+                return self.combination(value)
+        raise self.reader.source.refuse(
+            f"{name} of an aggregate", "leave it out: an answer has a number for every group", node
+        )
+
+    def _number(self, node: Node) -> float:
+        """Return a constant."""
+        scalar = self.reader.scalar(node)
+        match scalar:
+            case Literal(int() | float() as value) if not isinstance(value, bool):
+                return float(value)
+            case _:
+                raise self._refused()
+
+    def _sum(self, left: Combination, right: Combination) -> Combination:
+        """Return a sum of two combinations over the same thing."""
+        if left.is_number or right.is_number:
+            number, other = (left, right) if left.is_number else (right, left)
+            return replace(other, constant=other.constant + number.constant)
+        if left.alone is not None or right.alone is not None or left.below != right.below:
+            raise self._refused()
+        return Combination(left.constant + right.constant, (*left.terms, *right.terms), left.below)
+
+    def _product(self, left: Combination, right: Combination) -> Combination:
+        """Return a combination times a number."""
+        if left.is_number:
+            return right.times(left.constant)
+        if right.is_number:
+            return left.times(right.constant)
+        raise self._refused()
+
+    def _quotient(self, left: Combination, right: Combination) -> Combination:
+        """Return a combination over a number, or over counts and sums."""
+        if right.is_number and abs(right.constant) > 0:
+            return left.times(1.0 / right.constant)
+        if right.is_number or right.alone is not None or right.below is not None or abs(right.constant) > 0:
+            raise self._refused()
+        if left.alone is not None or left.below is not None or left.is_number or abs(left.constant) > 0:
+            raise self._refused()
+        below = self._total(right.terms)
+        return Combination(terms=left.terms, below=below)
+
+    def _plain(self, made: Combination) -> bool:
+        """Return whether a combination over another thing is one aggregate over another, as it is."""
+        (factor, _), *more = made.terms
+        return not more and not abs(made.constant) > 0 and not abs(factor - 1.0) > 0
+
+    def _total(self, terms: tuple[tuple[float, Count | CountUnits | Sum], ...]) -> Count | CountUnits | Sum:
+        """Return counts and sums, each times a number, added up: one sum of one value."""
+        (factor, part), *more = terms
+        if not more and not abs(factor - 1.0) > 0:
+            return part
+        value, low, high = self._value(Combination(terms=terms))
+        return Sum(value, low, high)
+
+    def _value(self, made: Combination) -> tuple[Scalar, float, float]:
+        """Return what one row adds, and its range: every value clamped as in its own aggregate, and 0 where NULL."""
+        values: list[Scalar] = []
+        low = high = made.constant
+        for factor, part in made.terms:
+            value, least, most = self._row(part)
+            values.append(value if not abs(factor - 1.0) > 0 else _times(value, factor))
+            ends = (factor * least + 0.0, factor * most + 0.0)
+            low, high = low + min(ends), high + max(ends)
+        if abs(made.constant) > 0:
+            values.append(_literal(made.constant))
+        total = values[0]
+        for value in values[1:]:
+            total = Call(FunctionName.ADD, (total, value))
+        return (total, *wide((low, high)))
+
+    def _row(self, part: Count | CountUnits | Sum) -> tuple[Scalar, float, float]:
+        """Return what one row adds to a count or a sum, and its range."""
+        match part:
+            case Count(value=value):
+                if value is None:
+                    return Literal(1), 1.0, 1.0
+                return Case(((self._there(value), Literal(1)),), Literal(0)), 0.0, 1.0
+            case Sum(value=value, lower=lower, upper=upper):
+                return clamped(value, (lower, upper), self.reader, 0), min(lower, 0.0), max(upper, 0.0)
+            case _:
+                raise self._refused()
+
+    def _there(self, value: Scalar) -> Expression:
+        """Return the condition that a value is there; NaN and infinities are not values in arithmetic."""
+        match value:
+            case Case(branches=((condition, Literal()),), otherwise=None):
+                return condition
+        real = self.reader.type(value) in (Type.FLOAT, Type.DECIMAL)
+        return Not(IsNull(Call(FunctionName.ADD, (value, Literal(0.0))) if real else value))
+
+    def _shifted(self, alone: Mean | Quantile, factor: float, constant: float) -> Aggregate:
+        """Return a mean or a quantile, scaled and shifted: of values that are."""
+        if not abs(factor - 1.0) > 0 and not abs(constant) > 0:
+            return alone
+        if not abs(factor) > 0:
+            raise self._refused()
+        number: Scalar = clamped(alone.value, (alone.lower, alone.upper), self.reader, None)
+        value = _times(number, factor) if abs(factor - 1.0) > 0 else number
+        value = Call(FunctionName.ADD, (value, _literal(constant))) if abs(constant) > 0 else value
+        low, high = sorted(factor * end + constant + 0.0 for end in (alone.lower, alone.upper))
+        if isinstance(alone, Quantile):
+            share = alone.q if factor > 0 else 1 - alone.q
+            return Quantile(value, share, low, high, alone.leaves_log2)
+        return Mean(value, low, high)
+
+    def _most(self, left: Combination, right: Combination) -> int | None:
+        """Return the most rows of one unit in a group that both sides name."""
+        named = {made.max_rows for made in (left, right) if made.max_rows is not None}
+        if len(named) > 1:
+            advice = "one question has one bound on the rows of a unit in a group"
+            raise self.reader.source.refuse("two bounds on rows", advice, self.node)
+        return next(iter(named), None)
+
+    def _refused(self) -> Exception:
+        """Return the refusal of what is not one aggregate."""
+        nested = next((part for part in self.node.walk() if inner(part) is not None), self.node)
+        return self.reader.source.refuse("arithmetic with an aggregate", ADVICE, nested)
+
+
+ADVICE: Final = (
+    "counts and sums may be added, subtracted, multiplied by numbers and divided by one of them, means be scaled and "
+    "shifted; select other aggregates by themselves, and compute with the answer; session.difference subtracts groups"
+)
+
+
+def _literal(number: float) -> Literal:
+    """Return a constant; a whole number as one."""
+    whole = math.isfinite(number) and number.is_integer() and abs(number) < 2**53
+    return Literal(int(number) if whole else number)
+
+
+def _times(value: Scalar, factor: float) -> Scalar:
+    """Return a value times a number; a choice of constants is one of their products."""
+    match value:
+        case Literal(int() | float() as one) if not isinstance(one, bool):
+            return _literal(one * factor)
+        case Case(branches, otherwise) if all(
+            isinstance(scalar, Literal) for scalar in (*(chosen for _, chosen in branches), otherwise)
+        ):
+            scaled = tuple((test, _times(chosen, factor)) for test, chosen in branches)
+            return Case(scaled, None if otherwise is None else _times(otherwise, factor))
+        case _:
+            return Call(FunctionName.MULTIPLY, (value, _literal(factor)))

@@ -1,0 +1,6 @@
+-- a time series panel
+SELECT DATE_TRUNC('day', day) AS "time", COUNT(*) AS "value" FROM rides WHERE day BETWEEN '2013-01-01' AND '2013-06-30' GROUP BY 1 ORDER BY 1;
+-- a table panel of the query builder
+SELECT COUNT(fare) AS "rides", zone FROM public.rides WHERE (zone = 3) GROUP BY zone LIMIT 50;
+-- epoch seconds of a macro: refused
+SELECT FLOOR(EXTRACT(EPOCH FROM day) / 3600) * 3600 AS "time", COUNT(*) AS "value" FROM rides GROUP BY 1 ORDER BY 1

@@ -1,0 +1,14 @@
+-- a count by a column, with its default limit
+SELECT "public"."rides"."zone" AS "zone", COUNT(*) AS "count" FROM "public"."rides" GROUP BY "public"."rides"."zone" ORDER BY "public"."rides"."zone" ASC;
+-- a time series by month, with a filter
+SELECT DATE_TRUNC('month', "public"."rides"."day") AS "day", COUNT(*) AS "count" FROM "public"."rides" WHERE ("public"."rides"."day" >= DATE '2013-01-01') AND ("public"."rides"."day" < DATE '2014-01-01') GROUP BY DATE_TRUNC('month', "public"."rides"."day") ORDER BY DATE_TRUNC('month', "public"."rides"."day") ASC;
+-- a question on a model or a saved question
+SELECT "source"."zone" AS "zone", COUNT(*) AS "count" FROM (SELECT "public"."rides"."rider" AS "rider", "public"."rides"."zone" AS "zone", "public"."rides"."fare" AS "fare", "public"."rides"."day" AS "day" FROM "public"."rides" WHERE "public"."rides"."fare" > 5) AS "source" GROUP BY "source"."zone" ORDER BY "count" DESC, "source"."zone" ASC LIMIT 2000;
+-- a custom column, then a share of rows
+SELECT "source"."day" AS "day", SUM(CASE WHEN "source"."fare" > 20 THEN 1 ELSE 0.0 END) / COUNT(*) AS "share" FROM (SELECT "public"."rides"."fare" AS "fare", CAST(DATE_TRUNC('week', "public"."rides"."day") AS date) AS "day" FROM "public"."rides") AS "source" GROUP BY "source"."day" ORDER BY "source"."day" ASC;
+-- a joined table
+SELECT "Zones"."borough" AS "Zones__borough", COUNT(*) AS "count" FROM "public"."rides" LEFT JOIN "public"."zones" AS "Zones" ON "public"."rides"."zone" = "Zones"."id" GROUP BY "Zones"."borough" ORDER BY "Zones"."borough" ASC;
+-- the rows of a table: refused
+SELECT "public"."rides"."rider" AS "rider", "public"."rides"."zone" AS "zone" FROM "public"."rides" LIMIT 2000;
+-- a post-aggregation filter
+SELECT "source"."zone" AS "zone", "source"."count" AS "count" FROM (SELECT "public"."rides"."zone" AS "zone", COUNT(*) AS "count" FROM "public"."rides" GROUP BY "public"."rides"."zone" ORDER BY "public"."rides"."zone" ASC) AS "source" WHERE "source"."count" > 100 LIMIT 1048575

@@ -1,0 +1,16 @@
+-- a bar chart of a physical dataset
+SELECT zone AS zone, COUNT(*) AS count FROM public.rides GROUP BY zone ORDER BY count DESC LIMIT 1000;
+-- a chart of a virtual dataset, with a metric of two
+SELECT zone AS zone, SUM(CASE WHEN fare > 20 THEN 1 ELSE 0 END) * 100.0 / COUNT(*) AS "% long" FROM (SELECT * FROM rides WHERE fare > 0) AS virtual_table GROUP BY zone ORDER BY "% long" DESC LIMIT 1000;
+-- a time series
+SELECT DATE_TRUNC('day', day) AS day, COUNT(*) AS count FROM public.rides WHERE day >= DATE '2013-01-01' AND day < DATE '2013-02-01' GROUP BY DATE_TRUNC('day', day) ORDER BY count DESC LIMIT 50000;
+-- a big number
+SELECT COUNT(*) AS count FROM public.rides LIMIT 50000;
+-- a chart of a virtual dataset with aggregates, asked in SQL Lab
+SELECT * FROM (SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone ORDER BY n DESC LIMIT 10) AS inner_qry LIMIT 1001;
+-- SUM(column) with quotes in the metric's name
+SELECT zone AS zone, SUM(CLAMP(fare, 0, 100)) AS "SUM(fare)" FROM public.rides WHERE zone IN (1, 2, 3) GROUP BY zone ORDER BY "SUM(fare)" DESC LIMIT 100;
+-- the aggregate of an aggregated dataset: refused
+SELECT AVG(n) AS "AVG(n)" FROM (SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone) AS virtual_table LIMIT 50000;
+-- a filter box: refused, rows never leave
+SELECT zone AS zone FROM public.rides GROUP BY zone LIMIT 1000

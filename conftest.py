@@ -17,6 +17,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # as many processes as cores run the tests: threads of each would wait in turns
+
 LONG = "<!-- The examples of this page take long. -->"
 
 

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from farthing.accuracy import laplace_stop_rule as chains
-from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.jumps import JumpMap, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
 from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, critical_value, step_ratio, tamed
 
@@ -31,7 +31,8 @@ def worst(relative, beta, *, signed):
     """Return (boundary, largest chance) over truths of every size, for a rule of that relative target."""
     ratio = step_ratio(relative)
     critical = critical_value(relative, beta, SPAN, ratio, signed=signed)
-    jumps = JumpMap(critical / relative, ratio)
+    plain = JumpMap(critical / relative, ratio)
+    jumps = plain if relative > tamed(relative, beta) else lines(relative, critical, ratio)
     chain = GaussianLookChain.run(relative, critical, span=SPAN, jumps=jumps, beta=1e-15, largest=2e9, signed=signed)
     return jumps.boundary, max(chain.absurd(float(signal)) for signal in TRUTHS)
 

@@ -103,7 +103,7 @@ def misses(  # noqa: PLR0917  # one cell of the table
     kept = StoredPromise.of(first, beta)
     held = HeldIntervals(kept, OwnPromises.none(runs), mean.copy(), grains.copy())
     claims = held.claims(kept, beta, first.per_grain)
-    room = second.critical / first.critical
+    room = second.strictest / first.critical
     settled = held.serving(claims, second.relative, second.absolute, room=room)
     before = grains.copy()
     if forgets:

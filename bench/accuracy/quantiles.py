@@ -1,7 +1,8 @@
 """What a quantile costs by noisy bisection and by one private choice, and how often the bisection misses.
 
-Beside both: someone who knows n and the quantile's place already and only tests it once, at the same slack and
-confidence (a bound that no bisection reaches). Smooth, skewed and lumpy data, several quantiles and rank targets.
+Beside both: someone who knows n and the quantile's place already and only tests it once, at half the slack and the same
+confidence; and the least that any mechanism pays for the rank target beside such data (a proved bound:
+docs/proofs/accuracy.quantile_bisection.md, "The least"). Smooth, skewed and lumpy data, several quantiles and targets.
 
     python bench/accuracy/quantiles.py [--quick] [--json FILE]
 """
@@ -46,6 +47,29 @@ def ranks_of(leaf):
     return Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
 
 
+def rows_apart(leaf, q, rank):
+    """Return how many rows more, all at one end, leave no leaf that is right with and without them; inf for none.
+
+    A leaf is right if at most (q + rank) n rows are below it and at least (q - rank) n up to it.
+    """
+    leaf, n = np.sort(leaf), len(leaf)
+    apart = []
+    if q + rank < 1 and q > rank:  # with k more at the bottom too many rows are below the first leaf that was right
+        first = leaf[int(np.ceil((q - rank) * n - 1e-9)) - 1]
+        below = np.searchsorted(leaf, first)
+        apart += [np.floor(((q + rank) * n - below) / (1 - q - rank) + 1e-9) + 1] if first > 0 else []
+        last = leaf[min(int((q + rank) * n + 1e-9), n - 1)]
+        upto = np.searchsorted(leaf, last, "right")
+        apart += [np.floor((upto - (q - rank) * n) / (q - rank) + 1e-9) + 1] if last < LEAVES - 1 else []
+    return min(apart, default=np.inf)
+
+
+def least_grains(leaf, q, rank):
+    """Return the least grains that any mechanism pays for the rank target on groups like these; 0 near the ends."""
+    apart = np.array([rows_apart(each, q, rank) for each in leaf[:50]])
+    return float(np.mean((2 * float(ndtri(BETA)) / apart) ** 2) / float(GRAIN))
+
+
 def measured(kind, q, rank, groups, rows):
     """Return one record: cost against the single test, misses, how the bisection ended, and the other road."""
     leaf = leaves(kind, groups, rows, np.random.default_rng(7))
@@ -57,11 +81,13 @@ def measured(kind, q, rank, groups, rows):
     truth = np.sort(leaf, axis=1)[np.arange(groups), np.clip(place, 1, rows) - 1]
     half = asked.slack * rows / 2
     one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
+    least = least_grains(leaf, q, rank)
     found = {kind.__name__: compare(descent, kind, rows=rows) for kind in (Gdp, Zcdp, Pure)}
     return {
         "data": kind, "q": q, "rank": rank, "rows": rows,
         "mu": float(np.sqrt(state.paid.mean() * float(GRAIN))),
         "paid_over_one_test": float(state.paid.mean() / one_test),
+        "paid_over_least": float(state.paid.mean() / least) if least else None,
         "typical_over_paid": float(descent.typical(rows) / state.paid.mean()),
         "interval_misses": float(((state.lower > truth) | (state.upper < truth + 1)).mean()),
         "met": float(state.met.mean()),
@@ -86,6 +112,7 @@ def main():
             print(
                 f"{kind:7} q={q:<5g} rank={rank:<6g} mu={each['mu']:.4f}  "
                 f"{each['paid_over_one_test']:5.1f} x one test  "
+                f"{each['paid_over_least'] or float('nan'):5.1f} x the least  "
                 f"misses {each['interval_misses']:.3f} (beta {BETA})  choice/descent: "
                 f"GDP {each['choice_over_descent_gdp']:.2f}, zCDP {each['choice_over_descent_zcdp']:.2f}; "
                 f"epsilon {each['epsilon_of_choice']:.4f} if pure"

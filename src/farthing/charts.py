@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import textwrap
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -359,21 +360,65 @@ def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) ->
 
 
 def _largest(table: pa.Table, keys: tuple[str, ...], name: str) -> list[dict[str, Any]]:
-    """Return the rows with the largest answers, as plain values in the order of the picture."""
+    """Return the rows with the largest answers, as plain values in the order of the picture.
+
+    Numbers, days and truth values run in their order; of texts the largest answers come first.
+    """
     import numpy as np
 
     ranked = f"{name}_estimate"
     value = table.column(ranked if ranked in table.column_names else name).to_numpy()
-    top = np.argsort(-value, kind="stable")[:MOST_GROUPS]
+    chosen = table.take(np.argsort(-value, kind="stable")[:MOST_GROUPS])
+    if keys and all(_runs(table.schema.field(key).type) for key in keys):
+        chosen = chosen.take(_in_order(chosen, keys))
+    stems = {key.removesuffix(end) for key, end in zip(keys, ("_from", "_to"), strict=False) if key.endswith(end)}
+    between = " .. " if len(keys) == 2 and len(stems) == 1 else " / "
+    labels = {key: _labels(chosen.column(key).to_pylist()) for key in keys}
     return [
         {
             "place": place,
-            "group": " / ".join("NULL" if row[key] is None else outward.drawn(str(row[key])) for key in keys) or name,
+            "group": between.join(labels[key][place] for key in keys) or name,
             "value": row[name],
             "lower": row[f"{name}_lower"],
             "upper": row[f"{name}_upper"],
             "paid": row["paid"],
             "state": "target met" if row["met"] else "target missed",
         }
-        for place, row in enumerate(table.take(top).to_pylist())
+        for place, row in enumerate(chosen.to_pylist())
     ]
+
+
+def _runs(kind: pa.DataType) -> bool:
+    """Return whether values of a type have an order that people expect in a picture."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
+
+
+def _in_order(table: pa.Table, keys: Sequence[str]) -> pa.Array:
+    """Return the places of the rows in the order of their keys, missing ones last."""
+    import pyarrow.compute as pc
+
+    plain = table.select(list(keys)).rename_columns([f"key{place}" for place in range(len(keys))])
+    return pc.sort_indices(plain, sort_keys=[(column, "ascending") for column in plain.column_names])
+
+
+def _labels(values: Sequence[object]) -> list[str]:
+    """Return short labels of the keys of a column: months and days without what all of them share.
+
+    >>> from datetime import date, datetime
+    >>> _labels([date(2013, 1, 1), date(2013, 2, 1), None]), _labels([date(2013, 1, 5), date(2013, 2, 1)])
+    (['2013-01', '2013-02', 'NULL'], ['2013-01-05', '2013-02-01'])
+    >>> _labels([datetime(2013, 1, 1, 7), datetime(2013, 1, 1, 8)]), _labels([0.1 + 0.2, 10.0])
+    (['2013-01-01 07:00', '2013-01-01 08:00'], ['0.3', '10'])
+    """
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, float) for value in known):
+        return ["NULL" if value is None else f"{value:.6g}" for value in values]
+    texts = ["NULL" if value is None else outward.drawn(str(value)) for value in values]
+    if not known or not all(isinstance(value, date) for value in known):
+        return texts
+    for end in (" 00:00:00", ":00", "-01-01" if len(known) > 1 else "", "-01"):
+        if end and all(text.endswith(end) for text, value in zip(texts, values, strict=True) if value is not None):
+            texts = [text.removesuffix(end) for text in texts]
+    return texts

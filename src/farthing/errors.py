@@ -29,6 +29,10 @@ class FarthingError(Exception):
         self.next_step = next_step
         super().__init__(self._message())
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows of the error: its one line, which says what to do."""
+        return [f"{type(self).__name__}: {self}"]
+
     def within(self, place: str) -> Self:
         """Return this error, saying where it is about, as in "in question 'q2'"."""
         self.what = f"{place}: {self.what}"

@@ -811,7 +811,7 @@ CHAINS = (
     _one(
         "groups that waited held to the old constant",
         "planning/stored_measurements.py",
-        "target, schedule.critical / kept.critical)",
+        "target, schedule.strictest / kept.critical)",
         "target, 1.0)",
         "held",
     ),

@@ -14,7 +14,7 @@ from farthing import Bounds, Budget, Gdp, Session
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
 from farthing.session.core import transaction
-from farthing.workloads import marginals
+from farthing.workloads import conditions, marginals, prefixes
 
 pytestmark = pytest.mark.thorough
 
@@ -87,6 +87,10 @@ KINDS = {
     ],
     "release": [
         pair("release", marginals(["g"], ways=1), keys=BY["keys"], coarse={"absolute": 80}, sharp={"absolute": 40}),
+    ],
+    "products": [
+        pair("release", prefixes("v", [0, 30, 60, 101]), coarse={"absolute": 80}, sharp={"absolute": 40}),
+        pair("release", conditions(["v > 50", "g = 1"]), coarse={"rms": 60}, sharp={"rms": 30}),
     ],
     "shared_loss": [
         pair(

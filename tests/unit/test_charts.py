@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from xml.etree import ElementTree as ET
 
 import pyarrow as pa
@@ -162,3 +163,22 @@ def test_loss_distributions_are_drawn_as_delta_against_epsilon(tmp_path):
     assert {"smooth", "catastrophic"} == {row["mechanism"] for row in chart.data.values}
     charts.save(chart, tmp_path / "loss.svg")
     assert "<svg" in (tmp_path / "loss.svg").read_text(encoding="utf-8")
+
+
+def test_months_run_in_order_and_bins_rise():
+    """Keys that have an order are drawn in it, with short labels; of many the largest are chosen, then ordered."""
+    days = [date(2013, month, 1) for month in (3, 1, 2)]
+    assert ["2013-01", "2013-02", "2013-03"] == [row["group"] for row in shown(rows(3).set_column(0, "zone", [days]))]
+    bins = rows(1458).set_column(0, "zone", [[float(i % 50) for i in range(1458)]])
+    drawn = [float(row["group"]) for row in shown(bins)]
+    assert 40 == len(drawn)
+    assert sorted(drawn) == drawn
+
+
+def test_a_histogram_is_drawn_with_rising_bins():
+    """What `histogram` returns is drawn bin by bin, whatever the counts are."""
+    table = pa.table({"x": [1.0] * 900 + [5.0] * 300 + [9.0] * 2000})
+    session = farthing.Session(table, budget=farthing.Budget(epsilon=1, delta=1e-6))
+    answer = session.histogram("x", edges=[0, 2, 4, 6, 8, 10], absolute=80)
+    drawn = [row["group"] for row in values(answer.chart())]
+    assert ["0 .. 2", "2 .. 4", "4 .. 6", "6 .. 8", "8 .. 10"] == drawn

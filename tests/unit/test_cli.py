@@ -18,10 +18,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from farthing import __version__
+from farthing import __version__, errors
 from farthing.cli.app import app
 from farthing.cli.failing import in_flags
 from farthing.cli.run import ask as run_ask
+from farthing.errors import FarthingError
 
 ZONES = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 TOTAL = "SELECT COUNT(*) AS n FROM rides"
@@ -126,7 +127,7 @@ def test_help_is_quick():
 
 def test_version_is_printed():
     """It prints the version alone."""
-    assert run("version").stdout == f"{__version__}\n"
+    assert run("version").stdout == run("--version").stdout == f"{__version__}\n"
 
 
 @pytest.mark.usefixtures("ready")
@@ -506,3 +507,34 @@ def test_a_csv_without_a_declaration_is_text():
     assert 2 == refused.exit_code
     assert "declared" in refused.stderr or "text" in refused.stderr
     assert 0 == spent()
+
+
+@pytest.mark.usefixtures("ready")
+def test_an_ask_draws_on_a_share_and_never_beyond_it(monkeypatch):
+    """--allotment, or FARTHING_ALLOTMENT, names the share; what does not fit in it is refused."""
+    assert run("allot", "alice", "1%").exit_code == 0
+    question = ("ask", "SELECT COUNT(*) AS n FROM rides", "--max-groups", "1", "--max-rows", "1")
+    assert run(*question, "--absolute", "40", "--cap", "all", "--allotment", "alice").exit_code == 3
+    monkeypatch.setenv("FARTHING_ALLOTMENT", "alice")
+    assert run(*question, "--loss", "mu=0.01", "--json").exit_code == 0
+    monkeypatch.delenv("FARTHING_ALLOTMENT")
+    (entry,) = json.loads(run("history", "--json").stdout)["history"]
+    assert entry["allotment"] == "alice"
+
+
+@pytest.mark.usefixtures("ready")
+def test_the_settings_may_be_named_by_the_environment(tmp_path, monkeypatch):
+    """FARTHING_CONFIG stands in where --config is left out."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run("status").exit_code == 2
+    monkeypatch.setenv("FARTHING_CONFIG", str(tmp_path))
+    assert run("status").exit_code == 0
+
+
+def test_a_notebook_shows_an_error_in_one_line():
+    """IPython asks an exception what to show: its one line, not the frames of the library."""
+    for kind in {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, FarthingError)}:
+        more = {"answer": None} if kind is errors.TargetMissed else {}
+        (line,) = kind("no such column", next_step="did you mean zone?", **more)._render_traceback_()
+        assert line == f"{kind.__name__}: no such column; next: did you mean zone?"

@@ -151,6 +151,46 @@ def test_rows_are_read_for_an_open_reservation(name, monkeypatch):
     assert min(heard) > 0
 
 
+OPENED = {
+    "engines/duck/database.py _locked connect": "the engine: the table's own files and nothing else, settings locked",
+    "engines/duck/database.py _locked default_connection": "taken from it, so that a forked child does not wait for it",
+    "engines/reading/records.py converter connect": "casts text of CSV files; reads nothing, settings locked",
+    "engines/opening.py arrow_of connect": "reads a public table once, in the owner's process; SQL of ours alone",
+    "server/wire/catalog.py __init__ connect": "empty tables: little memory, one thread, listed functions, interrupted",
+    "audit/tables.py raw connect": "the truth of a made-up table, for the audit",
+}
+"""Every place that opens a DuckDB, and what it can do."""
+
+WAYS_IN = frozenset(
+    {"connect", "default_connection", "sql", "query", "execute", "from_arrow", "from_df", "from_query", "read_csv"}
+)
+
+
+def opened_databases(source):
+    """Yield the functions of a module that open a DuckDB, with how, by what they call of the package itself."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef):
+            for call in ast.walk(function):
+                way = call.func if isinstance(call, ast.Call) else None
+                if isinstance(way, ast.Attribute) and way.attr in WAYS_IN:
+                    owner = ast.unparse(way.value)
+                    if owner in {"duckdb", "ibis.duckdb", "_duckdb"}:
+                        yield f"{function.name} {way.attr}"
+
+
+def test_every_database_that_is_opened_has_a_reason():
+    """A DuckDB that a stranger's text or a private row could reach is opened in these places only."""
+    found = {
+        f"{path.relative_to(SOURCE)} {where}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for where in opened_databases(path.read_text())
+    }
+
+    assert set(OPENED) == found
+    assert not [path for path in SOURCE.rglob("*.py") if "from duckdb import" in path.read_text()]
+    assert ["f connect"] == list(opened_databases("def f():\n    import duckdb\n    return duckdb.connect()\n"))
+
+
 NEAR_ROWS = ("engines", "session", "models", "mechanisms", "cli")
 EXCUSED = {
     "cli/failing.py explained": "an exit code, raised where the process ends",
@@ -210,3 +250,48 @@ def failure(ask):
     except DataError as error:
         return error
     return next(iter(made.failed.values()))
+
+
+def written(folder, **columns):
+    """Write a file for each list of values, each with a column `x`; return the pattern of all."""
+    for name, values in columns.items():
+        pq.write_table(pa.table({"x": values}), folder / f"{name}.parquet")
+    return str(folder / "*.parquet")
+
+
+@pytest.mark.parametrize("odd", [pa.array(["7", "seven"]), pa.array(["7", "7"]), pa.array([300, 3]), pa.array([3, 3])])
+def test_no_file_is_read_as_another_ones_type(odd, tmp_path):
+    """Planted: whether a text is a number, or a number fits, is never found out; the files are refused as they are."""
+    with pytest.raises(DataError, match="two files of one table have different columns") as refused:
+        opened(written(tmp_path, a=pa.array([1, 2], pa.int8()), b=odd), unit=None, name="data")
+    assert "x" == refused.value.got
+
+
+def test_files_without_a_column_are_refused(tmp_path):
+    """A column that one file lacks would fail whatever is asked of it, and be charged."""
+    pattern = written(tmp_path, a=pa.array([1, 2]))
+    pq.write_table(pa.table({"y": [1, 2]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="different columns"):
+        opened(pattern, unit=None, name="data")
+
+
+CUTS = {
+    "in half": lambda raw: raw[: len(raw) // 2],
+    "by its end": lambda raw: raw[:-1],
+    "in its middle": lambda raw: raw[:1000] + raw[3000:],
+    "to its footer": lambda raw: raw[-(8 + int.from_bytes(raw[-8:-4], "little")) :],
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_a_file_that_was_cut_is_refused_before_anything_is_charged(which, cut, tmp_path):
+    """The footers of all files are read when a table is opened: one that promises more than there is is found there."""
+    rows = pa.array(range(20_000))
+    pattern = written(tmp_path, a=rows, b=rows)
+    with opened(pattern, unit=None, name="data") as session:
+        assert session.count(absolute=50).met
+    path = tmp_path / f"{which}.parquet"
+    path.write_bytes(CUTS[cut](path.read_bytes()))
+    with pytest.raises(DataError, match="the table cannot be read"):
+        opened(pattern, unit=None, name="data")

@@ -14,7 +14,9 @@ import psycopg
 import pytest
 import servers
 
-from farthing.server.wire import values
+from farthing.errors import UnsupportedQuery
+from farthing.server.wire import catalog, values
+from farthing.server.wire.catalog import EmptyTables
 from farthing.server.wire.listener import Listener
 
 BY_ZONE = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
@@ -27,15 +29,15 @@ def world(tmp_path):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    catalog = made.service.catalog()
-    made.loop, made.listener = loop, Listener(made.service, made.people, catalog, lambda _: None)
+    tables = made.service.catalog()
+    made.loop, made.listener = loop, Listener(made.service, made.people, tables, lambda _: None)
     made.port = asyncio.run_coroutine_threadsafe(made.listener.start("127.0.0.1", 0), loop).result()
     yield made
     asyncio.run_coroutine_threadsafe(made.listener.stop(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
-    catalog.close()
+    tables.close()
     made.close()
 
 
@@ -60,7 +62,8 @@ def test_the_question_of_a_dashboard_is_answered(world):
     text = (
         'SELECT UPPER("source"."zone") AS "zone", 100.0 * SUM(CASE WHEN "source"."x" < 25 THEN 1 ELSE 0 END) / '
         'COUNT(*) AS "share" FROM (SELECT "public"."rides"."zone" AS "zone", "public"."rides"."x" AS "x" '
-        'FROM "public"."rides" WHERE "public"."rides"."x" >= 0) AS "source" GROUP BY UPPER("source"."zone") ORDER BY "zone" ASC LIMIT 2000'
+        'FROM "public"."rides" WHERE "public"."rides"."x" >= 0) AS "source" '
+        'GROUP BY UPPER("source"."zone") ORDER BY "zone" ASC LIMIT 2000'
     )
     with connected(world) as client:
         client.execute("SET farthing.absolute = 40")
@@ -258,6 +261,61 @@ def test_decimals_and_texts():
     """What has no type of its own leaves as text; a zero byte cannot."""
     assert values.encoded(Decimal("1.50"), values.FLOAT8, binary=False) == b"1.5"
     assert values.encoded("a\0b", values.TEXT, binary=False) == "a\N{REPLACEMENT CHARACTER}b".encode()
+
+
+ENDLESS = [
+    "SELECT COUNT(*) FROM range(100000000000)",
+    "SELECT COUNT(*) FROM generate_series(1, 100000000000)",
+    "SELECT LENGTH(REPEAT('x', 2000000000))",
+    "SELECT LENGTH(LPAD('x', 2000000000, 'y'))",
+    "SELECT LENGTH(FORMAT('{:>2000000000}', 'x'))",
+    "SELECT LEN(LIST_SORT(RANGE(100000000)))",
+    "SELECT LENGTH(REGEXP_REPLACE(table_name, '', 'x', 'g')) FROM information_schema.tables",
+    "SELECT LEVENSHTEIN('a', 'b')",
+]
+
+
+def test_what_makes_much_of_little_is_refused():
+    """A function that is not listed is not called, however little it is given."""
+    tables = EmptyTables({"rides": {"zone": "string"}})
+    for text in ENDLESS:
+        with pytest.raises(UnsupportedQuery):
+            tables.asked(text)
+
+
+def test_a_long_statement_is_interrupted(monkeypatch):
+    """Work without an end ends, and the next client is answered."""
+    tables = EmptyTables({"rides": {"zone": "string"}})
+    monkeypatch.setattr(catalog, "_LIMIT_S", 0.05)
+    many = ", ".join(f"information_schema.columns c{place}" for place in range(9))
+    for text in (
+        f"SELECT COUNT(*) FROM {many}",
+        "WITH RECURSIVE t AS (SELECT 1 n UNION ALL SELECT n FROM t) SELECT COUNT(*) FROM t",
+    ):
+        with pytest.raises(UnsupportedQuery, match="takes too long"):
+            tables.asked(text)
+    monkeypatch.undo()
+    assert ["zone"] == tables.asked("SELECT * FROM rides").column_names
+
+
+def test_nobody_waits_for_ever_for_another_client(monkeypatch):
+    """While a statement runs, others are told so after a while."""
+    tables = EmptyTables({"rides": {"zone": "string"}})
+    monkeypatch.setattr(catalog, "_WAIT_S", 0.01)
+    with tables._turn(), pytest.raises(UnsupportedQuery, match="the catalog is busy"):
+        tables.asked("SELECT 1")
+    assert 1 == tables.asked("SELECT 1").num_rows
+
+
+def test_the_catalog_has_little_to_work_with():
+    """No way out, one thread, little memory, and settings that nobody changes; few rows leave."""
+    tables = EmptyTables({"rides": {"zone": "string"}})
+    names = ("enable_external_access", "threads", "memory_limit", "lock_configuration")
+    told = tables._engine.execute(f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}").fetchone()
+    assert (False, 1, "61.0 MiB", True) == told
+    pairs = tables.asked("SELECT a.typname FROM pg_type a, pg_type b, pg_type c, pg_type d LIMIT 1000000")
+    assert catalog._MOST_ROWS == pairs.num_rows
+    assert 3 == tables.asked("SELECT a.typname FROM pg_type a FETCH FIRST 3 ROWS ONLY").num_rows
 
 
 def test_what_is_under_way_is_answered_when_it_stops(world, monkeypatch):

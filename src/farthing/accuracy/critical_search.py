@@ -56,7 +56,7 @@ def least_critical(
     critical = start(aim)
     chain, lowered = run(critical), False
     while True:
-        signals = _sweep(chain.map, relative, span, most)
+        signals = _sweep(chain.map, relative, span, most, critical / relative)
         excess = np.log(chain.misses(signals) / aim)
         if excess.max() < -_LOOSE and not lowered:  # it began too high
             critical, lowered = critical - float(excess.max()) / slope(critical), True
@@ -75,18 +75,21 @@ def largest(relative: float) -> float:
     return 1.3 * (1 + relative) ** 2
 
 
-def _sweep(jumps: JumpMap, relative: float, span: int, most: float) -> Floats:
+def _sweep(jumps: JumpMap, relative: float, span: int, most: float, last: float) -> Floats:
     """Return the signals to try: the cusps of the miss rate, and a few truths below and above them.
 
     Raising a truth past `b (1 - r) g^(j/2)` turns stopping at look j from a miss into a hit: there the miss rate has
     its local maxima (figure in the proof page), the highest between (1 - r) and (1 + r) times the kink.
     """
-    low, high = jumps.boundary * (1 - relative), jumps.boundary * (1 + relative)
+    index = np.arange(span + 1)
+    low, high = jumps.boundary * (1 - relative), jumps.near * (1 + relative)
     below = np.concatenate([[0.0], low - np.linspace(min(8.0, low), 0.0, 9)])
-    cusps = low * jumps.ratio ** (np.arange(span + 1) / 2)
+    if last < jumps.boundary:  # the last look has a line of its own
+        below = np.append(below, last * (1 - relative))
+    cusps = np.sort(jumps.line(index) * (1 - relative) * jumps.ratio ** (index / 2))
     kink = cusps[cusps <= high * jumps.ratio]
     above = cusps[(cusps > high * jumps.ratio) & (cusps <= most * jumps.boundary)]
-    return np.concatenate([below, _thinned(kink, 32), _thinned(above, 12)])
+    return np.concatenate([below, _thinned(kink, 32), _thinned(above, 24 if jumps.zone else 12)])
 
 
 def _thinned(points: Floats, most: int) -> Floats:

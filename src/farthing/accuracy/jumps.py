@@ -10,6 +10,7 @@ land on multiples of a power of two, so that different groups meet at the same l
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,6 +24,13 @@ Ints = NDArray[np.int64]
 
 LEVELS: Final = (1, *(step for p in range(1, 11) for step in (2**p, 3 * 2 ** (p - 1))))
 """The step counts a jump may have: 1, 2, 3, 4, 6, 8, 12, ..., 1024, 1536."""
+
+
+_EVEN: Final = 0.1  # relative targets up to this one have one line
+_RISE: Final = 0.75  # of the higher line, for c = 1 and r = 1
+_FAR: Final = 0.2  # of the rise, before the zone
+_LOWEST: Final = 6.45  # no line is lower: noise alone would pass it too often
+_ZONE: Final = 2.0  # of information: how far the zone reaches, but for r
 
 
 def stride(level: int) -> int:
@@ -44,6 +52,8 @@ class JumpMap:
         public: indices that no jump may pass without looking, in any order.
         jumps: False to visit every index.
         law: the law of the noise.
+        near: the signal at which a group stops at the looks nearest to the last one; `boundary` where that is more.
+        zone: the largest index of these looks; 0 for none.
         levels: the step counts in use; computed.
         thresholds: float64[levels], falling: level i is allowed while the signal is at most thresholds[i]; computed.
 
@@ -57,13 +67,16 @@ class JumpMap:
     public: tuple[int, ...] = ()
     jumps: bool = True
     law: NoiseLaw = GAUSSIAN
+    near: float = 0.0
+    zone: int = 0
     levels: tuple[int, ...] = field(init=False)
     thresholds: Floats = field(init=False, compare=False, repr=False)
     _strides: Ints = field(init=False, compare=False, repr=False)
     _barriers: Ints = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        levels, thresholds = [1], [self.boundary]
+        object.__setattr__(self, "near", max(self.near, self.boundary))
+        levels, thresholds = [1], [self.near]
         for level in LEVELS[1:] if self.jumps else ():
             threshold = self.law.threshold(self.boundary, self.ratio, level)
             if threshold <= 0:
@@ -74,6 +87,14 @@ class JumpMap:
         object.__setattr__(self, "thresholds", np.array(thresholds))
         object.__setattr__(self, "_strides", np.array([stride(level) for level in levels], dtype=np.int64))
         object.__setattr__(self, "_barriers", np.array(sorted({0, *self.public}), dtype=np.int64))
+
+    def line(self, index: Ints) -> Floats:
+        """Return the signals at which a group stops, by the index of the look: at the last look every group does.
+
+        >>> JumpMap(boundary=20.0, ratio=1.02, near=21.0, zone=70).line(np.array([1, 70, 71])).tolist()
+        [21.0, 21.0, 20.0]
+        """
+        return np.where(index <= self.zone, self.near, self.boundary)
 
     def level_of(self, signal: Floats) -> Ints:
         """Return, per group, the position in `levels` of the longest allowed jump.
@@ -100,3 +121,36 @@ class JumpMap:
     def targets(self, index: Ints, signal: Floats) -> Ints:
         """Return the index of the next look for groups at index > 0 whose signal is below the boundary."""
         return self.landing(index, self.level_of(signal))
+
+
+def lines(
+    relative: float, critical: float, ratio: float, public: tuple[int, ...] = (), *, even: bool = False
+) -> JumpMap:
+    """Return where Gaussian looks stop, and which look comes next, for a relative target and its c.
+
+    Early stops near the last look make its interval wider, which the smallest groups pay for. So at loose targets these
+    looks have a higher line than c/r, and earlier ones a little higher; c comes out nearer to that of a single look.
+
+    Args:
+        relative: r in (0, 1).
+        critical: c.
+        ratio: g, the growth of information from one index to the next.
+        public: indices that no jump passes.
+        even: True for the higher line at all looks: for a rule that goes on wherever an earlier one did.
+    """
+    if relative <= _EVEN:
+        return JumpMap(critical / relative, ratio, public)
+    rise = _RISE * relative / critical**2
+    far = max(critical * (1 + (rise if even else rise * _FAR)) / relative, _LOWEST)
+    zone = math.ceil(math.log(_ZONE * ((1 + relative) / (1 - relative)) ** 2) / math.log(ratio))
+    return JumpMap(far, ratio, public, near=critical * (1 + rise) / relative, zone=0 if even else zone)
+
+
+def critical_of(line: float, relative: float) -> float:
+    """Return the c whose even `lines` are this one, or as low as lines may be.
+
+    >>> round(critical_of(lines(0.2, 1.97, 1.02, even=True).boundary, 0.2), 9)
+    1.97
+    """
+    c = line * relative
+    return c if relative <= _EVEN else (c + math.sqrt(max(c * c - 4 * _RISE * relative, 0.0))) / 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.accuracy import laplace_stop_rule
-from farthing.accuracy.jumps import JumpMap
+from farthing.accuracy.jumps import JumpMap, critical_of, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
 from farthing.accuracy.stop_rule import critical_value, step_ratio, tamed
 
@@ -163,12 +163,11 @@ class Schedule:
         ratio = step_ratio(relative)
         wanted = _grains_for(law.two_sided(beta), absolute, per_grain, law)
         span = _span(min(wanted, cap_grains), ratio, law) if relative > 0 else 0
-        tighter = after is not None and 0 < relative <= after.relative
-        least = after.critical * relative / after.relative if after is not None and tighter else 0.0
-        own = _critical(relative, beta, span, ratio, (), signed=signed, law=law)
-        if after is not None and relative < asked and 0 < after.relative < relative:
-            about = after.critical * relative / after.relative  # both boundaries are as low as they may be
-            least = about if about <= _ABOUT * own else 0.0
+        even = meets > 0
+        own = _critical(relative, beta, span, ratio, (), signed=signed, law=law, even=even)
+        least = _going_on(after, relative, own, law=law, even=even, held_back=relative < asked)
+        if least > 0 and not even:
+            even, own = True, _critical(relative, beta, span, ratio, (), signed=signed, law=law, even=True)
         critical = max(own, least)
         last = _grains_for(critical, absolute, per_grain, law)
         capped = last > cap_grains
@@ -183,13 +182,12 @@ class Schedule:
         if giving_up is not None:
             spare = beta * (1 - FUTILITY_SHARE)
             likely = own * law.two_sided(spare) / law.two_sided(beta) * _A_LITTLE_MORE
-            own = _critical(relative, spare, span, ratio, public, signed=signed, law=law, likely=likely)
+            own = _critical(relative, spare, span, ratio, public, signed=signed, law=law, likely=likely, even=even)
             critical = max(own, least)
             last = _grains_for(critical, absolute, per_grain, law)
             capped = last > cap_grains
         last = int(min(max(last, after.last if after is not None else 0), cap_grains))
-        boundary = critical / relative if relative > 0 else math.inf
-        jumps = JumpMap(boundary, ratio, _barriers(span, ratio, public, law), law=law)
+        jumps = _lines(relative, critical, ratio, _barriers(span, ratio, public, law), law=law, even=even)
         looks = _looks(last, span, law.growth(ratio))
         return cls(relative, absolute, critical, per_grain, looks, jumps, giving_up, capped, signed, meeting, law)
 
@@ -197,6 +195,11 @@ class Schedule:
     def floor(self) -> float:
         """Return a*, the half-width of an interval at the last look: the absolute target, or what the cap allows."""
         return self.critical / float(self.precision(int(self.looks[-1])))
+
+    @property
+    def strictest(self) -> float:
+        """Return c of its highest line: what the half-width is made of at which a group surely stops."""
+        return self.jumps.near * self.relative if self.relative > 0 else self.critical
 
     @property
     def first_look(self) -> int:
@@ -224,12 +227,14 @@ class Schedule:
         >>> [round(float(x), 2) for x in plan.typical(np.array([0.0, 2_000.0, 10_000.0])) / plan.looks[-1]]
         [1.0, 0.25, 0.01]
         """
-        width = np.maximum(self.relative * np.abs(truth), self.floor)
-        grains = np.ceil(self.law.amount(self.critical / width, self.per_grain)).astype(np.int64)
+        size = np.abs(truth)
+        early = self.relative * size > self.floor
+        needed = np.where(early, self.jumps.boundary / np.where(early, size, 1.0), self.critical / self.floor)
+        grains = np.minimum(np.ceil(self.law.amount(needed, self.per_grain)), self.looks[-1]).astype(np.int64)
         if self.futility is None or not self.futility.indices:
             return np.asarray(grains)
-        early = self.looks[len(self.looks) - 1 - self.futility.indices[0]]
-        return np.asarray(np.where(self.relative * np.abs(truth) < self.floor, early, grains))
+        given_up = self.looks[len(self.looks) - 1 - self.futility.indices[0]]
+        return np.asarray(np.where(self.relative * size < self.floor, given_up, grains))
 
     def half_width(self, truth: Floats) -> Floats:
         """Return about the half-width that a group of that size ends with; wide for one that is given up."""
@@ -264,10 +269,16 @@ class Schedule:
         signal = (np.abs(value) if self.signed else value) * self.precision(information)
         return np.asarray(signal, dtype=np.float64)
 
+    def line(self, information: Ints) -> Floats:
+        """Return the signals at which groups with so many grains stop."""
+        zone = self.looks[max(len(self.looks) - 1 - self.jumps.zone, 0)]
+        near = (self.jumps.zone > 0) & (information >= zone)
+        return np.where(near, self.jumps.near, self.jumps.boundary)
+
     def stopped(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
         """Return which groups have met the rule or reached the last look."""
         signal = self._signal(information, value)
-        met = (signal >= self.jumps.boundary) & (information > 0)
+        met = (signal >= self.line(information)) & (information > 0)
         return np.asarray(met | (information >= self.looks[-1]))
 
     def futile(self, information: Ints, value: Floats) -> NDArray[np.bool_]:
@@ -303,11 +314,45 @@ def _critical(  # what the looks are
     signed: bool,
     law: NoiseLaw,
     likely: float = 0.0,
+    even: bool = False,
 ) -> float:
     """Return the critical value of a rule under a law of noise; `likely` is tried first."""
     if law is GAUSSIAN:
-        return critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely)
+        return critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely, even=even)
     return laplace_stop_rule.critical_value(relative, beta, span, ratio, public, signed=signed, likely=likely)
+
+
+def _lines(
+    relative: float, critical: float, ratio: float, public: tuple[int, ...], *, law: NoiseLaw, even: bool
+) -> JumpMap:
+    """Return where looks stop, and which comes next, under a law of noise."""
+    if relative == 0:
+        return JumpMap(math.inf, ratio, public, law=law)
+    if law is GAUSSIAN:
+        return lines(relative, critical, ratio, public, even=even)
+    return JumpMap(critical / relative, ratio, public, law=law)
+
+
+def _going_on(  # two rules
+    after: StopRule | None, relative: float, own: float, *, law: NoiseLaw, even: bool, held_back: bool
+) -> float:
+    """Return the least c of an even rule that goes on wherever an earlier one did; 0 where `own` does, or none need.
+
+    Args:
+        after: the earlier rule.
+        relative: r of the new one.
+        own: its c.
+        law: the law of the noise.
+        even: whether the new rule is even anyway.
+        held_back: whether the new rule is made for less than was asked: then both lines may be as low as they may be.
+    """
+    if after is None or not (0 < relative <= after.relative or (held_back and after.relative > 0)):
+        return 0.0
+    highest = _lines(after.relative, after.critical, step_ratio(after.relative), (), law=law, even=False).near
+    if _lines(relative, own, step_ratio(relative), (), law=law, even=even).boundary >= highest:
+        return 0.0
+    least = critical_of(highest, relative) if law is GAUSSIAN else highest * relative
+    return least if relative <= after.relative or least <= _ABOUT * own else 0.0
 
 
 def _barriers(span: int, ratio: float, public: tuple[int, ...], law: NoiseLaw) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from farthing.accuracy.critical_search import MARGIN, largest, least_critical
-from farthing.accuracy.jumps import Floats, JumpMap
+from farthing.accuracy.jumps import Floats, JumpMap, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
@@ -166,21 +166,23 @@ class GaussianLookChain:
 
     def _tails(self, mass: Floats, mean: Floats, spread: Floats, truth: Floats, root: Floats) -> Floats:
         """Return, per atom, the chance of going to a look with N(mean, spread^2), stopping there, and missing."""
-        r, b, c = self.relative, self.map.boundary, self.critical
+        r, c, end = self.relative, self.critical, root == 1.0
+        index = np.rint(-2 * np.log(root) / math.log(self.map.ratio))
+        b = np.where(end, c / r, self.map.line(index))
         missed = ndtr((mean - np.maximum(b, truth / (1 - r))) / spread)  # stopped too high
         late = truth > b * (1 + r)
         if late.any():  # stopped too low
-            missed[late] += _between(b, truth[late] / (1 + r), mean[late], spread[late])
-        end = root == 1.0
+            missed[late] += _between(b[late], truth[late] / (1 + r), mean[late], spread[late])
         if self.signed:  # stopped on the wrong side of zero; at the end, that is part of being below
             missed += np.where(end, 0.0, ndtr((-b - mean) / spread))
-        if end.any():  # the last look below the boundary: Y +- a*
+        if end.any():  # the last look below a*/r: Y +- a*
             mid, sd, mu = mean[end], spread[end], truth[end]
-            missed[end] += ndtr((np.minimum(b, mu - c) - mid) / sd) + _between(mu + c, np.maximum(b, mu + c), mid, sd)
+            wide = ndtr((np.minimum(c / r, mu - c) - mid) / sd)
+            missed[end] += wide + _between(mu + c, np.maximum(c / r, mu + c), mid, sd)
         return np.asarray(mass * missed)
 
 
-def _between(low: Floats | float, high: Floats, mean: Floats, spread: Floats) -> Floats:
+def _between(low: Floats, high: Floats, mean: Floats, spread: Floats) -> Floats:
     """Return P[low <= N(mean, spread^2) < high], zero if high < low, from the tail that loses no digits."""
     below, above = (low - mean) / spread, (high - mean) / spread
     flip = below > 0
@@ -194,7 +196,12 @@ def _ranges(jumps: JumpMap, reach: float, *, signed: bool) -> list[tuple[int, fl
     last = len(highs) - 1
     above = [(level, highs[level + 1], highs[level]) for level in reversed(range(last))]
     below = [(level, -high, -low) for level, low, high in reversed(above)] if signed else []
-    return [*below, (last, -highs[last] if signed else -reach, highs[last]), *above]
+    whole = [*below, (last, -highs[last] if signed else -reach, highs[last]), *above]
+    parts = []
+    for level, low, high in whole:  # where looks before the zone stop, a range ends, too
+        cuts = [low, *(at for at in (-jumps.boundary, jumps.boundary) if low < at < high), high]
+        parts += [(level, start, end) for start, end in pairwise(cuts)]
+    return parts
 
 
 def _nodes(jumps: JumpMap, reach: float, *, signed: bool) -> tuple[Floats, Floats, list[tuple[int, slice]]]:
@@ -234,8 +241,10 @@ def _visits(jumps: JumpMap, span: int, reach: float, largest: float, *, signed: 
         for (_, here), i in zip(pieces, jumps.landing(np.full_like(levels, j), levels).tolist(), strict=True):
             if y[here.stop - 1] < least * root[j] - reach:
                 continue  # left to truths that cannot stop before the end: their miss rate is the last look's
-            if y[here.start] > largest * root[j] + reach:
-                break  # no truth that is asked about gets there
+            if y[here.start] > min(largest * root[j] + reach, float(jumps.line(np.array(j)))):
+                break  # no truth that is asked about gets there, or every run stops there
+            if signed and y[here.stop - 1] < -float(jumps.line(np.array(j))):
+                continue
             mass = w[here] * chance[here]
             parts.append((y[here], mass, j, i))
             if i > 0:
@@ -280,6 +289,7 @@ def critical_value(
     jumps: bool = True,
     signed: bool = False,
     likely: float = 0.0,
+    even: bool = False,
 ) -> float:
     """Return the least c that covers every truth with probability 1 - beta, for the chain that is really run.
 
@@ -289,9 +299,10 @@ def critical_value(
         span: index of the first look; 0 for a single look.
         ratio: g, the growth of information from one index to the next.
         public: indices that no jump passes.
-        jumps: False for a rule that looks at every index.
+        jumps: False for the plain rule: it looks at every index, and has one line at c/r.
         signed: True for a rule that stops by |Y|, for truths of either sign.
         likely: a c that is tried first, where one is known that should do; 0 for none.
+        even: as in `lines`.
 
     Guarantee: P[|value - truth| > max(r |truth|, a*)] <= beta for every truth >= 0; for every truth, if `signed`.
     Proof: docs/proofs/accuracy.stop_rule.md.
@@ -307,18 +318,14 @@ def critical_value(
         return two_sided(beta)
     if relative <= looks_apart(beta, ratio):
         return _apart(relative, beta, ratio)
-    most = _swept(relative, beta, ratio)
+    about = lines(relative, two_sided(beta), ratio, even=even or not jumps)
+    most = _swept(relative, beta, ratio) * about.near / about.boundary * ratio ** (about.zone / 2)
 
     def run(c: float) -> GaussianLookChain:
-        boundary = c / relative
+        plain = JumpMap(c / relative, ratio, public, jumps=False)
+        laid = lines(relative, c, ratio, public, even=even) if jumps else plain
         return GaussianLookChain.run(
-            relative,
-            c,
-            span=span,
-            jumps=JumpMap(boundary, ratio, public, jumps),
-            beta=beta,
-            largest=most * boundary,
-            signed=signed,
+            relative, c, span=span, jumps=laid, beta=beta, largest=most * laid.boundary, signed=signed
         )
 
     return least_critical(

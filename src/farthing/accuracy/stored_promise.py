@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.jumps import Floats, Ints, JumpMap
-from farthing.accuracy.noise_laws import LAWS
+from farthing.accuracy.jumps import Floats, Ints, JumpMap, lines
+from farthing.accuracy.noise_laws import GAUSSIAN, LAWS
 from farthing.accuracy.report import NEARLY, half_widths
 from farthing.accuracy.schedule import Futility, Schedule
 from farthing.accuracy.stop_rule import step_ratio
@@ -87,18 +87,21 @@ class StoredPromise:
 
     def schedule(self, per_grain: float) -> Schedule:
         """Return the last look of the rule, enough to read what was released under it."""
-        boundary = self.critical / self.relative if self.relative > 0 else math.inf
+        ratio, law = step_ratio(self.relative), LAWS[self.law]
+        boundary = self.critical / self.relative if self.relative > 0 else math.inf  # given-up groups are below it
+        if self.share < 1 and boundary < math.inf and law is GAUSSIAN:  # at meetings any group may have been stopped
+            boundary = lines(self.relative, self.critical, ratio, even=True).boundary
         return Schedule(
             relative=self.relative,
             absolute=self.floor if self.floor * _CLEARLY < self.absolute else self.absolute,
             critical=self.critical,
             per_grain=per_grain,
             looks=np.array([self.grains], np.int64),
-            jumps=JumpMap(boundary, step_ratio(self.relative), law=LAWS[self.law]),
+            jumps=JumpMap(boundary, ratio, law=law),
             futility=Futility(self.futility, ()) if self.futility else None,
             capped=self.floor > self.absolute * NEARLY,
             signed=self.signed,
-            law=LAWS[self.law],
+            law=law,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -33,13 +33,13 @@ from farthing.cli.commands import (
     workload,
 )
 from farthing.cli.input.options import with_options
+from farthing.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -72,8 +72,20 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
 """In the order of the help."""
 
 
+def _version(wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
+        typer.echo(VERSION)
+        raise typer.Exit
+
+
 @app.callback()
-def farthing() -> None:
+def farthing(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
     """Name the accuracy, get the answer, pay the least privacy loss for it.
 
     farthing answers SQL about a private table: counts, sums, averages,

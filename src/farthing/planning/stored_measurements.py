@@ -138,7 +138,7 @@ def looks_for(  # noqa: PLR0917  # a question, its unit of price, what is asked,
     stands = _latest(frame, standing.held, kept, per_grain, target, limit)
     if not stands.free:
         schedule = sharper(standing.held)
-        stands = _each(frame, standing.held, stands.claims, target, schedule.critical / kept.critical)
+        stands = _each(frame, standing.held, stands.claims, target, schedule.strictest / kept.critical)
         if not stands.free:
             return PlannedLooks(schedule, frame.beta, stands)
     return PlannedLooks(kept.schedule(per_grain), kept.beta, stands)

@@ -45,7 +45,7 @@ class Imprint:
         """Return what a table of settings says.
 
         Raises:
-            InvalidOption: a setting that does not exist, or is no text.
+            InvalidOption: a setting that does not exist, or is not a text.
         """
         known = [each.name for each in fields(cls)]
         found: dict[str, Any] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from farthing.engines import open_table
 from farthing.errors import InvalidBudget
+from farthing.history import History, Status
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 from farthing.privacy.budget import Budget
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from farthing.accuracy.target import Target
-    from farthing.ledger.entry import Entry
     from farthing.privacy.loss import Booked, Loss
 
 ROW = "row"
@@ -193,9 +193,9 @@ class Session(Batches):
         """What the ledger may still charge."""
         return self._context.loss(self._ledger.remaining)
 
-    def history(self, limit: int | None = None) -> list[Entry]:
-        """Return the ledger's entries, newest first."""
-        return self._ledger.history(limit)
+    def history(self, limit: int | None = None) -> History:
+        """Return the ledger's entries, newest first: a list of `Entry` that is shown as a table."""
+        return History(self._ledger.history(limit), self._context.loss)
 
     def allot(self, name: str, share: Fraction | Loss) -> None:
         """Give an analyst or a project a share of the budget; all shares draw on the one total.
@@ -253,15 +253,13 @@ class Session(Batches):
         """Recompute the books from their entries and check their hash chain; LedgerError where they disagree."""
         self._ledger.verify()
 
-    def status(self) -> dict[str, Any]:
-        """Return the state of the books as plain values: spent, remaining, open reservations, allotments."""
-        return self._context.status() | {
-            "allotment": self._ledger.allotment,
-            "allotments": {
-                name: {part: self._context.loss(getattr(held, part)) for part in ("share", "spent", "left")}
-                for name, held in self._ledger.allotments.items()
-            },
+    def status(self) -> Status:
+        """Return the state of the books as a mapping: spent, remaining, open reservations, allotments."""
+        shares = {
+            name: {part: self._context.loss(getattr(held, part)) for part in ("share", "spent", "left")}
+            for name, held in self._ledger.allotments.items()
         }
+        return Status(self._context.status(), allotment=self._ledger.allotment, allotments=shares)
 
     def close(self) -> None:
         """Close the ledger, and the embedded engine with its threads. What was reserved stays charged."""

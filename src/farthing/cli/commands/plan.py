@@ -8,7 +8,12 @@ from farthing.cli.input.options.question import QuestionOptions
 
 
 def plan(
-    sql: options.Sql, *, wanted: QuestionOptions, as_json: options.Json = False, config: options.ConfigPath = None
+    sql: options.Sql,
+    *,
+    wanted: QuestionOptions,
+    allotment: options.Allotment = None,
+    as_json: options.Json = False,
+    config: options.ConfigPath = None,
 ) -> None:
     """Say what a question would cost, before it is paid. Free.
 
@@ -21,4 +26,4 @@ def plan(
     with explained(as_json=as_json):
         from farthing.cli.run.plan import plan
 
-        plan(sql, wanted, config, as_json=as_json)
+        plan(sql, wanted, config, allotment=allotment, as_json=as_json)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from farthing.version import VERSION
+
 
 def version() -> None:
     """Print the version."""
-    from farthing import __version__
-
-    typer.echo(__version__)
+    typer.echo(VERSION)

@@ -20,9 +20,11 @@ Books = Literal["existing", "new", "memory"]
 
 
 @contextmanager
-def opened(config: Config, books: Books = "existing", *, same_data: bool = False) -> Iterator[Session]:
-    """Open the session that a config describes, and close it at the end."""
-    with open_session(config, books, same_data=same_data) as session:
+def opened(
+    config: Config, books: Books = "existing", *, same_data: bool = False, allotment: str | None = None
+) -> Iterator[Session]:
+    """Open the session that a config describes, on the whole budget or on a share of it, and close it at the end."""
+    with open_session(config, books, same_data=same_data, allotment=allotment) as session:
         yield session
 
 

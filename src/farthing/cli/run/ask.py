@@ -33,7 +33,7 @@ def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | Non
     """Answer a question and show it; show the plan of an EXPLAIN."""
     most, chart = _checked(output)
     chosen = settings.read(config)
-    with opened(chosen) as session:
+    with opened(chosen, allotment=output.allotment) as session:
         made = question(sql, wanted, chosen, session)
         _refuse_misfit(output, made)
         if made.asked.explain:

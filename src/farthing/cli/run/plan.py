@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from farthing.planning.release import ReleasePlan
 
 
-def plan(sql: str, wanted: QuestionOptions, config: str | None, *, as_json: bool) -> None:
+def plan(sql: str, wanted: QuestionOptions, config: str | None, *, allotment: str | None, as_json: bool) -> None:
     """Price a question and show the plan."""
     refuse_paid_plan(wanted)
     chosen = settings.read(config)
-    with opened(chosen) as session:
+    with opened(chosen, allotment=allotment) as session:
         made = question(sql, wanted, chosen, session)
         tell_plan(session.plan(sql, **made.where, **made.how), as_json=as_json)
 

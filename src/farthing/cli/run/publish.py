@@ -49,7 +49,7 @@ def publish(file: str, wanted: QuestionOptions, how: PublishOptions, config: str
     imprint = imprint if how.title is None else replace(imprint, title=how.title)
     chosen = settings.read(config)
     common, price = shared_price(wanted)
-    with opened(chosen) as session:
+    with opened(chosen, allotment=how.allotment) as session:
         drafts = [_Draft.of(each, own_options(each, common), how, chosen, session) for each in asked]
         _require_sums(drafts)
         items = {draft.name: draft.item for draft in drafts}

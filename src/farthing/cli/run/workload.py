@@ -68,7 +68,7 @@ def workload(file: str, wanted: QuestionOptions, how: WorkloadOptions, config: s
     asked, _ = questions(Path(file))
     chosen = settings.read(config)
     common, price = shared_price(wanted)
-    with opened(chosen) as session:
+    with opened(chosen, allotment=how.allotment) as session:
         items = {each.name: item(each, own_options(each, common), chosen, session)[0] for each in asked}
         with progress() as tick:
             done = session.workload(

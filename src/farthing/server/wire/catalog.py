@@ -1,21 +1,24 @@
 """What clients ask about the database itself: answered by an engine that holds the declared tables without a row.
 
 Guarantee: no answer depends on the data: the engine holds column names and types only, reads no file and no setting of
-    the machine, and every table in it is empty.
-Proof: the tables are made here, from names; DuckDB is opened without external access and its settings are locked.
-Assumes: DuckDB keeps `enable_external_access = false`.
+    the machine, and every table in it is empty. No statement holds it for long: it is interrupted, has little memory
+    and one thread, and calls no function that makes much of little.
+Proof: the tables are made here, from names; DuckDB is opened without external access and its settings are locked;
+    functions are looked up in a closed list.
+Assumes: DuckDB keeps `enable_external_access = false`, and notices an interrupt between two batches of rows.
 Rounds: nothing.
 """
 
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     import sqlglot.expressions as exp
@@ -39,6 +42,26 @@ VERSION: Final = "PostgreSQL 16.0 (farthing)"
 
 _MOST_ROWS: Final = 100_000
 
+_LIMIT_S: Final = 2.0
+"""After so long a statement is interrupted."""
+
+_WAIT_S: Final = 5.0
+"""So long a statement waits for that of another client."""
+
+_FUNCTIONS: Final = frozenset({
+    "and", "array", "array_agg", "array_length", "array_lower", "array_position", "array_to_string", "array_upper",
+    "avg", "case", "cast", "coalesce", "col_description", "concat", "concat_ws", "count", "current_catalog",
+    "current_database", "current_date", "current_role", "current_schema", "current_schemas", "current_setting",
+    "current_time", "current_timestamp", "current_user", "current_version", "exists", "explode", "extract",
+    "format_type", "greatest", "group_concat", "if", "least", "left", "length", "lower", "max", "min", "not", "nullif",
+    "obj_description", "or", "position", "quote_ident", "quote_literal", "rank", "regexp_ilike", "regexp_like",
+    "right", "row_number", "session_user", "shobj_description", "split_part", "starts_with", "str_position",
+    "string_agg", "substring", "sum", "to_regclass", "to_regtype", "trim", "try_cast", "unnest", "upper", "user",
+    "version", "xor",
+})  # fmt: skip
+"""The functions that a statement may call, beside those that begin as PostgreSQL's own, `pg_` and `has_`. Each returns
+no more than a little of what it is given: no range, no repeat, no padding."""
+
 
 class EmptyTables:
     """The declared tables, empty, and the catalog views over them.
@@ -55,7 +78,7 @@ class EmptyTables:
 
         self._lock = threading.Lock()
         self._engine = duckdb.connect(
-            ":memory:", config={"enable_external_access": "false", "threads": "1", "memory_limit": "256MB"}
+            ":memory:", config={"enable_external_access": "false", "threads": "1", "memory_limit": "64MB"}
         )
         self._engine.execute("CREATE SCHEMA IF NOT EXISTS public; SET search_path = 'public'")
         for table, columns in tables.items():
@@ -69,21 +92,26 @@ class EmptyTables:
         """Return what a question about the catalog gives.
 
         Raises:
-            UnsupportedQuery: it is not a question that the catalog can answer.
+            UnsupportedQuery: it is not a question that the catalog can answer, or it takes too long.
         """
         import duckdb
         import sqlglot
         from sqlglot import exp
 
-        found, tree = None, None
+        found, tree, interrupted = None, None, False
         try:
             tree = sqlglot.parse_one(text, dialect="postgres").transform(_ours)
-            if isinstance(tree, exp.Query):
-                with self._lock:
-                    cursor = self._engine.execute(tree.sql(dialect="duckdb"))
-                    found = cursor.to_arrow_table().slice(0, _MOST_ROWS)
+            if isinstance(tree, exp.Query) and _is_cheap(tree):
+                with self._turn():
+                    found = self._engine.execute(_limited(tree).sql(dialect="duckdb")).to_arrow_table()
+            else:
+                found = _nothing(tree)
+        except duckdb.InterruptException:
+            interrupted = True
         except (sqlglot.errors.SqlglotError, duckdb.Error, RecursionError):
             found = _nothing(tree)
+        if interrupted:
+            raise _too_long("the statement takes too long", f"a statement about the catalog takes {_LIMIT_S:g} seconds")
         if found is None:
             raise UnsupportedQuery(
                 "the server does not answer this question",
@@ -92,6 +120,20 @@ class EmptyTables:
                 next_step="SELECT table_name, column_name FROM information_schema.columns shows what there is",
             )
         return found
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for the engine, for a while, and interrupt what runs in it after a while."""
+        if not self._lock.acquire(timeout=_WAIT_S):
+            raise _too_long("the catalog is busy", "one statement about the catalog at a time")
+        alarm = threading.Timer(_LIMIT_S, self._engine.interrupt)
+        try:
+            alarm.start()
+            yield
+        finally:
+            alarm.cancel()
+            alarm.join()  # or it would interrupt the next one
+            self._lock.release()
 
     def close(self) -> None:
         """Close the engine."""
@@ -110,6 +152,34 @@ def _ours(node: Any) -> Any:
         told = exp.Literal.string(VERSION)
         return exp.alias_(told, "version") if isinstance(node.parent, exp.Select | exp.Dot) else told
     return node
+
+
+def _is_cheap(tree: exp.Query) -> bool:
+    """Whether a statement calls listed functions only."""
+    import sqlglot.expressions as exp
+
+    def named(call: Any) -> str:
+        """Return the name of a function."""
+        return str(call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
+
+    names = map(named, tree.find_all(exp.Func))
+    return all(name in _FUNCTIONS or name.startswith(("pg_", "has_")) for name in names)
+
+
+def _limited(tree: exp.Query) -> exp.Query:
+    """Return a statement that gives no more rows than a client is sent."""
+    import sqlglot.expressions as exp
+
+    limit = tree.args.get("limit")
+    count = None if limit is None else limit.args.get("count") or limit.args.get("expression")
+    if isinstance(count, exp.Literal) and count.is_int and int(count.name) <= _MOST_ROWS:
+        return tree
+    return tree.limit(_MOST_ROWS)
+
+
+def _too_long(what: str, rule: str) -> UnsupportedQuery:
+    """Return the refusal of a statement that the engine has no time for."""
+    return UnsupportedQuery(what, construct="statement", rule=rule, next_step="ask again, or ask for less at a time")
 
 
 def _nothing(tree: exp.Expression | None) -> pa.Table | None:

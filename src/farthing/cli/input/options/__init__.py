@@ -33,7 +33,11 @@ def _chart(panel: str | None) -> Any:
 def _config(panel: str | None) -> Any:
     """Return the option that names the settings."""
     return typer.Option(
-        "--config", metavar="PATH", help="The settings to use. Default: farthing.toml here.", rich_help_panel=panel
+        "--config",
+        metavar="PATH",
+        envvar="FARTHING_CONFIG",
+        help="The settings to use. Default: farthing.toml here.",
+        rich_help_panel=panel,
     )
 
 
@@ -156,6 +160,15 @@ Cap = Annotated[
     typer.Option(
         metavar="all",
         help="The most that it may cost: all that is left, or mu=0.1. Default: a tenth of the budget.",
+        rich_help_panel=PRICE,
+    ),
+]
+Allotment = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        envvar="FARTHING_ALLOTMENT",
+        help="The share of the budget to draw on, as `farthing allot` gave it.",
         rich_help_panel=PRICE,
     ),
 ]

@@ -11,6 +11,7 @@ from farthing.cli.input import options
 class AskOptions:
     """How an answer is shown, as it was typed."""
 
+    allotment: options.Allotment = None
     as_json: options.Json = False
     as_csv: options.Csv = False
     chart: options.Chart = None

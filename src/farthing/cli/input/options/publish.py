@@ -28,4 +28,5 @@ class PublishOptions:
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Price all and publish nothing.", rich_help_panel=options.PRICE)
     ] = False
+    allotment: options.Allotment = None
     as_json: options.Json = False

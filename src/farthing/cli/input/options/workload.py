@@ -32,5 +32,6 @@ class WorkloadOptions:
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Price all and ask nothing.", rich_help_panel=options.PRICE)
     ] = False
+    allotment: options.Allotment = None
     as_json: options.Json = False
     rows: options.Rows = None

@@ -71,7 +71,8 @@ class Notebook:
             print(plan)  # noqa: T201  # what a cell shows
             print("Nothing was paid. Run the cell with --pay to be answered at no more than this.")  # noqa: T201
             return None
-        answer = plan.ask() if hasattr(plan, "ask") else session.sql(text, keys=keys, **how)
+        most = {"at_most": plan.worst_price}
+        answer = plan.ask() if hasattr(plan, "ask") else session.sql(text, keys=keys, **how, **most)
         if given.into:
             self.shell.user_ns[given.into] = answer
         if given.chart:

@@ -37,7 +37,7 @@ from farthing.errors import BudgetExceeded, FarthingError
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from data import ZONES, write
 
-EPSILON = {"speed": 1000.0, "clients": 0.1, "kills": 1000.0, "lost": 1000.0}
+EPSILON = {"speed": 1000.0, "clients": 0.02, "kills": 1000.0, "lost": 1000.0}
 KEYS = {"zone": list(range(ZONES))}
 TOKEN = "alice.secret"  # noqa: S105  # of a server that lives for a minute
 TABLE = "rides.parquet"

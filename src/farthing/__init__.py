@@ -122,6 +122,12 @@ __all__ = [
 ]
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Give a notebook the magic `%%farthing`, by `%load_ext farthing`."""
+    notebook = import_module("farthing.notebook").Notebook(shell)
+    shell.register_magic_function(notebook.answered, magic_kind="cell", magic_name="farthing")
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name the first time it is used, so that `import farthing` is quick."""
     if name in _PACKAGES:

@@ -18,6 +18,8 @@ from farthing.errors import DataError, FarthingError, InvalidOption, InvalidTarg
 from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
     from farthing.privacy.loss import Booked
@@ -250,6 +252,18 @@ class RemoteAnswer(Tabular):
         """Return a sharper answer to the same question, paying about the difference."""
         answer: RemoteAnswer = self._session._asked({**self._asked, **changes})  # noqa: SLF001  # of one module
         return answer
+
+    def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
+        """Return an altair chart of one answer column, as `Answer.chart`; with a path save it too."""
+        from farthing import charts
+
+        name, shown = column or self.names[0], {f"{one}{end}" for one in self.names for end in ("", "_lower", "_upper")}
+        keys = tuple(one for one in self._table.column_names if one not in shown | {"met", "paid"})
+        about = {"title": self.footer[0], "parameter": next(iter(self.facts["paid"]))}
+        picture = charts.answer_chart(self._table, keys=keys, name=name, **about)
+        if path is not None:
+            charts.save(picture, path)
+        return picture
 
     def _shaped(self, name: str) -> Any:
         """Return a column, or its only entry where there are no groups."""

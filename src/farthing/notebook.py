@@ -1,0 +1,167 @@
+"""`%%farthing` in a notebook: a cell of SQL is priced first, and answered when the price is confirmed.
+
+    %load_ext farthing
+
+    %%farthing session --relative 5% --chart
+    SELECT zone, COUNT(*) AS rides FROM rides GROUP BY zone
+
+`session` is a variable: a `Session`, or what `farthing.connect` returned. Without `--pay` a cell tells its price, and
+answers only what is free; with `--pay` it is answered at no more than the price that is told now.
+"""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from farthing.client import RemoteSession
+from farthing.errors import FarthingError, InvalidOption
+from farthing.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TARGETS: Final = ("relative", "absolute", "confidence", "rank", "share", "max_epsilon")
+_FACES: Final = (Session, RemoteSession)
+
+
+class _Words(ArgumentParser):
+    """The words after `%%farthing`."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tell a mistake as an error of ours; the program goes on."""
+        raise _unclear(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """What answers the cells of a notebook.
+
+    Attributes:
+        shell: IPython's, of which the variables are.
+    """
+
+    shell: Any
+
+    def answered(self, line: str, cell: str) -> Any:
+        """Price the SQL of a cell; answer it if it is free, or with --pay.
+
+        A mistake or a refusal is one line in the notebook, without a traceback.
+        """
+        from IPython.core.error import UsageError
+
+        problem = None
+        try:
+            return self._asked(_parser().parse_args(_split(line)), cell)
+        except FarthingError as error:
+            problem = str(error)
+        raise UsageError(problem)
+
+    def _asked(self, given: Namespace, text: str) -> Any:
+        """Price a question, and answer it where that is wished or free."""
+        session = self._session(given.session)
+        how: dict[str, Any] = {name: _number(name, getattr(given, name)) for name in _TARGETS if getattr(given, name)}
+        how |= {"cap": given.cap} if given.cap else {}
+        keys = _keys(given.keys)
+        plan = session.plan(text, keys=keys, **how)
+        if plan.worst_price and not given.pay:
+            print(plan)  # noqa: T201  # what a cell shows
+            print("Nothing was paid. Run the cell with --pay to be answered at no more than this.")  # noqa: T201
+            return None
+        answer = plan.ask() if hasattr(plan, "ask") else session.sql(text, keys=keys, **how)
+        if given.into:
+            self.shell.user_ns[given.into] = answer
+        if given.chart:
+            from IPython.display import display
+
+            display(answer.chart())
+        return answer
+
+    def _session(self, name: str | None) -> Any:
+        """Return the session of a name; by default the only one that there is."""
+        there: Mapping[str, Any] = {
+            name: value
+            for name, value in self.shell.user_ns.items()
+            if isinstance(value, _FACES) and not name.startswith("_")
+        }
+        if name is None and len({id(one) for one in there.values()}) == 1:
+            return next(iter(there.values()))
+        if name is None or name not in there:
+            raise InvalidOption(
+                "no session is named",
+                rule="%%farthing asks a variable that is a session or a connection",
+                got=name or "",
+                next_step=f"%%farthing {next(iter(there), 'session')}",
+            )
+        return there[name]
+
+
+def _parser() -> _Words:
+    """Return the words that a cell may begin with."""
+    words = _Words("%%farthing", add_help=False, allow_abbrev=False)
+    words.add_argument("session", nargs="?")
+    for name in _TARGETS:
+        words.add_argument(f"--{name.replace('_', '-')}")
+    words.add_argument("--cap")
+    words.add_argument("--keys", action="append", default=[])
+    words.add_argument("--pay", action="store_true")
+    words.add_argument("--chart", action="store_true")
+    words.add_argument("--into")
+    return words
+
+
+def _split(line: str) -> list[str]:
+    """Return the words of a line."""
+    found = None
+    try:
+        found = shlex.split(line)
+    except ValueError:
+        found = None
+    if found is None:
+        raise _unclear("a quotation mark is open")
+    return found
+
+
+def _number(name: str, text: str) -> float:
+    """Return a target; 5% is 0.05."""
+    number = None
+    try:
+        number = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = None
+    if number is None:
+        raise _unclear(f"--{name.replace('_', '-')} is not a number")
+    return number
+
+
+def _keys(given: list[str]) -> Any:
+    """Return the public groups: zone=a,b lists them, zone=zones.id names a column, private looks for them."""
+    if given == ["private"]:
+        return "private"
+    found: dict[str, Any] = {}
+    for one in given:
+        column, _, values = one.partition("=")
+        listed = [_value(value) for value in values.split(",")]
+        found[column] = values if len(listed) == 1 and "." in values else listed
+    return found or None
+
+
+def _value(text: str) -> Any:
+    """Return a key: a number where it is written as one."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    return value if isinstance(value, int | float) else text
+
+
+def _unclear(what: str) -> InvalidOption:
+    """Return the error of a line that is not understood."""
+    return InvalidOption(
+        what,
+        rule="%%farthing [SESSION] [--relative 5%] [--absolute 50] [--keys zone=a,b] [--pay] [--chart] [--into NAME]",
+        next_step="%%farthing session --relative 5%",
+    )

@@ -1,0 +1,93 @@
+"""`%%farthing`: a cell is priced first, answered when it is paid for, the same from a session and from a server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import servers
+
+import farthing
+
+IPython = pytest.importorskip("IPython", reason="NOT TESTED: the magic of notebooks needs ipython")
+from IPython.core.error import UsageError  # noqa: E402
+from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
+from traitlets.config import Config  # noqa: E402
+
+SQL = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
+
+
+@pytest.fixture(scope="module")
+def shell():
+    """A shell of IPython with the extension."""
+    made = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    made.run_line_magic("load_ext", "farthing")
+    return made
+
+
+@pytest.fixture(params=["session", "server"])
+def session(request, tmp_path, shell):
+    """A variable `rides`: a session of this process, or a connection to a server."""
+    world = servers.World(tmp_path)
+    if request.param == "session":
+        with world.opened() as made:
+            shell.user_ns["rides"] = made
+            yield made
+    else:
+        with world.listening() as address, farthing.connect(address, world.tokens["alice"]) as made:
+            shell.user_ns["rides"] = made
+            yield made
+    del shell.user_ns["rides"]
+    world.close()
+
+
+def test_a_cell_is_priced_then_paid_then_free(shell, session, capsys):
+    """Without --pay nothing is paid; with it the answer comes; after that the cell alone answers, free."""
+    assert shell.run_cell_magic("farthing", "rides --relative 10%", SQL) is None
+    assert "Nothing was paid" in capsys.readouterr().out
+    assert not session.spent
+    paid = shell.run_cell_magic("farthing", "rides --relative 10% --pay --into first", SQL)
+    free = shell.run_cell_magic("farthing", "--relative 10%", SQL)
+    assert paid.paid
+    assert not free.paid
+    assert shell.user_ns["first"] is paid
+    assert paid.to_arrow().column_names[:2] == ["zone", "n"]
+    assert len(paid.value) == 3
+
+
+@pytest.mark.usefixtures("session")
+def test_a_chart_comes_with_the_answer(shell, monkeypatch):
+    """--chart shows intervals and prices by group, of either face."""
+    pytest.importorskip("altair")
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    shell.run_cell_magic("farthing", "rides --absolute 200 --pay --chart", SQL)
+    text = json.dumps(shown[0].to_dict(validate=False))
+    assert '"group": "a"' in text
+    assert "within 200" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "cell"),
+    [
+        ("nobody", SQL),
+        ("rides --relative much", SQL),
+        ("rides --colour red", SQL),
+        ("rides 'open", SQL),
+        ("rides --pay", "SELECT * FROM rides"),
+        ("rides --pay --absolute 0.001", SQL),
+    ],
+)
+def test_mistakes_are_one_line_and_free(shell, session, line, cell):
+    """What cannot be asked is told without a traceback, and nothing is paid."""
+    with pytest.raises(UsageError) as told:
+        shell.run_cell_magic("farthing", line, cell)
+    assert told.value.__cause__ is told.value.__context__ is None
+    assert not session.spent
+
+
+@pytest.mark.usefixtures("session")
+def test_keys_are_named_in_the_line(shell):
+    """Groups of a cell: a list, or a look for them."""
+    some = shell.run_cell_magic("farthing", "rides --keys zone=a,b --absolute 100 --pay", SQL)
+    assert some.to_arrow()["zone"].to_pylist() == ["a", "b"]

@@ -31,7 +31,7 @@ class History(Tabular, list["Entry"]):
     """
 
     def __init__(self, entries: Iterable[Entry], loss: Callable[[int], Booked]) -> None:
-        super().__init__(entries)
+        list.__init__(self, entries)  # a protocol comes first among the bases, and has an empty one of its own
         self._loss = loss
 
     @property

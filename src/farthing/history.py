@@ -26,12 +26,14 @@ class History(Tabular, list["Entry"]):
     >>> import farthing
     >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
     >>> answer = s.count(absolute=50)
+    >>> len(s.history())
+    1
     >>> s.history().to_arrow().column_names
     ['id', 'when', 'who', 'question', 'target', 'reserved', 'paid', 'state']
     """
 
     def __init__(self, entries: Iterable[Entry], loss: Callable[[int], Booked]) -> None:
-        list.__init__(self, entries)  # a protocol comes first among the bases, and has an empty one of its own
+        list.__init__(self, entries)  # a protocol's own comes first, and takes nothing on
         self._loss = loss
 
     @property

@@ -6,6 +6,7 @@ import ast
 import importlib
 import math
 import re
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -623,6 +624,40 @@ def test_the_owner_says_go_on(tmp_path: Path) -> None:
         assert session.count(absolute=60).met
         assert ["settled", "settled", "failed", "failed"] == [entry.state for entry in session.history()]
         session.verify()
+
+
+SIGNALLED = """
+import os, signal, sys, threading
+import pyarrow as pa
+import farthing
+session = farthing.Session(pa.table({"x": range(2_000_000)}), budget=farthing.Budget(mu=5), ledger=sys.argv[1])
+measure = type(session._engine).measure
+def slow(*given):
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    for _ in range(10_000):
+        measure(*given)
+type(session._engine).measure = slow
+for _ in range(3):
+    try:
+        session.count(where="x % 7 = 3", absolute=500)
+    except farthing.FarthingError:
+        sys.exit(5)
+    except KeyboardInterrupt:
+        continue
+    sys.exit(6)
+type(session._engine).measure = measure
+assert not session.status()["open"] and session.count(where="x % 7 = 3", absolute=500).met
+assert ["settled", "failed", "failed", "failed"] == [entry.state for entry in session.history()]
+session.verify()
+"""
+
+
+@pytest.mark.thorough
+def test_a_real_signal_stops_an_ask(tmp_path: Path) -> None:
+    """Ctrl-C while the engine works is an interrupt in each of three asks, never an error that a loop would catch."""
+    run = [sys.executable, "-c", SIGNALLED, str(tmp_path / "a.ledger")]
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=200, check=False)
+    assert (0, "") == (ended.returncode, ended.stderr)
 
 
 def test_interrupts_are_charged_and_are_no_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

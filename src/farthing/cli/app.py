@@ -33,7 +33,6 @@ from farthing.cli.commands import (
     workload,
 )
 from farthing.cli.input.options import with_options
-from farthing.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,14 +74,14 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
 def _version(wanted: bool) -> None:
     """Print the version and end."""
     if wanted:
-        typer.echo(VERSION)
+        version.version()
         raise typer.Exit
 
 
 @app.callback()
 def farthing(
     *,
-    version: Annotated[
+    shown: Annotated[
         bool, typer.Option("--version", help="Print the version and end.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:

@@ -45,6 +45,9 @@ _MOST_ROWS: Final = 100_000
 _LIMIT_S: Final = 2.0
 """After so long a statement is interrupted."""
 
+_AGAIN_S: Final = 0.1
+"""So long after an interrupt comes the next, while the statement still runs."""
+
 _WAIT_S: Final = 5.0
 """So long a statement waits for that of another client."""
 
@@ -126,14 +129,22 @@ class EmptyTables:
         """Wait for the engine, for a while, and interrupt what runs in it after a while."""
         if not self._lock.acquire(timeout=_WAIT_S):
             raise _too_long("the catalog is busy", "one statement about the catalog at a time")
-        alarm = threading.Timer(_LIMIT_S, self._engine.interrupt)
+        done = threading.Event()
+        alarm = threading.Thread(target=self._interrupt, args=(done,), daemon=True)
         try:
             alarm.start()
             yield
         finally:
-            alarm.cancel()
+            done.set()
             alarm.join()  # or it would interrupt the next one
             self._lock.release()
+
+    def _interrupt(self, done: threading.Event) -> None:
+        """Interrupt what takes too long, again and again: an interrupt that comes between two steps is forgotten."""
+        wait_s = _LIMIT_S
+        while not done.wait(wait_s):
+            self._engine.interrupt()
+            wait_s = _AGAIN_S
 
     def close(self) -> None:
         """Close the engine."""

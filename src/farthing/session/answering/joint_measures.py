@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from farthing.session.core.progress import Watcher
 
 _FORMAT = b"farthing-joint-2"
+_CENTRED_FORMAT = b"farthing-joint-3"  # some lanes are of values less a constant: older versions must not read it
 _FIRST_FORMAT = b"farthing-joint-1"
 _LANES = ("means", "information")
 _CLAIMED = ("shape", "shown", "clock", "guess", "planned")
@@ -180,7 +181,8 @@ def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
         columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
     facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
     facts |= {_LESS: less} if any(less) else {}
-    return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
+    form = _CENTRED_FORMAT if any(less) else _FORMAT
+    return write_blob(columns, {form: json.dumps(facts).encode()})
 
 
 def state_of(blob: bytes) -> tuple[JointState, tuple[float, ...]]:
@@ -188,7 +190,7 @@ def state_of(blob: bytes) -> tuple[JointState, tuple[float, ...]]:
 
     The first format kept no claims. A blob that is not ours is refused.
     """
-    columns, facts = read_blob(blob, _FORMAT, _FIRST_FORMAT)
+    columns, facts = read_blob(blob, _CENTRED_FORMAT, _FORMAT, _FIRST_FORMAT)
 
     def rows(name: str) -> NDArray[Any]:
         """Return the rows of one array."""

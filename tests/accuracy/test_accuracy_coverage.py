@@ -77,6 +77,7 @@ def test_the_uncalibrated_rule_is_caught():
 def test_reporting_the_mean_itself_is_caught(monkeypatch):
     """With the right c but Y in place of (1 - r^2) Y, r = .5 as it is asked misses more than 5 %."""
     monkeypatch.setattr("farthing.accuracy.schedule.tamed", lambda relative, *_: relative)
+    monkeypatch.setattr("farthing.accuracy.jumps._LOWEST", 0.0)
     schedule = plan(0.5, 100.0, 0.05)
     truth = 2_000.0
     state = follow(schedule, State(np.full(RUNS, truth)), np.random.default_rng(6))

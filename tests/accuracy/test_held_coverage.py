@@ -72,7 +72,7 @@ def test_the_constant_of_one_look_is_caught(held, kind, runs):
     law, _ = KINDS[kind]
     first, second = held.schedules(*PAIRS["absolute, then loose"], BETA, law)
     plain = first.critical
-    least = replace(second.jumps, boundary=plain / second.relative)
+    least = replace(second.jumps, boundary=plain / second.relative, near=0.0, zone=0)
     looks = np.maximum(1, np.rint(second.looks * (plain / second.critical) ** (1 if law is LAPLACE else 2)))
     wrong = replace(second, critical=plain, jumps=least, looks=looks.astype(np.int64))
     kink = wrong.floor / wrong.relative

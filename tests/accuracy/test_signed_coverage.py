@@ -42,6 +42,7 @@ def test_both_signs_are_covered():
 def test_stopping_by_the_size_with_the_constant_of_counts_is_caught(monkeypatch):
     """At r = .9 as asked the one-sided constant leaves out stops on the wrong side of zero: it misses more."""
     monkeypatch.setattr("farthing.accuracy.schedule.tamed", lambda relative, *_: relative)
+    monkeypatch.setattr("farthing.accuracy.jumps._LOWEST", 0.0)
     honest = plan(0.9)
     careless = Schedule.plan(0.9, 100.0, 0.05, per_grain=GRAIN, cap_grains=2**60)
     object.__setattr__(careless, "signed", True)

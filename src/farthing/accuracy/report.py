@@ -81,7 +81,7 @@ def estimated(value: Floats, schedule: Schedule) -> Floats:
     >>> from farthing.accuracy.schedule import Schedule
     >>> plan = Schedule.plan(0.3, 30.0, 0.05, per_grain=2.0**-56, cap_grains=2**60)
     >>> estimated(np.array([50.0, 101.0, -1000.0]), plan).round(1).tolist()
-    [50.0, 100.0, -956.8]
+    [50.0, 100.0, -955.0]
     """
     if schedule.relative == 0:
         return value

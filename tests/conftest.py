@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 import pytest
+import typer.testing
 from hypothesis import settings
 from levels import TESTS
+
+typer.testing._get_command = cache(typer.testing._get_command)  # the tree of commands is built once a process
 
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2_000)

@@ -8,6 +8,8 @@ from levels import ALPHA
 from farthing.accuracy import Schedule, reported
 from farthing.accuracy.noise_laws import LAPLACE
 
+pytestmark = pytest.mark.thorough
+
 RUNS = 30_000
 KINK = 1000.0
 ALLOWED = 0.1

@@ -28,6 +28,8 @@ from farthing.query import Bounds, Keys, Query, Schema, Type, counting
 from farthing.query.expressions import And, Between, Column, Compare, In, IsNull, Literal, Not, Operator, Or
 from farthing.query.part import QueryPart
 
+pytestmark = pytest.mark.thorough
+
 SCHEMA = Schema.of(
     {
         "s": Type.STRING,

@@ -25,6 +25,8 @@ from farthing.query.crossing import Crossing
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.part import QueryPart
 
+pytestmark = pytest.mark.thorough
+
 FEW = settings(max_examples=int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6")), deadline=None, derandomize=True,
                suppress_health_check=list(HealthCheck))  # fmt: skip
 MANY = settings(FEW, max_examples=25)

@@ -11,6 +11,8 @@ from farthing.ledger import rows
 from farthing.ledger.entry import Stored, Terms
 from farthing.ledger.store import Ledger
 
+pytestmark = pytest.mark.thorough
+
 TERMS = Terms("zcdp", budget=100, delta=10**21, keys_delta=7, unit="row", description="100 farthings")
 
 

@@ -9,6 +9,8 @@ import servers
 import farthing
 from farthing import errors
 
+pytestmark = pytest.mark.thorough
+
 KEYS = {"zone": servers.ZONES}
 
 

@@ -12,6 +12,8 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Query, counting
 from farthing.sql import parse_predicate
 
+pytestmark = pytest.mark.thorough
+
 BROKEN = (b"\xff\xfe", b"\xed\xa0\x80", b"ok\xc3", b"\xc0\xaf")
 KINDS = (pa.string(), pa.large_string(), pa.string_view())
 PREDICATES = (

@@ -96,6 +96,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("lines")
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(before=LINES, hostile=st.sampled_from(HOSTILE) | ANY, after=LINES, size=st.sampled_from([16, 61, 256, 1 << 22]))
 @example(before=list(GOOD), hostile=HOSTILE[0], after=list(GOOD), size=64)

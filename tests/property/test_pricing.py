@@ -1,6 +1,7 @@
 """Prices: a tighter question never costs less, a larger group never pays more, increases never pass fresh prices."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rides import BY, KEYS, TABLE
@@ -11,6 +12,8 @@ from farthing.mechanisms.gaussian import Coin, Measured, worst_cost
 from farthing.mechanisms.geometric import half_width, price_of
 from farthing.privacy.loss import Gdp
 from farthing.session.core.records import Record
+
+pytestmark = pytest.mark.thorough
 
 BUDGETS = (Budget(epsilon=1, delta=1e-6), Budget(mu=0.5), Budget(rho=0.1))
 ROWS = [Session(TABLE, budget=budget) for budget in BUDGETS]

@@ -49,6 +49,7 @@ def refusal(work):
         return f"{type(refused).__name__}: {refused}", None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("chunk", range(6))
 def test_what_a_plan_calls_answerable_is_answered(chunk):
     """Ranges, kinds, targets, budgets, units: what a plan refuses is refused alike and free, or it answers."""

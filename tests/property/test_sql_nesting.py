@@ -154,6 +154,7 @@ def check(seeds):
     assert compared > len(seeds) / 2
 
 
+@pytest.mark.thorough
 def test_a_nested_text_counts_what_duckdb_counts():
     """Names, filters and joins at any depth: the flat question has the rows that the nested text has, in each group."""
     check(range(60))

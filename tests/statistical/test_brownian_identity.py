@@ -10,6 +10,8 @@ from scipy.special import ndtr
 from farthing.mechanisms import BrownianMechanism, Doubling, GaussianRefinement, ReducedAboveThreshold
 from farthing.noise.bits import seeded
 
+pytestmark = pytest.mark.thorough
+
 N = 1_000_000
 SOME = 200_000
 MUS = (0.1, 0.2, 0.5)

@@ -12,7 +12,7 @@ from farthing.experiments.chance import stream
 from farthing.experiments.runner import played
 from farthing.experiments.setting import Setting
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.thorough]
 
 RUNS = 200_000
 METHOD = {method.name: method for method in METHODS}

@@ -23,7 +23,7 @@ from farthing.models.vectors import Statistics
 from farthing.noise.bits import seeded
 from farthing.privacy import Gdp, Pure
 
-pytestmark = pytest.mark.statistical
+pytestmark = [pytest.mark.statistical, pytest.mark.thorough]
 
 TRIALS = 40_000
 

@@ -11,6 +11,8 @@ from opendp.mod import enable_features
 from farthing.noise import rounded_gaussian, two_sided_geometric
 from farthing.noise.bits import seeded
 
+pytestmark = pytest.mark.thorough
+
 enable_features("contrib")
 N = 150_000
 INTEGERS = vector_domain(atom_domain(T="i64"))

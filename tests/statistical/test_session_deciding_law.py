@@ -11,6 +11,8 @@ from scipy.stats import binom
 from farthing import Bounds, Budget, Session
 from farthing.accuracy.claim_chances import next_chance, together
 
+pytestmark = pytest.mark.thorough
+
 GROUPS, ROWS, ASKS = 3_000, 60, 11
 VALUES = np.random.default_rng(17).integers(0, 101, (GROUPS, ROWS)).astype(float)
 TABLE = pa.table({"g": np.repeat(np.arange(GROUPS), ROWS), "v": VALUES.ravel(), "u": np.arange(GROUPS * ROWS)})

@@ -98,6 +98,7 @@ def stopped_at(chain, signal, runs, rng):
     return index, y
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("relative", "beta"), [(0.01, 0.05), (0.1, 0.05), (0.3, 0.01), (0.5, 1e-12), (0.7, 0.5)])
 def test_no_truth_between_the_swept_ones_misses_more_than_beta(relative, beta):
     """A dense sweep, far beyond the calibrated one, finds no miss rate above beta."""
@@ -129,6 +130,7 @@ def test_jumps_change_the_constant_little():
     assert fine == pytest.approx(critical_value(0.1, 0.05, 320, 1.02), abs=0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("beta", [0.05, 0.01, 1e-4])
 @pytest.mark.parametrize("relative", [0.11, 0.2, 0.3, 0.5])
 def test_a_looser_target_costs_small_groups_little(relative, beta):
@@ -245,6 +247,7 @@ def test_absurd_values_agree_with_a_simulation():
         assert chain.absurd(signal) > dkw_band(runs, 1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-3])
 @pytest.mark.parametrize("relative", [0.1, 0.5, 0.99])

@@ -344,6 +344,7 @@ def test_a_chart_is_drawn_beside_the_answer():
     assert "<svg" in Path("out.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("ready")
 def test_pipes_get_neither_colours_nor_progress():
     """In pipes there is no escape code on either stream, and JSON is alone on stdout."""
@@ -355,6 +356,7 @@ def test_pipes_get_neither_colours_nor_progress():
     assert machine.stderr == ""
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("ready")
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 def test_a_terminal_gets_progress_on_stderr_only():

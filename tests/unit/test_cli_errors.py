@@ -39,6 +39,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_bad_input_is_explained_and_free(folder, case):
     """The exit code, and what went wrong by which rule, are the golden ones; the books stay empty."""

@@ -180,6 +180,7 @@ def test_compare_refuses_numbers_below_their_least(option, typed):
     assert ("write it as in --trials 1000" if option == "--trials" else "write it as in --seed 1") in ended.stderr
 
 
+@pytest.mark.thorough
 def test_the_picture_of_a_comparison_tells_what_it_cannot_draw():
     """A logarithmic axis has no zero: methods that return next to nothing are named above the picture."""
     ended = run("compare", "--quick", "--task", "zipf300", "--trials", "2", "--chart", "zipf.svg")

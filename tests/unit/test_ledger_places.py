@@ -94,6 +94,7 @@ def replaced(path):
 FAULTS = [renamed, moved, linked, deleted, wiped, without_log, without_locks, replaced]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nobody_is_given_more_than_one_budget(path, fault):
     """An open session and whoever opens what is there now: together they are given receipts for one budget at most."""

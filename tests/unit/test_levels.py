@@ -80,11 +80,13 @@ def size(values, module):
     raise AssertionError(ast.unparse(values))
 
 
+@pytest.mark.thorough
 def test_every_statistical_test_is_counted():
     """Each case of each marked test has its share of the family's false-alarm budget."""
     assert sum(count for _, _, count in statistical_tests()) <= TESTS
 
 
+@pytest.mark.thorough
 def test_the_count_sees_tests():
     """The counter finds the tests it should: several files, some with cases."""
     found = statistical_tests()

@@ -124,6 +124,7 @@ def test_a_table_prints_markup_as_text_and_keeps_rows_in_their_lines(capsys):
     assert r"\x1b[31mred" in told
 
 
+@pytest.mark.thorough
 def test_charts_draw_hostile_text_and_pages_keep_it_out_of_their_script(session, tmp_path):
     """A key that would end the script of a page is a text in it, and an escape in a name ends no process."""
     answer = next(released(session))

@@ -119,6 +119,7 @@ def test_theorem_2_is_its_inequality():
     assert classic(0.0005 * count) <= 0.5 < classic(0.0005 * (count + 1))
 
 
+@pytest.mark.thorough
 def test_the_table_counts_what_the_filters_do(bench):
     """The n that is printed, asked for at once, is the n that one gets by asking one by one."""
     for row in bench.counts(Fraction(1, 10), 1e-6)[:2]:

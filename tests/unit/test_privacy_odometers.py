@@ -64,6 +64,7 @@ def limits(hits):
     return beta.ppf(ALPHA / 2, hits, TRIALS - hits + 1), beta.ppf(1 - ALPHA / 2, hits + 1, TRIALS - hits)
 
 
+@pytest.mark.thorough
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", BOUNDS)
 def test_bounds_hold_at_all_times(crossings, name):

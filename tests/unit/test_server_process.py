@@ -70,6 +70,7 @@ def test_it_serves_and_stops(folder):
     assert "zone" not in log
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("words", "said"),

@@ -58,6 +58,7 @@ def test_chances_add_up_and_answers_told_again_add_none(game):
     assert ask(session, 0.4).confidence == pytest.approx(0.95)
 
 
+@pytest.mark.thorough
 def test_together_never_falls_below_the_confidence(game):
     """However often it is sharpened, parts as 1/2, 1/6, 1/12 of the chance of a miss, and what stands is free."""
     session, ask = game
@@ -72,6 +73,7 @@ def test_together_never_falls_below_the_confidence(game):
     assert np.array_equal(again.value, second.value)
 
 
+@pytest.mark.thorough
 def test_what_is_used_up_is_refused_for_nothing(game):
     """After an ordinary answer no other one can hold together with it at the same confidence; at a lower one it can."""
     session, ask = game

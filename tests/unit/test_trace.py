@@ -154,6 +154,7 @@ def test_planted_a_look_that_is_not_counted(monkeypatch):
     assert blind[-1].paid < answer.paid
 
 
+@pytest.mark.thorough
 def test_texts_and_pictures(asked, tmp_path):
     """The table says which rows are promised; the picture draws the largest groups, and can be saved."""
     trace = asked[0].trace()

@@ -159,6 +159,7 @@ def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(reached) >= 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_of_several_threads_pays(kind: str) -> None:
     """Threads that ask the same together are charged as one that asks alone."""
@@ -397,6 +398,7 @@ def test_what_ends_before_a_row_is_read_ends_no_row_of_failures(
         session.count(absolute=60)
 
 
+@pytest.mark.thorough
 def test_an_interrupt_of_a_failing_ask_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt while a failure is booked is no way out either."""
     monkeypatch.setattr(transaction.time, "sleep", no_waiting)
@@ -588,6 +590,7 @@ def of_file(path: Path, *, same_data: bool = False) -> Session:
     return Session(str(path), unit="who", bounds=bounds, budget=BUDGET, ledger=where, same_data=same_data)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_table_is_charged_for_twice_at_most(kind: str, tmp_path: Path) -> None:
     """Failing asks in sessions of their own, as of a loop of commands, use up two prices and no more."""

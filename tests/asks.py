@@ -36,7 +36,7 @@ SILENT = {
     "relative release": lambda s: s.release(
         marginals(["g"], ways=1), keys=BY["keys"], relative=0.1, absolute=50, cap="all"
     ),
-    "release of products": lambda s: s.release(prefixes("x", [0, 0.5, 1]), absolute=50, cap="all"),
+    "release of products": lambda s: s.release(prefixes("x", [0, 0.1, 0.3, 0.6, 1]), absolute=50, cap="all"),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
 PURE = ("count", "sum", "quantile")

@@ -225,7 +225,15 @@ def told_absurdly(relative, beta, *, signed, held_back=True):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize(("relative", "beta"), [(0.5, 0.05), (0.5, 0.01), (0.9, 0.2), (0.99, 1e-3)])
+@pytest.mark.parametrize(
+    ("relative", "beta"),
+    [
+        (0.5, 0.05),
+        pytest.param(0.5, 0.01, marks=pytest.mark.slow),
+        pytest.param(0.9, 0.2, marks=pytest.mark.slow),
+        (0.99, 1e-3),
+    ],
+)
 def test_loose_targets_tell_no_group_ten_times_too_much(relative, beta, signed):
     """By the recursion the chance is below one in ten million at every truth; for the rule as it is asked it is not."""
     assert told_absurdly(tamed(relative, beta), beta, signed=signed) < ABSURD

@@ -63,7 +63,7 @@ def trials(truth, mu_squared, number):
         yield made, made.run(seen.pick, seen.measure), seen
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_as_many_counts_are_found_as_in_the_experiment():
     """On its task, under its promise and in its currency, nine in ten of what the simulated session returns, or more.
 

@@ -110,8 +110,8 @@ class Questions(Choices, Comparisons, Releases, Protocol):
 
     All of them raise:
         InvalidTarget, InvalidKeys, InvalidBounds, UnsupportedQuery: nothing is charged.
-        BudgetExceeded: the worst price does not fit; OutOfReach: the cap meets no group's target; PriceRisen: it is
-            above `at_most`. Nothing is charged.
+        BudgetExceeded: the worst price does not fit; OutOfReach: the cap meets no group's target. Nothing is charged.
+        PriceRisen: the worst price is above `at_most`. Nothing is charged.
         TargetMissed: with on_miss="raise"; paid for, and the answer is attached.
     """
 

@@ -60,7 +60,7 @@ def connect(url: str, token: str, *, dataset: str | None = None, timeout_s: floa
     wire = Wire.to(url, token, timeout_s)
     sets: dict[str, Any] = {}
     try:
-        sets = {one["name"]: one for one in wire.told("GET", "/v1/datasets").json()["datasets"]}
+        sets = {one["name"]: one for one in wire.send("GET", "/v1/datasets").json()["datasets"]}
     finally:
         name = next(iter(sets), "") if dataset is None and len(sets) == 1 else dataset or ""
         if name not in sets:
@@ -110,7 +110,7 @@ class RemoteSession:
             **how: as in `sql`.
         """
         asked = _question(self.name, text, keys, how)
-        return RemotePlan(self, asked, self._wire.told("POST", "/v1/plan", asked).json())
+        return RemotePlan(self, asked, self._wire.send("POST", "/v1/plan", asked).json())
 
     def count(self, by: Any = None, *, value: str | None = None, where: str | None = None, **how: Any) -> RemoteAnswer:
         """Count rows, as `Session.count`."""
@@ -147,12 +147,12 @@ class RemoteSession:
 
     def history(self, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked, newest first, as far as the token may see it."""
-        found = self._wire.told("GET", f"/v1/history?dataset={self.name}&limit={limit}").json()
+        found = self._wire.send("GET", f"/v1/history?dataset={self.name}&limit={limit}").json()
         return list(found["history"])
 
     def verify(self) -> None:
         """Check the books; for owners and auditors."""
-        self._wire.told("POST", "/v1/verify", {"dataset": self.name})
+        self._wire.send("POST", "/v1/verify", {"dataset": self.name})
 
     def close(self) -> None:
         """Close the connection."""
@@ -174,14 +174,14 @@ class RemoteSession:
 
     def _asked(self, asked: Mapping[str, Any]) -> Any:
         """Send a question and return what comes."""
-        came = self._wire.told("POST", "/v1/ask", asked, accept=ARROW)
+        came = self._wire.send("POST", "/v1/ask", asked, accept=ARROW)
         if came.headers["content-type"] != ARROW:
             return RemotePlan(self, asked, came.json())
         return _answer(self, asked, came.content)
 
     def _now(self) -> Mapping[str, Any]:
         """Return the data set as it is now."""
-        sets = self._wire.told("GET", "/v1/datasets").json()["datasets"]
+        sets = self._wire.send("GET", "/v1/datasets").json()["datasets"]
         return next(one for one in sets if one["name"] == self.name)
 
 
@@ -296,7 +296,7 @@ class RemotePlan:
 
     def ask(self) -> RemoteAnswer:
         """Answer the question at no more than this price."""
-        came = self._session._wire.told("POST", "/v1/ask", {"plan": self.facts["plan"]}, accept=ARROW)  # noqa: SLF001
+        came = self._session._wire.send("POST", "/v1/ask", {"plan": self.facts["plan"]}, accept=ARROW)  # noqa: SLF001
         return _answer(self._session, self._asked, came.content)
 
     def __str__(self) -> str:
@@ -319,7 +319,7 @@ class Wire:
         """Close the connections."""
         self.client.close()
 
-    def told(
+    def send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, accept: str = "application/json"
     ) -> httpx.Response:
         """Return what a request came to; the errors of the server are raised as they are in a session."""

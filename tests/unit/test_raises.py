@@ -102,7 +102,7 @@ REASONS = {
     ),
     "engines/own.py get": (1, "A session that was closed, by its owner's act: no row is in it."),
     "ledger/books.py _require_usable": (1, BOOKS),
-    "ledger/books.py _told": (1, BOOKS),
+    "ledger/books.py _explained": (1, BOOKS),
     "ledger/books.py _refuse_nested": (1, BOOKS),
     "ledger/books.py _turn": (1, BOOKS),
     "ledger/rules.py reserved": (1, BOOKS),

@@ -166,9 +166,9 @@ class QuantileBisection:
             run.look(active)
             looks += 1
             if progress is not None:
-                state = self._told(run)
+                state = self._state(run)
                 progress(looks, groups, groups - int(run.active.sum()), float((state.upper - state.lower).max()) / 2)
-        return self._told(run)
+        return self._state(run)
 
     def replayed(self, held: Trail, settled: Flags) -> QuantileState:
         """Return what a run comes to without measuring anything: for groups that wait, how far it leads."""
@@ -176,9 +176,9 @@ class QuantileBisection:
         run.begin()
         while (active := np.flatnonzero(run.active)).size:
             run.look(active)
-        return self._told(run)
+        return self._state(run)
 
-    def _told(self, run: Run) -> QuantileState:
+    def _state(self, run: Run) -> QuantileState:
         """Return what there is to tell."""
         asked = self.asked
         lower, upper = asked.ends(run.low, run.high)

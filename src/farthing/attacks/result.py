@@ -10,7 +10,7 @@ import numpy as np
 
 from farthing.attacks.picture import accuracy_chart
 from farthing.attacks.target import UNSTATED, Claim, Verdict
-from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed, told
+from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed, shown_chance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ class AttackResult:
         """Return everything but the guesses, as plain values for JSON."""
         facts = {name: getattr(self, name) for name in self.__slots__ if name not in ("guesses", "claim", "interval")}
         return facts | {
-            "p_value": told(self.p_value),
+            "p_value": shown_chance(self.p_value),
             "interval": list(self.interval),
             "claim": asdict(self.claim),
             "details": {key: _plain(value) for key, value in self.details.items()},

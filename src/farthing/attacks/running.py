@@ -15,7 +15,7 @@ from farthing.attacks.published import cohen_nissim, dick_joseph_schutzman
 from farthing.attacks.result import BROKEN, HOLDS, UNDECIDED, AttackResult
 from farthing.attacks.single import precision, single_target
 from farthing.attacks.target import UNSTATED, AttackTarget, Claim
-from farthing.attacks.verdict import CONFIDENCE, needed, told
+from farthing.attacks.verdict import CONFIDENCE, needed, shown_chance
 from farthing.errors import InvalidOption
 from farthing.tabular import Tabular
 
@@ -133,7 +133,7 @@ class AttackReport(Tabular):
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "change": self.claim.change},
             "stated": self.stated,
             "verdict": self.verdict,
-            "p_value": told(self.p_value),
+            "p_value": shown_chance(self.p_value),
             "epsilon_lower": self.epsilon_lower,
             "confidence": self.confidence,
             "needs": self.needs,

@@ -116,10 +116,10 @@ def largest_refuted(chance: Callable[[float], float], level: float) -> float:
     return low
 
 
-def told(chance: float) -> float:
-    """Return a p-value as it is told: none is told to be less than the level that verdicts are made for.
+def shown_chance(chance: float) -> float:
+    """Return a p-value as it is shown: none is shown to be less than the level that verdicts are made for.
 
-    >>> told(0.25), told(5e-76)
+    >>> shown_chance(0.25), shown_chance(5e-76)
     (0.25, 0.001)
     """
     return max(chance, round(1 - CONFIDENCE, 12))

@@ -122,12 +122,12 @@ def two_samples(
     parts = [[cells.counts(part) for part in _parts(sample)] for sample in samples]
     suggest, choose, measure = ((absent, there) for absent, there in zip(*parts, strict=True))
 
-    def told(rates: Rates) -> float:
+    def aimed(rates: Rates) -> float:
         """Return what the aim makes of two rates."""
         options = {"epsilon": lambda: rates.epsilon(delta), "delta": lambda: rates.delta(epsilon)}
         return options.get(aim, lambda: float(getattr(rates, aim)))()
 
-    mask, flipped = _chosen(list(_suggested(cells, *suggest)), *choose, significance, told)
+    mask, flipped = _chosen(list(_suggested(cells, *suggest)), *choose, significance, aimed)
     rates = _rates(*measure, mask, flipped, significance)
     words = cells.words(mask) + (", without the unit" if flipped else "")
     return LowerBound(rates.epsilon(delta), delta, confidence, (len(samples[0]), len(samples[1])), words, rates)
@@ -223,10 +223,10 @@ def _chosen(
     without: Counts,
     present: Counts,
     significance: float,
-    told: Callable[[Rates], float],
+    aimed: Callable[[Rates], float],
 ) -> tuple[Mask, bool]:
     """Return the event that tells most by counts of other outputs than suggested it."""
-    scores = [told(_rates(without, present, *event, significance)) for event in events]
+    scores = [aimed(_rates(without, present, *event, significance)) for event in events]
     return events[scores.index(max(scores))]
 
 

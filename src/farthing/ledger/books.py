@@ -103,7 +103,7 @@ class Books:
                 yield connection
             return
         self._refuse_nested()
-        with self._told():
+        with self._explained():
             self._require_usable()
             with self._readers.one() as connection, self._begun(connection, "read", 0.0):
                 yield connection
@@ -138,7 +138,7 @@ class Books:
     @contextmanager
     def outside(self) -> Iterator[sa.Connection]:
         """Give the connection outside any transaction, for what a database only does there."""
-        with self._turn(self._deadline()), self._told():
+        with self._turn(self._deadline()), self._explained():
             yield self._connect()
 
     def close(self) -> None:
@@ -255,7 +255,7 @@ class Books:
     def _transaction(self, purpose: Purpose, until: float) -> Iterator[sa.Connection]:
         """Give the connection that writes, within a transaction; what was written is noted after it is on disk."""
         self._refuse_nested()
-        with self._turn(until), self._told():
+        with self._turn(until), self._explained():
             connection = self._connect()
             turn = nullcontext(FREE) if purpose == "read" else self.store.turn(_left(until))
             self._owner = threading.get_ident()
@@ -359,7 +359,7 @@ class Books:
             closed(connection)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         """Tell the database's failures as ledger errors."""
         try:
             yield

@@ -50,7 +50,7 @@ class LocalCounter:
 
     def datasets(self) -> list[dict[str, Any]]:
         """Return the data sets."""
-        return self.service.told(self.person)
+        return self.service.visible(self.person)
 
     def plan(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Price a question."""
@@ -73,19 +73,19 @@ class RemoteCounter:
 
     def datasets(self) -> list[dict[str, Any]]:
         """Return the data sets."""
-        return list(self.wire.told("GET", "/v1/datasets").json()["datasets"])
+        return list(self.wire.send("GET", "/v1/datasets").json()["datasets"])
 
     def plan(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Price a question."""
-        return dict(self.wire.told("POST", "/v1/plan", asked).json())
+        return dict(self.wire.send("POST", "/v1/plan", asked).json())
 
     def ask(self, plan: str) -> dict[str, Any]:
         """Answer a question that was priced."""
-        return dict(self.wire.told("POST", "/v1/ask", {"plan": plan}).json())
+        return dict(self.wire.send("POST", "/v1/ask", {"plan": plan}).json())
 
     def history(self, limit: int) -> list[dict[str, Any]]:
         """Return what was asked."""
-        return list(self.wire.told("GET", f"/v1/history?limit={limit}").json()["history"])
+        return list(self.wire.send("GET", f"/v1/history?limit={limit}").json()["history"])
 
 
 def tools(counter: Counter) -> MCPServer[Any]:
@@ -104,7 +104,7 @@ def tools(counter: Counter) -> MCPServer[Any]:
     @made.tool()
     async def datasets() -> str:
         """Tell the data sets: columns, keys, default targets, what is left of the budget."""
-        return await _told(counter.datasets)
+        return await _as_json(counter.datasets)
 
     @made.tool()
     async def plan(
@@ -123,29 +123,29 @@ def tools(counter: Counter) -> MCPServer[Any]:
         """
         targets = {"relative": relative, "absolute": absolute, "rank": rank, "confidence": confidence, "keys": keys}
         given = {name: value for name, value in targets.items() if value is not None}
-        return await _told(lambda: counter.plan({"dataset": dataset, "sql": sql} | given))
+        return await _as_json(lambda: counter.plan({"dataset": dataset, "sql": sql} | given))
 
     @made.tool()
     async def ask(plan: str) -> str:
         """Answer a planned question, by the id of its plan, at no more than the plan told."""
-        return await _told(lambda: counter.ask(plan))
+        return await _as_json(lambda: counter.ask(plan))
 
     @made.tool()
     async def refine(plan: str, relative: float | None = None, absolute: float | None = None) -> str:
         """Price a sharper answer to a planned question, free: returns a new id for ask, which pays the difference."""
         targets = {"relative": relative, "absolute": absolute}
         changes = {name: value for name, value in targets.items() if value is not None}
-        return await _told(lambda: counter.plan({"plan": plan} | changes))
+        return await _as_json(lambda: counter.plan({"plan": plan} | changes))
 
     @made.tool()
     async def history(limit: int = 20) -> str:
         """Tell what was asked before, and what it cost: such questions are free."""
-        return await _told(lambda: counter.history(max(1, min(limit, 1000))))
+        return await _as_json(lambda: counter.history(max(1, min(limit, 1000))))
 
     return made
 
 
-async def _told(work: Callable[[], Any]) -> str:
+async def _as_json(work: Callable[[], Any]) -> str:
     """Return what work came to as JSON, or its error in the one shape of errors."""
     import asyncio
 

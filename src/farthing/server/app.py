@@ -80,7 +80,7 @@ class Faces:
     async def datasets(self, request: Request) -> Response:
         """Tell the data sets."""
         person = await self.person(request)
-        return _json({"datasets": await run_in_threadpool(self.service.told, person)})
+        return _json({"datasets": await run_in_threadpool(self.service.visible, person)})
 
     async def history(self, request: Request) -> Response:
         """Tell what was asked."""

@@ -66,7 +66,7 @@ class Service:
     open_history: bool = False
     sessions: Sessions = field(default_factory=Sessions)
 
-    def told(self, person: Person) -> list[dict[str, Any]]:
+    def visible(self, person: Person) -> list[dict[str, Any]]:
         """Return the data sets that somebody may see, with their columns, defaults and what is left."""
         seen = [one for one in self.data_sets.values() if person.role != "analyst" or one.open_to(person.name)]
         return [self._described(one, person) for one in seen]

@@ -126,9 +126,9 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
 
 def _chance(p_value: float) -> str:
     """Return a p-value in words: none is told to be less than the level that verdicts are made for."""
-    from farthing.attacks.verdict import told
+    from farthing.attacks.verdict import shown_chance
 
-    return f"p = {p_value:.2g}" if told(p_value) == p_value else f"p < {told(p_value):g}"
+    return f"p = {p_value:.2g}" if shown_chance(p_value) == p_value else f"p < {shown_chance(p_value):g}"
 
 
 def _cells(result: AttackResult) -> tuple[str, ...]:

@@ -223,12 +223,12 @@ def _standing(chosen: Config, session: Session) -> Standing:
     with books_of(chosen) as books:
         while True:
             seal = books.seal
-            made = _told(chosen, session, books, seal)
+            made = _standing_of(chosen, session, books, seal)
             if books.seal == seal:
                 return made
 
 
-def _told(chosen: Config, session: Session, books: Ledger, seal: Seal) -> Standing:
+def _standing_of(chosen: Config, session: Session, books: Ledger, seal: Seal) -> Standing:
     """Return what the books say now."""
     terms, newest, priced = books.terms, books.history(1), prices(books)
     told = [session.guarantee(many, of="budget") for many in _GROUPS]

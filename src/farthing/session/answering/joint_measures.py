@@ -89,14 +89,14 @@ class JointMeasuresMethod:
         before = empty if self.state is None else self.state
         looks: deque[TraceLook] = deque(maxlen=MOST_LOOKS * len(query.outputs))
 
-        def told(state: JointState, done: int) -> None:
+        def keep(state: JointState, done: int) -> None:
             """Keep what a claim told, and tell the asker of it."""
             paid = parameter_of(state.paid - before.paid, plan.worst_price)
             looks.extend(_looks(query, state, state.stages - before.stages, paid))
             if watcher is not None:
                 hand_over(watcher, Progress(state.stages, query.groups, done, math.inf))
 
-        after = pricing.joint.run(before, lanes.measure, told)
+        after = pricing.joint.run(before, lanes.measure, keep)
         if receipt.exclusive:
             grains = worst_cost(after.paid, query.max_groups) - worst_cost(before.paid, query.max_groups)
         else:

@@ -68,8 +68,8 @@ def largest(
             context, question, lambda stored: _LargestCountsJob.of(context, sharing, allowed, stored)
         )
         paid = done.paid
-        told = {name: made for member in sharing
-                if (made := _told(context, done, member, plans[(name := member.draft.name)])) is not None}  # fmt: skip
+        made = {member.draft.name: _answer_of(context, done, member, plans[member.draft.name]) for member in sharing}
+        told = {name: answer for name, answer in made.items() if answer is not None}
     return Workload(
         answers=told,
         unanswered={} if dry_run else {name: plan for name, plan in plans.items() if name not in told},
@@ -225,7 +225,7 @@ def _spent(context: Context, job: _LargestCountsJob, receipt: Receipt) -> Picked
     return job.plan.run(pick, measure)
 
 
-def _told(context: Context, done: _LargestCountsDone, member: SharedLossMember, plan: Plan) -> Answer | None:
+def _answer_of(context: Context, done: _LargestCountsDone, member: SharedLossMember, plan: Plan) -> Answer | None:
     """Return the answer of one question: its counts that were returned; None where none was."""
     job, found = done.job, done.found
     values, grains = found.values[member.cells], found.grains[member.cells]

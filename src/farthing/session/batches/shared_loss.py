@@ -81,7 +81,9 @@ def together(
         )
         for member, seen in zip(sharing, run.looks, strict=True):
             name = member.draft.name
-            told[name] = _told(context, job, member, plans[name], _SharedLossView(run.state, tuple(seen), new=run.new))
+            told[name] = _answer_of(
+                context, job, member, plans[name], _SharedLossView(run.state, tuple(seen), new=run.new)
+            )
     return Workload(
         answers=told,
         unanswered={},
@@ -266,7 +268,9 @@ class _SharedLossView:
     new: bool
 
 
-def _told(context: Context, job: _SharedLossJob, member: SharedLossMember, plan: Plan, run: _SharedLossView) -> Answer:
+def _answer_of(
+    context: Context, job: _SharedLossJob, member: SharedLossMember, plan: Plan, run: _SharedLossView
+) -> Answer:
     """Return the answer of one question."""
     part, state = job.batch.of(member.cells), run.state
     values, grains = state.values[member.cells], state.grains[member.cells]

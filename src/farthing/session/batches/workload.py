@@ -286,7 +286,7 @@ class _WorkloadRun:
                 spent += price
             else:
                 unanswered[name] = self.plans[name]
-        return self._told(unanswered, dry=True)
+        return self._workload(unanswered, dry=True)
 
     def asked(self) -> Workload:
         """Ask what fits, one after the other.
@@ -305,7 +305,7 @@ class _WorkloadRun:
             elif price <= self._room and not draft.refused(plan):
                 self._ask(draft, plan)
         done = {*self.answers, *self.failed}
-        return self._told({draft.name: draft.plan for draft in self.drafts if draft.name not in done})
+        return self._workload({draft.name: draft.plan for draft in self.drafts if draft.name not in done})
 
     def _ask(self, draft: Draft, plan: Plan) -> None:
         """Ask one question; where another process was quicker at the budget, it is left unanswered."""
@@ -330,7 +330,7 @@ class _WorkloadRun:
         left = int(self.context.ledger.remaining)
         return left if self.allowed is None else min(left, int(self.allowed.farthings) - self.paid)
 
-    def _told(self, unanswered: Mapping[str, Plan], *, dry: bool = False) -> Workload:
+    def _workload(self, unanswered: Mapping[str, Plan], *, dry: bool = False) -> Workload:
         """Return what became of the workload."""
         return Workload(
             answers=self.answers,

@@ -71,7 +71,7 @@ def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Ranki
         asked = replace(wanted, **terms)
         return rank(context, read, given, asked, request.changed(**changes, confidence=asked.confidence))
 
-    return _told(context, question, job, standing, paid=paid + chosen, again=again)
+    return _ranking_of(context, question, job, standing, paid=paid + chosen, again=again)
 
 
 def check(question: CheckedQuestion, wanted: RankingRequest) -> None:
@@ -238,7 +238,7 @@ def _top(standing: RankingState, coin: Coin) -> tuple[int, ...]:
     return tuple(int(n) for n in np.sort(standing.paid)[-coin.max_groups :])
 
 
-def _told(
+def _ranking_of(
     context: Context,
     question: CheckedQuestion,
     job: _RankingJob,

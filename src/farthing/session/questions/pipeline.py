@@ -95,22 +95,22 @@ def _answered(context: Context, read: Read, given: Bounds | AutoBounds, request:
     question, paid = bounded(context, read, given, request)
     asked = question.asked
 
-    def told(answer: Answer) -> Answer:
+    def shown(answer: Answer) -> Answer:
         """Return the answer as it is shown."""
         whole = replace(answer, paid=answer.paid + paid) if paid else answer
         return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
 
     try:
         if question.lists:
-            return told(grouping_sets.ask(context, question, request))
+            return shown(grouping_sets.ask(context, question, request))
         if question.private:
-            return told(private_keys.ask(context, question, request))
+            return shown(private_keys.ask(context, question, request))
         ordered = most_common.ordered(context, question, request)
         if ordered is not None and ordered[0].cheaper(ordered[1]):
-            return told(most_common.ask(context, ordered[0], request, ordered[0].compared(ordered[1])))
-        return told(mixed_question.ask(context, question.query, request))
+            return shown(most_common.ask(context, ordered[0], request, ordered[0].compared(ordered[1])))
+        return shown(mixed_question.ask(context, question.query, request))
     except TargetMissed as missed:
-        missed.answer = told(missed.answer)
+        missed.answer = shown(missed.answer)
         raise
 
 

@@ -16,7 +16,7 @@ from farthing.ledger.entry import Stored, Terms
 from farthing.ledger.making import create
 from farthing.ledger.store import Ledger
 
-pytestmark = pytest.mark.xdist_group("folders")  # folders above the tests change hands for a while: one at a time
+pytestmark = pytest.mark.xdist_group("folders")  # folders above the tests are opened for a while: one at a time
 TERMS = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
 
 
@@ -43,10 +43,12 @@ def unprivileged(tmp_path):
         yield
         return
     above = [place for place in tmp_path.parents if "pytest-of-" in str(place)]
-    places = [tmp_path, *above, *tmp_path.rglob("*")]
-    before = {place: (place.stat().st_mode, place.stat().st_uid) for place in places}
-    for place in places:
+    own = [tmp_path, *tmp_path.rglob("*")]
+    before = {place: (place.stat().st_mode, place.stat().st_uid) for place in (*own, *above)}
+    for place in own:
         os.chown(place, 65534, -1)
+    for place in above:  # the way in; whose they are is what pytest asks when it starts
+        place.chmod(0o711)
     os.seteuid(65534)
     yield
     os.seteuid(0)

@@ -222,7 +222,9 @@ def test_a_unit_counts_in_one_part_whatever_is_joined(kind):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize(
+    "kind", ["postgres", pytest.param("spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow])]
+)
 def test_kept_groups_are_chosen_evenly(kind):
     """Each group is kept as often as any other, other keys choose other groups, and a lazy hash would be seen."""
     units, groups, most = 6000, 6, 2

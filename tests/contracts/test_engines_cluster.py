@@ -71,6 +71,7 @@ def run(folder, *command):
     return done.stdout.strip().splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_two_workers_give_the_embedded_engines_answer(tmp_path):
     """Questions run on both workers, and give what the embedded engine gives; the how-to prints what it says."""

@@ -257,8 +257,8 @@ def test_absurd_values_agree_with_a_simulation():
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=["gaussian", "laplace"])
-@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-3])
-@pytest.mark.parametrize("relative", [0.1, 0.5, 0.99])
+@pytest.mark.parametrize("beta", [pytest.param(0.5, marks=pytest.mark.slow), 0.05, 1e-3])
+@pytest.mark.parametrize("relative", [0.1, pytest.param(0.5, marks=pytest.mark.slow), 0.99])
 def test_schedules_stop_at_no_low_signal(relative, beta, law):
     """Every schedule of counts and sums has the least boundary of its noise, also one that refines another."""
     made = {"per_grain": 2.0**-40, "cap_grains": 2**50, "law": law}

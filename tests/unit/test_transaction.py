@@ -324,7 +324,7 @@ def no_waiting(seconds: float) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, pytest.param(MemoryError, marks=pytest.mark.slow)])
 def test_an_interrupt_at_any_line_leaves_nothing_open(
     kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:

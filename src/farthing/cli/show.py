@@ -47,8 +47,10 @@ def console(*, quiet: bool = False, width: int | None = None) -> Console:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print lines of text on stdout or stderr, where no table is needed."""
-    (sys.stderr if err else sys.stdout).write(outward.lines(text) + "\n")
+    """Print lines of text on stdout or stderr at once, where no table is needed: a program may wait for them."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(outward.lines(text) + "\n")
+    stream.flush()
 
 
 def echo_json(value: Any) -> None:

@@ -178,7 +178,7 @@ print(number)
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_every_statement_of_the_migration(old):
     """A process that dies anywhere in carrying a ledger over leaves the old one or the new one, whole."""

@@ -28,7 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to the thorough tier what needs Spark or PostgreSQL, and pages whose examples take long."""
     for item in items:
         spark = ("spark",) in [mark.args for mark in item.iter_markers("xdist_group")]
-        if spark or "postgres" in item.nodeid or (item.path.suffix == ".md" and LONG in item.path.read_text(encoding="utf-8")):
+        if (
+            spark
+            or "postgres" in item.nodeid
+            or (item.path.suffix == ".md" and LONG in item.path.read_text(encoding="utf-8"))
+        ):
             item.add_marker(pytest.mark.thorough)
 
 

@@ -76,9 +76,10 @@ class Notebook:
         if given.into:
             self.shell.user_ns[given.into] = answer
         if given.chart:
-            from IPython.display import display
+            from IPython import display
 
-            display(answer.chart())
+            show: Any = display.display
+            show(answer.chart())
         return answer
 
     def _session(self, name: str | None) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.errors import InvalidTarget, OutOfReach
+from farthing.errors import InvalidTarget
 from farthing.limits.divergence import least_amount
 from farthing.limits.query import Limit
 from farthing.mechanisms.gaussian import Coin
@@ -16,13 +16,13 @@ from farthing.mechanisms.strategy import StrategyMeasurements
 from farthing.planning import Frame
 from farthing.planning.products import ProductDesign, ProductPlan, contest, design_for
 from farthing.planning.ways import Way, Ways, ways_of
-from farthing.privacy.words import said
 from farthing.query.words import about
 from farthing.released_products import ProductRelease
 from farthing.sealed import Sealed, opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.product_record import KeptStrategies
 from farthing.session.answering.product_request import MECHANISMS, ProductRequest
+from farthing.session.answering.release import bill_of
 from farthing.session.answering.release_request import wanted
 from farthing.session.core.merging import merge
 from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
@@ -44,28 +44,7 @@ class _BookedProducts:
     @property
     def bill(self) -> Bill | None:
         """What it is to be charged; None if there is nothing. Refused above its cap."""
-        made = self.plan
-        if made.free:
-            return None
-        if not made.reachable:
-            raise OutOfReach(
-                "the target is out of reach under the cap of the question",
-                needed=made.worst_price,
-                left=made.cap,
-                rule="nothing is paid for a target that cannot be met; nothing was charged",
-                got=f"{made.goal.words} takes {said(made.worst_price, made.delta)}, at most "
-                f"{said(made.cap, made.delta)}",
-                next_step=f'{made.fitting}; max_epsilon= or cap="all" raises the cap',
-            )
-        if made.too_much:
-            raise InvalidTarget(
-                "the goal takes more than one question can hold",
-                rule="at most mu = 8 a question: noise is far below one row then",
-                got=made.goal.words,
-                next_step="allow a larger error",
-            )
-        words = f"{made.goal.words.removesuffix(' (named)')}, {made.goal.confidence:.4g}"
-        return Bill(made.worst_price, made.worst_price, made.question, lambda: made.fitting, words, name="the release")
+        return bill_of(self.plan, least="row")
 
     def stored_answer(self) -> tuple[ProductPlan, KeptStrategies, Booked]:
         """Return the release that was measured before."""

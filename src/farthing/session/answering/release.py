@@ -26,8 +26,38 @@ from farthing.session.core.transaction import Bill, answer_and_book, ceiling, st
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
+    from farthing.planning.products import ProductPlan
     from farthing.privacy.loss import Booked
     from farthing.query.keys import Keys
+
+
+def bill_of(made: ReleasePlan | ProductPlan, *, least: str) -> Bill | None:
+    """Return what a release of any kind is to be charged; None if there is nothing. Refused above its cap.
+
+    Args:
+        made: its plan.
+        least: what the noise of the sharpest release is far below, in words.
+    """
+    if made.free:
+        return None
+    if not made.reachable:
+        raise OutOfReach(
+            "the target is out of reach under the cap of the question",
+            needed=made.worst_price,
+            left=made.cap,
+            rule="nothing is paid for a target that cannot be met; nothing was charged",
+            got=f"{made.goal.words} takes {said(made.worst_price, made.delta)}, at most {said(made.cap, made.delta)}",
+            next_step=f'{made.fitting}; max_epsilon= or cap="all" raises the cap',
+        )
+    if made.too_much:
+        raise InvalidTarget(
+            "the goal takes more than one question can hold",
+            rule=f"at most mu = 8 a question: noise is far below one {least} then",
+            got=made.goal.words,
+            next_step="allow a larger error",
+        )
+    words = f"{made.goal.words.removesuffix(' (named)')}, {made.goal.confidence:.4g}"
+    return Bill(made.worst_price, made.worst_price, made.question, lambda: made.fitting, words, name="the release")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,28 +72,7 @@ class _BookedRelease:
     @property
     def bill(self) -> Bill | None:
         """What it is to be charged; None if there is nothing. Refused above its cap."""
-        made = self.plan
-        if made.free:
-            return None
-        if not made.reachable:
-            raise OutOfReach(
-                "the target is out of reach under the cap of the question",
-                needed=made.worst_price,
-                left=made.cap,
-                rule="nothing is paid for a target that cannot be met; nothing was charged",
-                got=f"{made.goal.words} takes {said(made.worst_price, made.delta)}, at most "
-                f"{said(made.cap, made.delta)}",
-                next_step=f'{made.fitting}; max_epsilon= or cap="all" raises the cap',
-            )
-        if made.too_much:
-            raise InvalidTarget(
-                "the goal takes more than one question can hold",
-                rule="at most mu = 8 a question: noise is far below one cell then",
-                got=made.goal.words,
-                next_step="allow a larger error",
-            )
-        words = f"{made.goal.words.removesuffix(' (named)')}, {made.goal.confidence:.4g}"
-        return Bill(made.worst_price, made.worst_price, made.question, lambda: made.fitting, words, name="the release")
+        return bill_of(self.plan, least="cell")
 
     def stored_answer(self) -> tuple[ReleasePlan, Kept, Booked]:
         """Return the release that was measured before."""

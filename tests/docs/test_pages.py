@@ -42,10 +42,10 @@ def test_no_two_pages_have_names_that_look_alike():
     assert [] == alike([page.stem for page in PAGES if page.stem != "index"])
 
 
-@pytest.mark.parametrize("planted", ["limits", "limit", "postgresql", "how-to"])
+@pytest.mark.parametrize("planted", ["limits", "limit", "ledgersql", "how-to"])
 def test_a_name_that_looks_alike_is_seen(planted):
     """The same name in another folder, a letter less and two letters more are found; other names are not."""
-    found = alike([planted, "limits", "postgres", "csv", "cli"])
+    found = alike([planted, "limits", "ledgers", "csv", "cli"])
 
     assert [] != found or planted == "how-to"
-    assert {name for pair in found for name in pair} <= {planted, "limits", "postgres"}
+    assert {name for pair in found for name in pair} <= {planted, "limits", "ledgers"}

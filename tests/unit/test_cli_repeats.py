@@ -131,7 +131,7 @@ def kept(capsysbinary, tmp_path, monkeypatch) -> Path:  # noqa: ARG001  # output
     Path("rides.ledger-head").write_bytes(b"1" * 1024)
     with repeats.keeping(ZONES) as printed:
         assert not printed
-        watched = repeats.Repeats.begun()
+        watched = repeats.KeptRepeats.begun()
         watched.watch(["farthing.toml", str(home / "rides*.parquet"), "zones.csv"])
         watched.books = home / "rides.ledger"
         watched.keep(b"n 12\n", b"free\n", watched.witness)
@@ -160,7 +160,7 @@ def test_whatever_changes_is_asked(change, capsysbinary):
 def test_what_changed_while_it_was_asked_is_not_kept(kept, name):
     """An output of files or books that changed meanwhile may be neither the old nor the new one."""
     with repeats.keeping(["ask", "another"]):
-        watched = repeats.Repeats.begun()
+        watched = repeats.KeptRepeats.begun()
         watched.watch(["farthing.toml", str(kept / "rides*.parquet")])
         watched.books = kept / "rides.ledger"
         witness = watched.witness

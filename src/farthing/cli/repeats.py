@@ -45,14 +45,14 @@ _AT: ContextVar[Path | None] = ContextVar("kept_at", default=None)
 
 
 @dataclass
-class Repeats:
+class KeptRepeats:
     """The files that an output depends on, as they were before the question was read.
 
     Attributes:
         at: where the output will be kept; None where nothing is kept.
         files: the state of each file.
         found: the files of each pattern.
-        books: the ledger's file; None for books that are no file.
+        books: the ledger's file; None for books on a server.
     """
 
     at: Path | None
@@ -61,7 +61,7 @@ class Repeats:
     books: Path | None = None
 
     @classmethod
-    def begun(cls) -> Repeats:
+    def begun(cls) -> KeptRepeats:
         """Return what watches the command that runs now; nothing where `main` did not start it."""
         return cls(_AT.get())
 

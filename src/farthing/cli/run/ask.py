@@ -17,7 +17,7 @@ from farthing.cli.input import typed
 from farthing.cli.input.charts import chart_path
 from farthing.cli.input.question import question
 from farthing.cli.input.session import opened, read_files
-from farthing.cli.repeats import Repeats, recorded
+from farthing.cli.repeats import KeptRepeats, recorded
 from farthing.cli.run.plan import refuse_paid_plan, tell_plan
 from farthing.cli.run.progress import progress
 from farthing.errors import FarthingError, InvalidOption, OutOfReach, TargetMissed
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | None) -> None:
     """Answer a question and show it; show the plan of an EXPLAIN."""
     most, chart = _checked(output)
-    watched = Repeats.begun()
+    watched = KeptRepeats.begun()
     watched.watch([settings.find(config)])
     chosen = settings.read(config)
     watched.books = None if isinstance(chosen.ledger_place, str) else chosen.ledger_place
@@ -67,7 +67,7 @@ def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | Non
 
 
 def _again(
-    sql: str, made: TypedQuestion, shown: AnswerShape, watched: Repeats, session: Session
+    sql: str, made: TypedQuestion, shown: AnswerShape, watched: KeptRepeats, session: Session
 ) -> tuple[bytes, bytes, str | None]:
     """Return what the same command would print now, where that is free and all that it does; and for which books."""
     if watched.at is None or shown.draws:

@@ -1,7 +1,7 @@
 """Advice in the words of the face that is used: Python, the command line, SQL over the wire, or JSON over HTTP.
 
-Errors, plans and reports advise in Python's words. `told` is the one door to the other faces: it reads what is Python in
-a text into values (`Option`, `Call`), and renders these; all other words stay.
+Errors, plans and reports advise in Python's words. `told` is the one door to the other faces: it reads what is Python
+in a text into values (`Option`, `MethodCall`), and renders these; all other words stay.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MethodCall:
     """One `name(...)` of an advice.
 
     Attributes:
@@ -73,11 +73,11 @@ def told(text: str, face: Face) -> str:
     return "".join(part if isinstance(part, str) else _RENDERED[face](part) for part in parts(text))
 
 
-def parts(text: str) -> Iterator[str | Option | Call]:
+def parts(text: str) -> Iterator[str | Option | MethodCall]:
     """Yield what an advice is made of: words, and what is Python in it.
 
     >>> list(parts("ask for absolute=27, or session.top_k('dest', k=10)"))
-    ['ask for ', Option(name='absolute', value='27'), ', or ', Call(name='top_k', words=("'dest'",), options=(Option(name='k', value='10'),))]
+    ['ask for ', Option(name='absolute', value='27'), ', or ', MethodCall(name='top_k', words=("'dest'",), options=(Option(name='k', value='10'),))]
     """  # noqa: E501  # one line of output
     here = 0
     for found in _BEGINS.finditer(text):
@@ -109,7 +109,7 @@ _PLAIN: Final = frozenset({"mu", "rho"})
 _CURRENCIES: Final = {"Gdp": "mu", "Zcdp": "rho", "Pure": "epsilon"}
 
 
-def _read(text: str, found: re.Match[str]) -> tuple[Option | Call | None, int]:
+def _read(text: str, found: re.Match[str]) -> tuple[Option | MethodCall | None, int]:
     """Return the Python that begins somewhere, and where it ends; None where it is SQL or plain words."""
     name, by = found["name"], found["by"]
     if by == "(":
@@ -167,12 +167,12 @@ def _split(text: str, at: str = ",") -> list[str]:
     return [part.strip() for part in [*found, text[here:]] if part.strip()]
 
 
-def _call(name: str, inner: str) -> Call:
+def _call(name: str, inner: str) -> MethodCall:
     """Return a call from its source."""
     given = [re.fullmatch(r"(\w+)=(.*)", part, re.DOTALL) or part for part in _split(inner)]
     words = tuple(part for part in given if isinstance(part, str))
     options = tuple(Option(part[1], part[2]) for part in given if not isinstance(part, str))
-    return Call(name, words, options)
+    return MethodCall(name, words, options)
 
 
 def _plain(source: str) -> str:
@@ -191,7 +191,7 @@ def _plain(source: str) -> str:
     return source
 
 
-def _loss(call: Call) -> str:
+def _loss(call: MethodCall) -> str:
     """Return a loss as it is typed: mu=0.02; without its number where it is named alone."""
     value = (call.words or ("",))[0]
     return f"{_CURRENCIES[call.name]}={'' if value.isalpha() else value}"
@@ -234,7 +234,7 @@ _TYPED: Final = {
 }
 
 
-def _made(option: Option) -> Call | None:
+def _made(option: Option) -> MethodCall | None:
     """Return the bounds or the budget that an option is made with, None for another value."""
     name, opened, inner = option.value.partition("(")
     name = name.rpartition(".")[2]
@@ -265,7 +265,7 @@ def _flag(option: Option) -> str:
     return f"{flag} {_quoted(value)}"
 
 
-def _typed_call(call: Call) -> str:
+def _typed_call(call: MethodCall) -> str:
     """Return a call as it is typed on the command line."""
     flags = " ".join(_flag(option) if option.value else f"{_flag(option)} ..." for option in call.options)
     if call.name in _CURRENCIES:
@@ -279,14 +279,14 @@ def _typed_call(call: Call) -> str:
     return f"{_COMMANDS.get(call.name, f'farthing {call.name}')} {flags}".rstrip()
 
 
-def _typed(part: Option | Call) -> str:
+def _typed(part: Option | MethodCall) -> str:
     """Return what an advice names, as it is typed on the command line."""
     return _flag(part) if isinstance(part, Option) else _typed_call(part)
 
 
-def _set(part: Option | Call) -> str:
+def _set(part: Option | MethodCall) -> str:
     """Return what an advice names, as a statement of SQL sets it."""
-    if isinstance(part, Call):
+    if isinstance(part, MethodCall):
         return _asked(part, _set)
     value = _plain(part.value)
     if _made(part) is not None:
@@ -296,9 +296,9 @@ def _set(part: Option | Call) -> str:
     return f"SET farthing.{part.name} = '{value}'" if value else f"farthing.{part.name}"
 
 
-def _member(part: Option | Call) -> str:
+def _member(part: Option | MethodCall) -> str:
     """Return what an advice names, as a request in JSON says it."""
-    if isinstance(part, Call):
+    if isinstance(part, MethodCall):
         return _asked(part, _member)
     source = part.value
     if _made(part) is not None:
@@ -309,7 +309,7 @@ def _member(part: Option | Call) -> str:
     return f'"{part.name}": {literal}' if source else f'"{part.name}"'
 
 
-def _asked(call: Call | None, rendered: Callable[[Option], str]) -> str:
+def _asked(call: MethodCall | None, rendered: Callable[[Option], str]) -> str:
     """Return a call where nothing is called: its options; what a budget is made with is its owner's."""
     if call is None:
         return ""
@@ -334,11 +334,11 @@ _PHRASES: Final = {
         "Bounds.auto": "--bounds auto",
         "raise found_above": "raise --found-above",
         "lower found_above": "lower --found-above",
-        'session.resume(), or `farthing resume`': "farthing resume",
+        "session.resume(), or `farthing resume`": "farthing resume",
         "ask session.bounds_report first": "farthing bounds first",
         "a workload of farthing.workloads": "--marginals",
-        'version="2026-11" (in farthing.toml: version, under [table])': 'version = "2026-11" under [table] of farthing.toml',
-        'same_data=True, or `farthing same-data`': "farthing same-data",
+        'version="2026-11" (in farthing.toml: version,': 'version = "2026-11" (in farthing.toml,',
+        "same_data=True, or `farthing same-data`": "farthing same-data",
     } | _SHARED,
     Face.WIRE: {"; Bounds.auto finds some privately": "", ", or Bounds.auto": ""} | _SHARED,
     Face.HTTP: {"; Bounds.auto finds some privately": "", ", or Bounds.auto": ""} | _SHARED,

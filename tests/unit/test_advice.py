@@ -11,8 +11,10 @@ import pytest
 from typer.main import get_command
 
 import farthing
-from farthing.advice import Call, Face, Option, parts, told
+from farthing.advice import Face, MethodCall, Option, parts, told
 from farthing.cli.app import app
+from farthing.errors import InvalidTarget
+from farthing.server import shapes
 
 SOURCE = Path(farthing.__file__).parent
 
@@ -20,7 +22,8 @@ PYTHON_ONLY = (
     "attacks", "audit", "experiments", "limits", "mechanisms", "models", "noise", "privacy", "workloads", "client.py",
     "notebook.py", "server", "session/guarantee.py", "session/partition.py", "session/questions/comparisons.py",
     "session/reading/difference.py", "engines/foreign", "engines/sources.py", "engines/own.py", "ledger/rules.py",
-    "session/facade.py", "session/choosing/ranking", "session/answering/optimality.py", "released.py", "released_products.py", "trace.py",
+    "session/facade.py", "session/choosing/ranking", "session/answering/optimality.py",
+    "released.py", "released_products.py", "trace.py",
 )  # fmt: skip
 """Modules of which a message comes out in Python alone, or on a server, whose tests are below."""
 
@@ -78,11 +81,13 @@ def advices(skipped: tuple[str, ...], facts: tuple[str, ...] = ("next_step",)) -
 
 def python_in(text: str) -> list[str]:
     """Return what is Python in a text of the command line: name=value without a flag, calls, constants, modules."""
-    bare = re.sub(r"--keys '[^']*'|--[a-z-]+(?: \w+)?=\S+|(?:mu|rho|epsilon)=\S*|FARTHING_\w+=\S*|\?schema=\S+", "", text)
-    bare = re.sub(r'--by [a-z]+="[^"]*"', "", bare)
-    return re.findall(
-        r"\b[a-z_]+=(?!\s)\S*|\b[a-z_]+\([^)]*\)|\b(?:True|False|None)\b|\b(?:session|farthing|answer)\.(?!toml|svg)\w+|\w+\.\w+\(", bare
+    bare = re.sub(
+        r"--keys '[^']*'|--[a-z-]+(?: \w+)?=\S+|(?:mu|rho|epsilon)=\S*|FARTHING_\w+=\S*|\?schema=\S+", "", text
     )
+    flag = r"--keys '[^']*'|--by [a-z]+=\"[^\"]*\"|--[a-z-]+(?: \w+)?=\S+"
+    bare = re.sub(rf"{flag}|(?:mu|rho|epsilon)=\S*|FARTHING_\w+=\S*|\?schema=\S+", "", text)
+    named = r"\b(?:session|farthing|answer)\.(?!toml|svg)\w+"
+    return re.findall(rf"\b[a-z_]+=(?!\s)\S*|\b[a-z_]+\([^)]*\)|\b(?:True|False|None)\b|{named}|\w+\.\w+\(", bare)
 
 
 TYPED = list(advices(PYTHON_ONLY))
@@ -154,12 +159,27 @@ def test_what_is_no_python_stays(text):
 
 def test_an_advice_is_read_into_values():
     """Options and calls are values, whatever brackets and quotes they hold."""
-    text = "pass keys={\"zone\": [\"a, b\", \"c\"]}, or farthing.Bounds(max_groups=5, lower=-1.5)."
+    text = 'pass keys={"zone": ["a, b", "c"]}, or farthing.Bounds(max_groups=5, lower=-1.5).'
     assert list(parts(text)) == [
         "pass ",
         Option("keys", '{"zone": ["a, b", "c"]}'),
         ", or ",
-        Call("Bounds", (), (Option("max_groups", "5"), Option("lower", "-1.5"))),
+        MethodCall("Bounds", (), (Option("max_groups", "5"), Option("lower", "-1.5"))),
         ".",
     ]
     assert "".join(part for part in parts("plain words") if isinstance(part, str)) == "plain words"
+
+
+def test_a_server_speaks_as_it_is_asked():
+    """JSON has members, SQL has SET, a session of farthing.connect has Python's words; files are the owner's."""
+    error = InvalidTarget("no target", rule="absolute= or relative=", next_step='absolute=50, or cap="all"')
+    assert shapes.of_error(error)["error"]["next"] == '"absolute": 50, or "cap": "all"'
+    assert shapes.of_error(error)["error"]["rule"] == '"absolute" or "relative"'
+    python = shapes.of_error(error, shapes.face_of({"farthing-face": "Python"}))
+    assert python["error"]["next"] == error.next_step
+    assert (
+        shapes.in_words(error, error.next_step, Face.WIRE)
+        == "SET farthing.absolute = '50', or SET farthing.cap = 'all'"
+    )
+    refused = shapes.RefusedRequest("limit", status=400, next_step="limit=100")
+    assert shapes.of_error(refused)["error"]["next"] == "limit=100"

@@ -167,7 +167,7 @@ class AnswerShape:
         elif self.output.as_csv:
             _csv(answer)
         else:
-            show.show_answer(show.console(), answer, self.most, ordered=self.ordered)
+            show.show_answer(show.console(), answer, self.most, ordered=self.ordered, wide=self.output.wide)
         if self.output.trace and not self.output.as_json:
             show.say(f"\n{answer.trace().text()}", err=self.output.as_csv)
         if self.chart is not None:

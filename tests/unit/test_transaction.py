@@ -45,11 +45,12 @@ if TYPE_CHECKING:
 
 SRC = Path(farthing.__file__).parent
 VERBS = frozenset(
-    {"reserve", "settle", "fail", "withdraw", "load", "receipt", "open_of", "open_reservations", "charged_fresh"}
-)
+    {"reserve", "look", "settle", "fail", "give_up", "withdraw", "load", "receipt", "open_of", "open_reservations",
+     "charged_fresh"}
+)  # fmt: skip
 """What a ledger is written with, and what is read in order to write."""
 
-ITS_OWN = frozenset({"reserve", "fail", "withdraw", "open_of", "open_reservations", "charged_fresh"})
+ITS_OWN = frozenset({"reserve", "fail", "give_up", "withdraw", "open_of", "open_reservations", "charged_fresh"})
 """Those of them that nothing but a ledger has, by whatever name it goes."""
 
 TABLE = pa.table({

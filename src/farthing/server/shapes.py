@@ -16,6 +16,7 @@ from farthing.errors import (
     BudgetExceeded,
     DataError,
     FarthingError,
+    Frozen,
     InvalidBounds,
     InvalidBudget,
     InvalidKeys,
@@ -41,6 +42,7 @@ T = TypeVar("T")
 _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
     (PriceRisen, 409),
     (BudgetExceeded, 402),
+    (Frozen, 403),
     (TargetMissed, 409),
     (InvalidTarget, 422),
     (InvalidKeys, 422),

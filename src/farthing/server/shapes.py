@@ -15,6 +15,7 @@ from farthing.errors import (
     BudgetExceeded,
     DataError,
     FarthingError,
+    Frozen,
     InvalidBounds,
     InvalidBudget,
     InvalidKeys,
@@ -40,6 +41,7 @@ T = TypeVar("T")
 _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
     (PriceRisen, 409),
     (BudgetExceeded, 402),
+    (Frozen, 403),
     (TargetMissed, 409),
     (InvalidTarget, 422),
     (InvalidKeys, 422),

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError, PriceRisen
+from farthing.errors import BudgetExceeded, Contested, DataError, Frozen, InvalidTarget, LedgerError, PriceRisen
 from farthing.privacy.words import said
 from farthing.session.core.door import forget, was_opened
 from farthing.session.core.shield import shielded
@@ -281,7 +281,7 @@ class _Work:
             )
         except BudgetExceeded as error:
             refused = error
-        except Contested:
+        except (Contested, Frozen):
             self.closed = True
             raise
         self.closed = True

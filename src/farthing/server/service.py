@@ -179,6 +179,7 @@ class Service:
     def _described(self, one: ServedTable, person: Person) -> dict[str, Any]:
         """Return a data set as somebody sees it."""
         session = self.sessions.of(one, person.name)
+        promise, share = session.guarantee(), session.status()["allotments"].get(person.name)
         return {
             "name": one.name,
             "columns": session.schema,
@@ -187,7 +188,10 @@ class Service:
             "defaults": dict(one.defaults),
             "unit": one.unit,
             **_frozen(session, person),
-            "promise": str(session.guarantee()),
+            "promise": str(promise),
+            "promised": {"who": promise.who, "epsilon": promise.epsilon, "delta": promise.delta},
+            "share": None if share is None else _held(one, share),
+            "askers": None if one.askers is None or person.role == "analyst" else sorted(one.askers),
             "total": state(one.budget.total, one.budget.report_delta),
             "used": session.spent.farthings / one.budget.total.farthings,
             "spent": state(session.spent, one.budget.report_delta),

@@ -149,6 +149,8 @@ def of_progress(progress: Progress, delta: float) -> dict[str, Any]:
         "groups": progress.groups,
         "done": progress.done,
         "half_width": progress.half_width if math.isfinite(progress.half_width) else None,
+        "furthest": progress.furthest,
+        "target": progress.target,
         "paid": None if progress.paid is None else state(progress.paid, delta),
     }
 

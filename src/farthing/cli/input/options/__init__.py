@@ -51,7 +51,11 @@ def _config(panel: str | None) -> Any:
 Sql = Annotated[str, typer.Argument(metavar="SQL", help="One SELECT of aggregates over the protected table.")]
 Ledger = Annotated[
     str | None,
-    typer.Argument(metavar="LEDGER", help="A file, a PostgreSQL URL or a .toml. Default: farthing.toml here."),
+    typer.Argument(
+        metavar="LEDGER",
+        envvar="FARTHING_LEDGER",
+        help="A file, a PostgreSQL URL or a .toml. Default: farthing.toml here.",
+    ),
 ]
 Tokens = Annotated[str, typer.Option(metavar="FILE", help="Where the tokens' hashes are kept.")]
 LastEntries = Annotated[str | None, typer.Option(metavar="N", help="Show the last N entries, or all. Default: 20.")]

@@ -44,6 +44,8 @@ COMMANDS = {
     "export",
     "verify",
     "allot",
+    "freeze",
+    "thaw",
     "same-data",
     "resume",
     "groups",
@@ -312,7 +314,8 @@ def test_status_shows_totals_history_and_open_reservations():
     run("ask", TOTAL, "--absolute", "200")
     Path("rides.parquet").unlink()
     facts = json.loads(run("status", "--json").stdout)
-    assert list(facts) == ["ledger", "budget", "unit", "total", "spent", "remaining", "allotments", "open", "history"]
+    names = ["ledger", "budget", "unit", "total", "spent", "remaining", "allotments", "frozen", "open", "history"]
+    assert list(facts) == names
     assert facts["total"]["mu"] ** 2 == pytest.approx(facts["spent"]["mu"] ** 2 + facts["remaining"]["mu"] ** 2)
     assert [entry["state"] for entry in facts["history"]] == ["settled"]
     assert facts == json.loads(run("status", "rides.ledger", "--json").stdout)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from farthing.errors import LedgerError
-from farthing.ledger import booking, rows, rules, tables, tags
+from farthing.ledger import booking, freezing, rows, rules, tables, tags
 from farthing.ledger.accounts import Scope, allot, purses, require_copies, shares
 from farthing.ledger.checking import require_good
 from farthing.ledger.data import DataSet
@@ -185,6 +185,19 @@ class Ledger(Told):
         """
         name, farthings = rules.text("name", name), rules.share_of(self.terms, share)
         self._books.write(lambda connection: allot(connection, self.terms.budget, name, farthings, self._who))
+
+    def freeze(self, analyst: str | None = None, *, frozen: bool = True) -> None:
+        """Charge nothing more to an analyst, or to anybody, until they are thawed; the owner's act.
+
+        It holds for whoever asks under this name, and for the share of this name, in every process; what was reserved
+        before is finished, and what was released before stays free to read.
+
+        Args:
+            analyst: whose charges; None for everybody's. Each is frozen and thawed apart from the others.
+            frozen: False thaws.
+        """
+        name = freezing.EVERYBODY if analyst is None else rules.text("analyst", analyst)
+        self._books.write(lambda connection: booking.freeze(self._booking, connection, name, frozen=frozen))
 
     @property
     def allotments(self) -> dict[str, Allotment]:

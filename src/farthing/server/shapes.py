@@ -16,6 +16,7 @@ from farthing.errors import (
     BudgetExceeded,
     DataError,
     FarthingError,
+    Frozen,
     InvalidBounds,
     InvalidBudget,
     InvalidKeys,
@@ -41,6 +42,7 @@ T = TypeVar("T")
 _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
     (PriceRisen, 409),
     (BudgetExceeded, 402),
+    (Frozen, 403),
     (TargetMissed, 409),
     (InvalidTarget, 422),
     (InvalidKeys, 422),
@@ -147,6 +149,8 @@ def of_progress(progress: Progress, delta: float) -> dict[str, Any]:
         "groups": progress.groups,
         "done": progress.done,
         "half_width": progress.half_width if math.isfinite(progress.half_width) else None,
+        "furthest": progress.furthest,
+        "target": progress.target,
         "paid": None if progress.paid is None else state(progress.paid, delta),
     }
 

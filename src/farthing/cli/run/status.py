@@ -6,6 +6,7 @@ from typing import Any
 
 from farthing.cli import show
 from farthing.cli.input import typed
+from farthing.cli.run.freeze import words
 from farthing.cli.run.ledger import (
     MOST_ENTRIES,
     asked_words,
@@ -42,6 +43,8 @@ def _show(facts: dict[str, Any], *, wide: bool) -> None:
     out.print(show.facts_table(promise + sums))
     if facts["allotments"]:
         show_allotments(facts["allotments"])
+    if facts["frozen"]:
+        out.print(words(tuple(facts["frozen"])), style="bold")
     if facts["open"]:
         out.print("open reservations: charged until they are settled", style="bold")
         heads = [("when (UTC)", True), ("question", False), ("reserved", True), ("process", False)]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError, PriceRisen
+from farthing.errors import BudgetExceeded, Contested, DataError, Frozen, InvalidTarget, LedgerError, PriceRisen
 from farthing.log import Event, log
 from farthing.privacy.words import said
 from farthing.session.core.ceiling import CEILING, risen
@@ -309,7 +309,7 @@ class _Work:
             )
         except BudgetExceeded as error:
             refused = error
-        except Contested:
+        except (Contested, Frozen):
             self.closed = True
             raise
         self.closed = True

@@ -57,6 +57,7 @@ Ledger = Annotated[
         help="A file, a PostgreSQL URL or a .toml. Default: farthing.toml here.",
     ),
 ]
+Whose = Annotated[str | None, typer.Argument(metavar="NAME", help="An analyst. Default: everybody.")]
 Tokens = Annotated[str, typer.Option(metavar="FILE", help="Where the tokens' hashes are kept.")]
 LastEntries = Annotated[str | None, typer.Option(metavar="N", help="Show the last N entries, or all. Default: 20.")]
 ClaimEpsilon = Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from farthing.errors import LedgerError
 from farthing.ledger import booking, rows, rules, tables, tags
-from farthing.ledger.accounts import Scope, allot, purses, require_copies, shares
+from farthing.ledger.accounts import Scope, allot, purses, require_few_copies, shares
 from farthing.ledger.checking import require_good
 from farthing.ledger.data import DataSet
 from farthing.ledger.entry import Allotment, Receipt, Seal
@@ -191,7 +191,7 @@ class Ledger(Told):
         """Every allotment, by name."""
         with self._books.reading() as connection:
             totals = rows.totals(connection)
-            require_copies(connection, totals)
+            require_few_copies(connection, totals)
             left, held = self.terms.budget - totals.spent, shares(connection)
         return {row.allotment: Allotment(row.allotment, row.share, row.spent, left) for row in held}
 

@@ -59,6 +59,7 @@ class PlanRequest(Protocol):
     def beta(self, many: int) -> float:
         """Return the failure probability allowed to each of the many numbers of an answer."""
 
+
 MOST_BYTES: Final = 950_000_000
 """The largest record of a question: SQLite and PostgreSQL hold about 2^30 bytes in one value."""
 

@@ -2,15 +2,18 @@
 
 import dataclasses
 import itertools
+from functools import partial
 
 import pyarrow as pa
 import pytest
 from work import calls_of
 
 from farthing import Budget, Session
-from farthing.errors import InvalidKeys
+from farthing.errors import InvalidKeys, LedgerError
 from farthing.ledger import accounts, tables, tags
+from farthing.ledger.entry import Terms
 from farthing.ledger.process import Process
+from farthing.ledger.store import Ledger
 from farthing.planning import frame
 from farthing.session.core import transaction
 from farthing.session.core.records import Record, keys_to_bytes
@@ -125,6 +128,27 @@ def test_an_ask_is_no_more_work_after_many_that_died(same, failed, monkeypatch):
             shown.append(calls_of(session.status))
     assert work[1] < 1.3 * work[0]
     assert shown[1] < 1.3 * shown[0]
+
+
+def test_what_was_verified_before_is_not_hashed_again(tmp_path):
+    """From a head on, `verify` takes as many calls as were written since; a head that is gone is refused."""
+    terms = Terms("gdp", budget=10**6, delta=0, keys_delta=0, unit="row", description="many")
+    with Ledger.open(tmp_path / "a.ledger", terms) as ledger:
+        left = partial(ledger.reserve, increase=1, fresh=1, version=0, label="left")
+        for number in range(300):
+            ledger.settle(left(question=f"q {number}"), 1, None)
+        head = ledger.verify().head
+        left(question="after")
+        whole = calls_of(ledger.verify)
+        assert calls_of(lambda: ledger.verify(since=head)) < whole / 3
+        assert ledger.verify() == ledger.verify(since=head)
+        with pytest.raises(LedgerError, match="not in the chain"):
+            ledger.verify(since="0" * 64)
+        with ledger._books.writing() as connection:
+            connection.exec_driver_sql("DROP TRIGGER reservations_refuse_update")
+            connection.exec_driver_sql("UPDATE reservations SET label = 'other' WHERE question = 'after'")
+        with pytest.raises(LedgerError, match="was changed"):
+            ledger.verify(since=head)
 
 
 def test_a_record_that_does_not_fit_is_refused_by_the_plan(session, monkeypatch):

@@ -403,12 +403,14 @@ class Ledger(Told):
         with self._books.reading() as connection:
             return rules.reserved(connection, receipt, self.identity).state is None and receipt.reserved > 0
 
-    def verify(self, noted: str | None = None) -> Seal:
-        """Recompute the books from their entries, and the hash chain from its content.
+    def verify(self, noted: str | None = None, *, since: str | None = None) -> Seal:
+        """Recompute the books from their entries, and the hash chain from its content; nobody waits for it.
 
         Args:
             noted: the head of a seal that was noted earlier. If it is not in the chain, the ledger was rewritten since,
                 or replaced by an older copy.
+            since: the head of a seal that was found good earlier: the hashes of the records up to it are not computed
+                again. Totals are, from all entries.
 
         Returns:
             The seal of the chain as it is now.
@@ -417,7 +419,7 @@ class Ledger(Told):
             LedgerError: the file is damaged, or the books contradict themselves; says in which ways.
         """
         with self._books.reading() as connection:
-            return require_good(connection, noted)
+            return require_good(connection, noted, since=since)
 
     def close(self) -> None:
         """Close the ledger. Reservations that are open stay charged. Closing twice is fine."""

@@ -66,7 +66,7 @@ def test_foreign_schema_is_refused(url):
         Ledger.open(url, TERMS)
 
 
-@pytest.mark.parametrize(("version", "told"), [(5, "newer version"), (1, "damaged"), (0, "damaged")])
+@pytest.mark.parametrize(("version", "told"), [(6, "newer version"), (1, "damaged"), (0, "damaged")])
 def test_other_formats_are_refused(url, version, told):
     """A ledger from the future is refused, and a number that no ledger on a server ever had."""
     Ledger.open(url, TERMS).close()

@@ -1,7 +1,7 @@
 // The page of a farthing server: who is here, what a question costs, its answer, and the books.
 
 import { bars, closing, columnsOf, payers } from "./charts.js";
-import { at, fill, loss, make, mark, meter, near, number, percent, say, short, show, table } from "./dom.js";
+import { at, fill, loss, make, mark, meter, near, number, percent, say, short, show, square, table } from "./dom.js";
 import * as owner from "./owner.js";
 import { promise } from "./promise.js";
 import { clicked, kindOf, rounded, target } from "./question.js";
@@ -84,17 +84,16 @@ function chooseSet() {
 
 // ---- the budget: what is used, and what the question that stands there would take
 
-const square = (facts) => (facts.mu === undefined ? (facts.rho ?? facts.epsilon) : facts.mu ** 2); // what adds up
-
 function tellBudget(one, plan) {
   const more = plan && plan.fits && !plan.free ? square(plan.worst_price) / square(one.total) : 0;
-  const text = `${percent(one.used)} used, ${loss(one.remaining)} left of ${loss(one.total)}` + (one.total.delta ? ` at delta ${one.total.delta}` : "");
+  const left = one.share ? ` of ${loss(one.total)} used by all together` : ` used, ${loss(one.remaining)} left of ${loss(one.total)}`;
+  const text = `${percent(one.used)}${left}` + (one.total.delta ? ` at delta ${one.total.delta}` : "");
   const would = more ? `; this question would use at most ${percent(more)}` : "";
   at("gauge").replaceChildren(meter(one.used, more, text + would));
   at("gauge-words").textContent = `${text}${would}.`;
   show("share", Boolean(one.share));
   if (one.share) {
-    const part = square(one.share.spent) / square(one.share.share);
+    const part = square(one.share.share) ? square(one.share.spent) / square(one.share.share) : 1;
     const own = `Your share: ${percent(part)} used, ${loss(one.share.left)} left of ${loss(one.share.share)}`;
     at("share-gauge").replaceChildren(meter(part, more && square(plan.worst_price) / square(one.share.share), own));
     at("share-words").textContent = `${own}.`;

@@ -399,7 +399,7 @@ def test_files_that_were_written_anew_need_a_version_or_the_owners_word():
     refused = run(*question)
     assert 4 == refused.exit_code
     assert "farthing same-data" in refused.stderr
-    assert "farthing.toml: version" in refused.stderr
+    assert "in farthing.toml, under [table]" in refused.stderr
     assert 0 == run("same-data").exit_code
     before = spent()
     assert 0 == run(*question).exit_code

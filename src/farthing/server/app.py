@@ -211,11 +211,11 @@ def _event(name: str, value: Mapping[str, Any]) -> str:
     return f"event: {name}\ndata: {shapes.dumped(value)}\n\n"
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     """Tell an error."""
     assert isinstance(error, FarthingError)  # noqa: S101  # by registration
     headers = {"WWW-Authenticate": "Bearer"} if shapes.status_of(error) == 401 else None
-    return _json(shapes.of_error(error), shapes.status_of(error), headers)
+    return _json(shapes.of_error(error, shapes.face_of(request.headers)), shapes.status_of(error), headers)
 
 
 async def _unknown(_: Request, error: Exception) -> Response:

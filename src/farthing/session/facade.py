@@ -18,7 +18,7 @@ from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.batches.methods import Batches
 from farthing.session.core.context import Context
 from farthing.session.core.door import Door
-from farthing.session.core.transaction import resume
+from farthing.session.core.transaction import give_up, resume
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.reading.reader import QuestionReader
@@ -114,6 +114,7 @@ class Session(Batches):
             self.close()
             raise
         self._context = Context(Door(self._engine, books), books, budget, data_set)
+        give_up(self._context)
         self._reader = QuestionReader(
             self._context.engine, self._unit, bounds or Bounds(), keys=dict(keys or {}), target=target
         )
@@ -298,6 +299,7 @@ class Session(Batches):
 
     def status(self) -> Status:
         """Return the state of the books as a mapping: spent, remaining, what is open, allotments, who is frozen."""
+        give_up(self._context)
         shares = {
             name: {part: self._context.loss(getattr(held, part)) for part in ("share", "spent", "left")}
             for name, held in self._ledger.allotments.items()

@@ -24,8 +24,9 @@ from farthing.session.answering.product_record import KeptStrategies
 from farthing.session.answering.product_request import MECHANISMS, ProductRequest
 from farthing.session.answering.release import bill_of
 from farthing.session.answering.release_request import wanted
+from farthing.session.core.ceiling import ceiling
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored

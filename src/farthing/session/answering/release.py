@@ -21,8 +21,9 @@ from farthing.released import Release
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_record import Kept, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
+from farthing.session.core.ceiling import ceiling
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored

@@ -104,6 +104,9 @@ def test_a_question_by_clicks_is_priced_paid_and_shown(opened, world):
     assert page.locator("#paid-chart circle").count() == 3
     assert "alice" in page.inner_text("#history")
     assert "Free" in page.inner_text("#price")
+    page.click("#sharpen")
+    page.wait_for_selector("#price:has-text('Costs at most')")
+    assert page.input_value("#absolute") == "25"
     page.select_option("#filter", "x")
     page.fill("#against", "10")
     assert page.input_value("#sql").endswith("WHERE x = 10 GROUP BY zone")
@@ -326,9 +329,10 @@ def test_nothing_moves_for_those_who_wish_no_motion(opened):
     moving = """[...document.querySelectorAll('*')].filter((node) => { const seen = getComputedStyle(node);
         return parseFloat(seen.transitionDuration) || seen.animationName !== 'none'
             || seen.scrollBehavior === 'smooth'; }).length"""
+    page = opened("alice")
+    page.wait_for_selector(READY)
     for wish, moves in (("reduce", False), ("no-preference", True)):
-        page = opened("alice", reduced_motion=wish)
-        page.wait_for_selector(READY)
+        page.emulate_media(reduced_motion=wish)
         assert bool(page.evaluate(moving)) is moves
 
 

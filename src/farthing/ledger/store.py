@@ -189,12 +189,8 @@ class Ledger(Told):
     def freeze(self, analyst: str | None = None, *, frozen: bool = True) -> None:
         """Charge nothing more to an analyst, or to anybody, until they are thawed; the owner's act.
 
-        It holds for whoever asks under this name, and for the share of this name, in every process; what was reserved
-        before is finished, and what was released before stays free to read.
-
-        Args:
-            analyst: whose charges; None for everybody's. Each is frozen and thawed apart from the others.
-            frozen: False thaws.
+        It holds for whoever asks under this name or draws on its share, in every process; what was reserved before is
+        finished, and what was released stays free. `frozen=False` thaws; each name apart, None for everybody.
         """
         name = freezing.EVERYBODY if analyst is None else rules.text("analyst", analyst)
         self._books.write(lambda connection: booking.freeze(self._booking, connection, name, frozen=frozen))

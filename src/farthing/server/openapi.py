@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from farthing.server.service import LONGEST_NAME, OPTIONS
+from farthing.server.people import LONGEST_NAME
+from farthing.server.service import OPTIONS
 
 _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 _ERROR: Final = {"$ref": "#/components/responses/Error"}

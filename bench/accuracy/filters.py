@@ -4,7 +4,7 @@ All answers have one size: a Gaussian count of sensitivity 1 with standard devia
 exponential mechanism of the same zCDP price (bounded range 0.002). "Mixed" asks for the two in turn. The table drives
 the filters themselves, with exact fractions; n answers of one price are asked for as one loss n times as large.
 
-    python bench/accuracy/filters.py [--json FILE] [--docs docs/filters.md]
+    python bench/accuracy/filters.py [--json FILE] [--docs docs/reference/filters.md]
 """
 
 from __future__ import annotations

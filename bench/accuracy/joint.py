@@ -2,7 +2,7 @@
 
 The oracle knows every lane and takes one fixed stage at the exact levels, in the best proportions that a search finds,
 with the same intervals at the whole of beta. *Least* is a proved bound: what any unbiased mechanism pays whose standard
-deviation is the target over z (docs/proofs/limits.md, section 1, with a row more or less; of several answers the most
+deviation is the target over z (docs/proofs/limits.unbiased.md, section 1, with a row more or less; of several the most
 expensive). *Plain* is what the same question pays if squares are measured as they are. Groups hold values in [0, 100].
 
     python bench/accuracy/joint.py [--quick] [--only KIND] [--json FILE]

@@ -159,7 +159,7 @@ def finished(chart, title):
 
 
 def shown(sizes, rates, agree, moved):
-    """Print the tables of docs/learning.md."""
+    """Print the tables of docs/explanation/learning.md."""
     print("| size | enough | exactly | no proper pure learner: points | thresholds | agreement |")
     print("| --- |" + " ---: |" * 5)
     for each in sizes:

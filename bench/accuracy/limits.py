@@ -3,7 +3,8 @@
 Every norm is computed with both of its sides. The noise for the mean of points is also drawn, by numpy, and its error
 measured beside the formula.
 
-    python bench/accuracy/limits.py [--json FILE] [--picture FILE] [--limits docs/limits.md] [--mean docs/mean-point.md]
+    python bench/accuracy/limits.py [--json FILE] [--picture FILE]
+        [--limits docs/explanation/what-nobody-can-do.md] [--mean docs/explanation/mean-of-points.md]
 """
 
 from __future__ import annotations

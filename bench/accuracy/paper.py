@@ -23,7 +23,7 @@ from farthing.experiments.runner import DELTA, EPSILONS, QUICK_EPSILONS, Plan, c
 from farthing.experiments.setting import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "accuracy-first.md"
+PAGE = ROOT / "docs" / "explanation" / "accuracy-first.md"
 IMAGE = ROOT / "docs" / "images" / "paper-{}.svg"
 BEGIN, END = "<!-- printed by bench/accuracy/paper.py: do not edit -->", "<!-- end of what was printed -->"
 BEGIN_ACCOUNTING = BEGIN.replace("paper.py", "paper.py --accounting")

@@ -1,6 +1,6 @@
 """What choices cost: how many fit a budget, which noise is the best buy, what an oracle that knows the gap would pay.
 
-    python bench/accuracy/selection.py [--json FILE] [--docs docs/bounded-range.md] [--runs 4000]
+    python bench/accuracy/selection.py [--json FILE] [--docs docs/explanation/bounded-range.md] [--runs 4000]
 
 The number of choices is the exact quotient of a filter's total and a price. The refined maximum is
 simulated in float64, with the schedule of the library and numpy's noise.

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/attacks.md: python docs/images/attacks.py [FOLDER]. Takes some minutes."""  # noqa: INP001  no package
+"""Draw the pictures of docs/explanation/eleven-broken-systems.md: docs/images/attacks.py [FOLDER]."""  # noqa: INP001  no package
 
 from __future__ import annotations
 

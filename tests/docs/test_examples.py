@@ -250,7 +250,7 @@ def test_every_citation_is_listed():
         for key in re.findall(r"\b[A-Z]\w*[A-Z]\d{2}\b", found)
     }
     assert cited >= {"SmithT22", "CanonneKS20", "RogersSRW23"}
-    assert cited <= set(re.findall(r"^- \[(\w+)\]", text_of(DOCS / "references.md"), re.MULTILINE))
+    assert cited <= set(re.findall(r"^- \[(\w+)\]", text_of(DOCS / "reference" / "literature.md"), re.MULTILINE))
 
 
 def slugs(page: Path) -> set[str]:

@@ -3,6 +3,9 @@
 import csv
 import gzip
 import io
+import itertools
+import random
+from datetime import datetime
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -146,6 +149,53 @@ def test_what_csv_writers_write_is_read_back(folder, table, style, end, mark):
     found = read(folder, text.getvalue().encode(), columns={}, delimiter=mark)
 
     assert [repr(dict(zip("abc", (cell or None for cell in row), strict=True))) for row in table] == found
+
+
+QUOTES, NULLS = ('"', "'", ""), (("",), ("", "NA"), ("-", "null", "0"))
+DATES = (None, "%d/%m/%Y", "%m/%d/%y", "%Y%m%d")
+TIMESTAMPS = (None, "%d/%m/%Y %H:%M", "%m/%d/%y %I:%M %p", "%Y%m%d%H%M%S")
+KINDS = ("integer", "float", "boolean", "date", "timestamp", "string")
+MOMENTS = (datetime(2013, 2, 3, 4, 5), datetime(2013, 1, 13, 16, 7, 8), datetime(2000, 2, 29))  # noqa: DTZ001  # no zone
+ODD = ("", "NA", "-", "null", "0", "nan", "1e999", "2013-13-01", "31/02/2013", "x y")
+
+
+def readings():
+    """Yield every quote, null words and formats, and in turn every type in every column."""
+    for number, (quote, null, dates, at) in enumerate(itertools.product(QUOTES, NULLS, DATES, TIMESTAMPS)):
+        kinds = KINDS[number % 6 :] + KINDS[: number % 6]
+        columns = dict(zip("abcdef", kinds, strict=True))
+        yield {"quote": quote, "null": null, "dates": dates, "timestamps": at, "columns": columns}
+
+
+def declared_lines(reading, draw):
+    """Return lines of fields that fit their column, or are odd, some in quotes, some with a quote out of place."""
+    quote, lines = reading["quote"], []
+    for _ in range(24):
+        moment = draw.choice(MOMENTS)
+        fits = {"integer": "-7", "float": "2.5", "boolean": "true", "string": "a", "date": "", "timestamp": ""}
+        fits["date"] = moment.strftime(reading["dates"] or "%Y-%m-%d")
+        fits["timestamp"] = moment.strftime(reading["timestamps"] or "%Y-%m-%d %H:%M:%S")
+        fields = [fits[kind] if draw.random() < 0.8 else draw.choice(ODD) for kind in reading["columns"].values()]
+        fields = [quote + text + quote if draw.random() < 0.3 else text for text in fields]
+        fields[draw.randrange(6)] += draw.choice(["", "", "", quote, "\r", '"', "'"])
+        lines.append(",".join(fields).encode() + b"\n")
+    return lines
+
+
+@pytest.mark.thorough
+def test_no_declared_reading_lets_a_line_change_another(folder):
+    """Every quote, null words, format of dates and of timestamps, and every type: halves and the other way round."""
+    draw, header, dates = random.Random(20_130_113), b"a,b,c,d,e,f\n", 0
+    for reading in readings():
+        lines = declared_lines(reading, draw)
+        whole, first, last, turned = (
+            read(folder, header + b"".join(part), **reading)
+            for part in (lines, lines[:12], lines[12:], list(reversed(lines)))
+        )
+        assert whole == first + last == turned[::-1], reading
+        dates += sum("datetime.date(" in row and "datetime.datetime(" in row for row in whole)
+
+    assert dates > 144 * 8
 
 
 def test_values_are_read_in_their_types_or_null(folder):

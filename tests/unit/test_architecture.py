@@ -267,8 +267,8 @@ YEAR = re.compile(r"^\s*year\s*=\s*\{(\d{4})\}", re.MULTILINE)
 
 
 def test_citations_are_in_the_references():
-    """Every key in brackets, in code or proof, is an entry of docs/references.bib, whose own year the key ends with."""
-    entries = dict(ENTRY.findall((ROOT / "docs" / "references.bib").read_text(encoding="utf-8")))
+    """Every key in brackets, in code or proof, is an entry of literature.bib, whose own year the key ends with."""
+    entries = dict(ENTRY.findall((ROOT / "docs" / "reference" / "literature.bib").read_text(encoding="utf-8")))
     cited = set()
     for path in [*FILES, *(ROOT / "docs" / "proofs").glob("*.md")]:
         for bracket in BRACKET.findall(path.read_text(encoding="utf-8")):
@@ -287,9 +287,9 @@ def century(key):
 
 
 def test_the_page_of_references_lists_what_the_file_does():
-    """docs/references.md, for people, and docs/references.bib, for machines, have the same keys."""
-    page = ROOT / "docs" / "references.md"
-    bib = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
+    """docs/reference/literature.md, for people, and docs/reference/literature.bib, for machines, have the same keys."""
+    page = ROOT / "docs" / "reference" / "literature.md"
+    bib = (ROOT / "docs" / "reference" / "literature.bib").read_text(encoding="utf-8")
     listed = set(re.findall(r"^- \[(\w+)\]", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
 
     assert set(re.findall(r"@\w+\{(\w+),", bib)) == listed

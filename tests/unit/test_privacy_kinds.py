@@ -297,8 +297,8 @@ def test_large_losses_convert_at_once():
 
 
 def test_the_page_of_conversions_has_a_row_for_each_rule():
-    """docs/reference-conversions.md lists every rule of the map with its theorem."""
-    page = (Path(__file__).parents[2] / "docs" / "reference-conversions.md").read_text(encoding="utf-8")
+    """docs/reference/conversions.md lists every rule of the map with its theorem."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "conversions.md").read_text(encoding="utf-8")
     for rule in map_.RULES:
         assert f"| {rule.source.__name__} | {rule.target.__name__} | `{rule.formula}` | {rule.theorem} |" in page, str(
             rule

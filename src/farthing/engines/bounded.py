@@ -72,7 +72,7 @@ class BoundedQuery:
     (unit, group's place) comes first, ties by place; where keys are to be found, of (unit, key), and NaN is not a key.
 
     Guarantee: of all questions that differ in the part of one partition that they ask, one unit counts in one only.
-    Proof: docs/proofs/engines.md, "Parts": `KeepHome` comes first of the steps, so that it sees all rows of a
+    Proof: docs/proofs/engines.bounded.md, "Parts": `KeepHome` comes first of the steps, so that it sees all rows of a
         unit in the protected table, and reads nothing that such questions do not share.
     Assumes: backends do the steps in their order, which one generator of questions checks on each of them.
     Rounds: nothing.

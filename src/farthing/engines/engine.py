@@ -95,7 +95,7 @@ class Engine(Protocol):
         is asked of them.
     Proof: [design, bound last] rows that count (WHERE TRUE, key listed, unit not NULL) are aggregated per unit and
         group, each cell is cut to `max_rows` rows, and the kept cells of a unit are chosen by a hash of unit, group
-        and hash key: a function of that unit's own cells. In full in docs/proofs/engines.md.
+        and hash key: a function of that unit's own cells. In full in docs/proofs/engines.bounded.md.
     Assumes: the engine computes what it is asked.
     Rounds: nothing.
     """

@@ -2,7 +2,7 @@
 
 `group_lower_bound` for one group, `for_query` for a released answer, `unbiased_error` for a workload, `MeanPoint` for
 the mean of points in an ellipsoid; `gamma_f` and `gamma_2` are the norms behind the last two. Proofs and words:
-docs/proofs/limits.md, docs/limits.md.
+docs/proofs/limits.unbiased.md, docs/explanation/what-nobody-can-do.md.
 
 >>> f"{group_lower_bound([100], relative=0.1)[0]:.5f}"
 '0.00498'

@@ -41,7 +41,7 @@ class Norms:
 def identity_and_total(n: int) -> Norms:
     """Return the norms of n counts and their total: gamma_f^2 = (sqrt(n+1) + n - 1)^2/n, gamma_2^2 = 2n/(n+1).
 
-    Proof: docs/proofs/limits.md, section 6.
+    Proof: docs/proofs/limits.unbiased.md, section 6.
 
     >>> identity_and_total(8)
     Norms(gamma_f=3.5355..., gamma_2=1.3333..., exact_f=True, exact_2=True)
@@ -56,7 +56,7 @@ def prefix_sums(n: int) -> Norms:
 
     `gamma_f` of the matrix itself is up to 4 % sharper.
 
-    Proof: docs/proofs/limits.md, section 6.
+    Proof: docs/proofs/limits.unbiased.md, section 6.
 
     >>> f"{prefix_sums(64).gamma_f ** 2:.3f}"
     '266.376'
@@ -80,7 +80,7 @@ def marginals(sizes: Sequence[int], ways: int) -> Norms:
         sizes: how many values each column takes.
         ways: how many columns each table has; 0 is the total, len(sizes) all cells.
 
-    Proof: docs/proofs/limits.md, section 6.
+    Proof: docs/proofs/limits.unbiased.md, section 6.
 
     >>> norms = marginals([2, 2, 2, 2], 2)
     >>> f"{norms.gamma_f**2:.3f} {norms.gamma_2:.4f}"

@@ -30,7 +30,7 @@ def chi_square(loss: Loss) -> float:
     """Return a bound on chi^2 between the outputs of neighbours, rounded up; inf where floats end.
 
     Guarantee: no mechanism of this loss has a larger chi-square divergence between neighbours, either way.
-    Proof: docs/proofs/limits.md, section 1; [BunS16] for the order 2, [DongRS22] for GDP.
+    Proof: docs/proofs/limits.unbiased.md, section 1; [BunS16] for the order 2, [DongRS22] for GDP.
     Assumes: nothing else of the mechanism.
     Rounds: up.
 
@@ -62,7 +62,7 @@ def chi_square(loss: Loss) -> float:
 def _approximate(epsilon: float, delta: float) -> float:
     """Return what stands for chi^2 under (epsilon, delta), where both neighbours have the same variance.
 
-    Proof: docs/proofs/limits.md, section 5: D <= a s + sqrt(delta (s^2 + D^2)), solved for D^2/s^2.
+    Proof: docs/proofs/limits.unbiased.md, section 5: D <= a s + sqrt(delta (s^2 + D^2)), solved for D^2/s^2.
     """
     if delta <= 0:
         return 4 * math.sinh(epsilon / 2) ** 2

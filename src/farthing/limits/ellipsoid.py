@@ -1,7 +1,8 @@
 """The mean of points in an ellipsoid: the least unbiased error, and the noise that comes near it.
 
 K = U B is the image of the unit ball, each of n records is a point of K, and the answer is their mean. Neighbours
-replace one record, so that the mean moves by a difference of two points over n. docs/proofs/limits.md, section 7.
+replace one record, so that the mean moves by a difference of two points over n.
+docs/proofs/limits.unbiased.md, section 7.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class MeanPoint:
         """Return the least root mean squared error of any unbiased mechanism: size/(n chi).
 
         Guarantee: no unbiased mechanism of that loss has a smaller error, on any data.
-        Proof: docs/proofs/limits.md, section 7.
+        Proof: docs/proofs/limits.unbiased.md, section 7.
         Assumes: unbiased on all data; neighbours replace one record; the loss is not Approx.
         Rounds: down.
 
@@ -113,7 +114,7 @@ class MeanPoint:
         """Return Gaussian noise: covariance (2/n)^2/(2 rho) U U', within 2 sqrt((e^(2 rho) - 1)/(2 rho)) of the least.
 
         Guarantee: the mean plus this noise costs the loss, for replace-one neighbours.
-        Proof: docs/proofs/limits.md, section 7.
+        Proof: docs/proofs/limits.unbiased.md, section 7.
         Assumes: exact arithmetic: this states errors, `farthing.mechanisms` draws noise.
         Rounds: nothing of the loss; the error is a float64.
         """
@@ -124,7 +125,7 @@ class MeanPoint:
         """Return Laplace noise in each of the r directions of K: covariance (2/n)^2 2 r/epsilon^2 U U'.
 
         Guarantee: the mean plus this noise costs the loss, for replace-one neighbours.
-        Proof: docs/proofs/limits.md, section 7.
+        Proof: docs/proofs/limits.unbiased.md, section 7.
         Assumes: exact arithmetic: this states errors, `farthing.mechanisms` draws noise.
         Rounds: nothing of the loss; the error is a float64.
         """
@@ -137,7 +138,7 @@ class MeanPoint:
         The mechanism of the norm of K [HardtT10]; for r > 1 it errs less than Laplace noise.
 
         Guarantee: the mean plus this noise costs the loss, for replace-one neighbours.
-        Proof: docs/proofs/limits.md, section 7.
+        Proof: docs/proofs/limits.unbiased.md, section 7.
         Assumes: exact arithmetic: this states errors, `farthing.mechanisms` draws noise.
         Rounds: nothing of the loss; the error is a float64.
         """

@@ -5,7 +5,8 @@
 Both are largest nuclear norms of W with its rows and columns weighted: gamma_f(W) = max ||W D_w^(1/2)||_* over column
 weights w of sum 1, gamma_2(W) = max ||D_u^(1/2) W D_w^(1/2)||_* over row weights u as well. Any weights give a lower
 bound (equal ones the bound by singular values), and the singular vectors there give a factorization, an upper bound.
-So every round has both sides, and stopping early only leaves them further apart. docs/proofs/limits.md, section 3.
+So every round has both sides, and stopping early only leaves them further apart.
+docs/proofs/limits.unbiased.md, section 3.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def gamma_f(
         progress: called after every round with a `Bracket`; returning False stops there.
 
     Guarantee: the result is at most the norm.
-    Proof: docs/proofs/limits.md, sections 3 and 4; [NikolovT24] for its meaning.
+    Proof: docs/proofs/limits.unbiased.md, sections 3 and 4; [NikolovT24] for its meaning.
     Assumes: IEEE float64 sums and products, in any order; the entries are the float64 nearest to what was given.
     Rounds: down, by an a posteriori bound on all rounding errors.
 
@@ -302,7 +303,7 @@ def certified(W: Float64, rows: Float64 | None, columns: Float64) -> float:
     term has an error bound for sums and products of float64 in any order [Higham02, sec. 3.1], gamma = N u/(1 - N u).
 
     Guarantee: the result is a lower bound on gamma_f (without row weights) or gamma_2 (with them).
-    Proof: docs/proofs/limits.md, section 4.
+    Proof: docs/proofs/limits.unbiased.md, section 4.
     Assumes: IEEE float64 without underflow that matters: entries of W at most 1, the largest at least 1/2.
     Rounds: down.
     """

@@ -47,7 +47,7 @@ def group_lower_bound(
         float64 of the shape of x.
 
     Guarantee: no unbiased mechanism with that error at every size has a smaller group-wise loss at x.
-    Proof: docs/proofs/limits.md, sections 2 and 5.
+    Proof: docs/proofs/limits.unbiased.md, sections 2 and 5.
     Assumes: unbiased at x and at the neighbouring size; neighbours add or remove one unit.
     Rounds: down, so that the bound is never over-stated.
 

@@ -74,7 +74,7 @@ def for_query(
         signed: whether a unit can move each of its groups either way (sums from -c to c), and not only up (counts).
 
     Guarantee: no unbiased mechanism with these deviations, on the data that was asked about, has a smaller loss.
-    Proof: docs/proofs/limits.md, section 8.
+    Proof: docs/proofs/limits.unbiased.md, section 8.
     Assumes: unbiased on that data and its neighbours, which add or remove one unit; deviations of at most these.
     Rounds: the least loss down.
 

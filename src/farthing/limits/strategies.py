@@ -51,7 +51,7 @@ def factorized(W: Float64, *, largest: bool, bits: int = _MOST_BITS) -> Factoriz
         bits: to how many bits the strategy will be rounded: it spans W with as much to spare.
 
     Guarantee: `lower` is at most gamma_F (gamma_2) of W.
-    Proof: docs/proofs/limits.md, sections 3 and 4.
+    Proof: docs/proofs/limits.unbiased.md, sections 3 and 4.
     Assumes: as `limits.gamma_f`.
     Rounds: lower down; the strategy to the nearest.
 

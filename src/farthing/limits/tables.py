@@ -148,7 +148,7 @@ class Residuals:
         """Return a lower bound, at chi^2 = 1, on the sum of squared errors (or the dual mean of variances).
 
         Guarantee: no unbiased mechanism whose outputs differ by chi^2 = 1 between neighbours has less.
-        Proof: docs/proofs/limits.tables.md, section 4; docs/proofs/limits.md, section 6.
+        Proof: docs/proofs/limits.tables.md, section 4; docs/proofs/limits.unbiased.md, section 6.
         Assumes: add/remove one row.
         Rounds: down.
         """

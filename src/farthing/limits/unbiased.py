@@ -89,7 +89,7 @@ def unbiased_error(
         progress: likewise.
 
     Guarantee: no unbiased mechanism of that loss has a smaller error; under Approx, none whose error on all data is.
-    Proof: docs/proofs/limits.md, sections 1, 3 and 5; [NikolovT24].
+    Proof: docs/proofs/limits.unbiased.md, sections 1, 3 and 5; [NikolovT24].
     Assumes: unbiased on all data; for replace-one, data with a record in every cell but at most one.
     Rounds: total and worst down.
 

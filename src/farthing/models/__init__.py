@@ -1,7 +1,7 @@
 """Accuracy-first models: ridge and logistic regression to an excess risk that you name, at the least loss.
 
 `ridge` and `logistic` fit; each returns a `Fitted`. They release a model at falling noise and stop at the first one
-that is good enough. Words and figures: docs/models.md; proofs: docs/proofs/models.md.
+that is good enough. Words and figures: docs/how-to/fit-a-model.md; proofs: docs/proofs/models.regressions.md.
 
 >>> import numpy as np
 >>> from farthing.privacy import Gdp

@@ -67,7 +67,7 @@ def shown_bound(vector: Statistics, values: Float64, noise: StatisticsNoise, fai
     """Return a bound on the excess risk of `vector.hypothesis(values)`, from the noisy values alone; inf if none holds.
 
     Guarantee: it holds with probability 1 - failure.
-    Proof: docs/proofs/models.md, "A stop that reads released numbers only".
+    Proof: docs/proofs/models.regressions.md, "A stop that reads released numbers only".
     Assumes: Gaussian noise; at most N rows for the rounding.
     Rounds: in float64, within 2^-40 of itself; nothing private depends on it.
     """
@@ -92,7 +92,7 @@ def theory_bound(problem: Problem, vector: Vector, purse: Purse, coins: int, fai
     """Return a bound on the excess risk at a level that holds for every data set; inf if none is known.
 
     Guarantee: it holds with probability 1 - failure, whatever the rows are.
-    Proof: docs/proofs/models.md, "Theory".
+    Proof: docs/proofs/models.regressions.md, "Theory".
     Assumes: at most N rows.
     Rounds: in float64; nothing private depends on it.
     """

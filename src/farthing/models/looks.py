@@ -34,7 +34,8 @@ class VectorLooks:
         paid: coins paid for all looks so far.
 
     Guarantee: everything shown up to a look costs `paid` coins, whenever the looks end.
-    Proof: docs/proofs/models.md, "Prices"; docs/proofs/mechanisms.gaussian.md, docs/proofs/mechanisms.laplace.md.
+    Proof: docs/proofs/models.regressions.md, "Prices"; docs/proofs/mechanisms.gaussian.md,
+    docs/proofs/mechanisms.laplace.md.
     Assumes: the vector's sensitivity; all coordinates are looked at together, so that a look at c coins costs c,
         however a row's move is spread over the coordinates.
     Rounds: as the mechanisms do, up.

@@ -41,7 +41,7 @@ class Purse:
     Guarantee: a fit that ended with `coins` on the vector and a test of `epsilon` has the loss `total(coins, epsilon)`:
         in `Pure` the epsilon of what came out, surely; in `Gdp` and `Zcdp` what a filter of that currency is charged;
         in `Approx` the privacy loss of the whole run is at most its epsilon but for delta.
-    Proof: docs/proofs/models.md, "Prices"; [LigettNRWW17; WhitehouseRWR22].
+    Proof: docs/proofs/models.regressions.md, "Prices"; [LigettNRWW17; WhitehouseRWR22].
     Assumes: levels rise; the test is charged whole.
     Rounds: up.
 

@@ -142,7 +142,7 @@ def ridge(
         DataError, InvalidBounds, InvalidBudget, InvalidTarget: arguments that are none.
 
     Guarantee: `Fitted.loss`, in the meaning that `Fitted.statement` tells.
-    Proof: docs/proofs/models.md.
+    Proof: docs/proofs/models.regressions.md.
     Assumes: add/remove one row; `rows`, bounds and all other arguments but features and responses are public.
     Rounds: prices up; data to a public grid.
     """
@@ -204,7 +204,7 @@ def logistic(
         DataError, InvalidBounds, InvalidBudget, InvalidTarget: arguments that are none.
 
     Guarantee: `Fitted.loss`, in the meaning that `Fitted.statement` tells.
-    Proof: docs/proofs/models.md; after [ChaudhuriMS11].
+    Proof: docs/proofs/models.regressions.md; after [ChaudhuriMS11].
     Assumes: add/remove one row; `rows`, bounds and all other arguments but features and labels are public.
     Rounds: prices up; data to a public grid.
 
@@ -273,7 +273,7 @@ def _idle(wanted: FitRequest, frame: UnitBallFrame, vector: Vector, rows: int) -
     """Return the hypothesis 0, which reads no row and is free: it meets every target from `Problem.idle` up.
 
     Guarantee: nothing private is read, so nothing is paid.
-    Proof: docs/proofs/models.md, "Theory".
+    Proof: docs/proofs/models.regressions.md, "Theory".
     Assumes: for the promise, at most N rows.
     Rounds: nothing.
     """

@@ -35,7 +35,7 @@ def weight(found: int, rows: int) -> float:
 
     Guarantee: with one row more, the weights of the others change by at most c/n each and its own is w, with
         c + w <= (1 + TAPER)/N; all weights together are at most 257.
-    Proof: docs/proofs/models.md, "More rows than N".
+    Proof: docs/proofs/models.regressions.md, "More rows than N".
     Assumes: nothing of the number of rows.
     Rounds: in float64, by less than 2^-50 of 1/N.
 

@@ -118,7 +118,7 @@ def score_of(problem: Problem, theta: Float64, target: float) -> float:
     """Return (sqrt(target) - sqrt(excess)) over the most that one row moves it; positive where the target is met.
 
     Guarantee: given theta, one row moves it by at most 1.
-    Proof: docs/proofs/models.md, "The root of the excess".
+    Proof: docs/proofs/models.regressions.md, "The root of the excess".
     Assumes: rows clamped; add/remove one row.
     Rounds: the excess is read to 2^-34; what that moves is counted.
     """
@@ -140,7 +140,7 @@ class PrivateStop:
 
     Guarantee: a run costs `epsilon`, and stops at a hypothesis that misses the target with probability at most
         `failure`.
-    Proof: docs/proofs/models.md, "A stop that reads the excess risk"; docs/proofs/mechanisms.select.md.
+    Proof: docs/proofs/models.regressions.md, "A stop that reads the excess risk"; docs/proofs/mechanisms.select.md.
     Assumes: the test is charged beside the look that it stops at, by `Purse.total`.
     Rounds: epsilon up to farthings.
     """
@@ -201,7 +201,7 @@ class ReducedStop:
 
     Guarantee: a run costs `epsilon`, ex post, and stops at a hypothesis that misses the target with probability at most
         `failure`.
-    Proof: docs/proofs/models.md, "A stop that reads the excess risk"; docs/proofs/mechanisms.laplace.md.
+    Proof: docs/proofs/models.regressions.md, "A stop that reads the excess risk"; docs/proofs/mechanisms.laplace.md.
     Assumes: the test's ex-post epsilon is charged beside the look that it stops at, by `Purse.total`.
     Rounds: levels down to farthings.
     """
@@ -252,7 +252,7 @@ class ShownStop:
         looks: the most looks there are; each has its part of the failure.
 
     Guarantee: it stops at a hypothesis that misses the target with probability at most `failure`; it costs nothing.
-    Proof: docs/proofs/models.md, "A stop that reads released numbers only".
+    Proof: docs/proofs/models.regressions.md, "A stop that reads released numbers only".
     Assumes: Gaussian noise; at most N rows.
     Rounds: in float64; nothing private depends on it.
     """

@@ -57,7 +57,7 @@ class Statistics:
         norm: the norm in which rows are at most 1.
 
     Guarantee: one row moves the vector by at most `sensitivity(norm)` steps.
-    Proof: docs/proofs/models.md, "Statistics".
+    Proof: docs/proofs/models.regressions.md, "Statistics".
     Assumes: rows clamped to the unit ball of the norm, responses to [-1, 1]; add/remove one row.
     Rounds: each product to the nearest step, which the sensitivity counts; sums are exact.
     """
@@ -120,7 +120,7 @@ class Output:
         step_log2: the exponent of the grid, from the public `moves`.
 
     Guarantee: one row moves the vector by at most `sensitivity(norm)` steps.
-    Proof: docs/proofs/models.md, "Output"; after [ChaudhuriMS11].
+    Proof: docs/proofs/models.regressions.md, "Output"; after [ChaudhuriMS11].
     Assumes: rows clamped to the unit ball of l2 (l1 lies within), responses to [-1, 1]; add/remove one row; a gradient
         of at most `flat` where the solver stopped.
     Rounds: to the nearest step; rounding and the solver's error are counted.

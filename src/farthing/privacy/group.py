@@ -1,7 +1,7 @@
 """Group privacy: what a promise for one unit is for k of them at once.
 
 It is not composition. k releases about one unit add up (k rho); one release that must cover k units moves k times as
-far (k^2 rho). docs/group-privacy.md tells them apart.
+far (k^2 rho). docs/explanation/group-privacy.md tells them apart.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The privacy loss Z is the log-likelihood ratio of the output, drawn from the mechanism on the data. What delta says at
 epsilon is E[max(0, 1 - exp(epsilon - Z))]: all that Z does beyond epsilon, weighed by how far beyond it goes. A bounded
-mechanism has no such tail, Gaussian noise a short one, and "name and shame" an infinite one. docs/delta.md shows them.
+mechanism has no such tail, Gaussian noise a short one, and "name and shame" an infinite one.
+docs/explanation/delta.md shows them.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def on_grid(rows: DuckRows, total: Total) -> Text:
     """Return the whole number of fine steps that a row gives to a total, NULL without a value.
 
     Guarantee: at most `total.finest(1)` in magnitude, and so at most 2^36.
-    Proof: docs/proofs/engines.md.
+    Proof: docs/proofs/engines.bounded.md.
     Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
     Rounds: each row's value to the fine grid, to the nearest, of two to the even one, before anything is added.
     """

@@ -241,7 +241,7 @@ def _cut(query: BoundedQuery, rows: DuckRows, cells: DuckCells, measure: Measure
     """Return what one cell adds to a measure, within its sensitivity.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.
-    Proof: docs/proofs/engines.md.
+    Proof: docs/proofs/engines.bounded.md.
     Assumes: each row adds at most `measure.sensitivity(1)`, to a total at most `measure.finest(1)`.
     Rounds: a total that is cut, down.
     """
@@ -268,7 +268,7 @@ def _rounded(total: str) -> str:
     """Return a total of fine steps in steps, halves up; 0 of none. The one rounding that many rows share.
 
     Guarantee: totals at most D steps apart, D whole, are so when rounded.
-    Proof: docs/proofs/engines.md, "One rounding a group".
+    Proof: docs/proofs/engines.bounded.md, "One rounding a group".
     Assumes: below 2^115 in magnitude.
     Rounds: to the nearest step, once.
     """

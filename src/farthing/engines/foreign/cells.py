@@ -74,7 +74,7 @@ def on_grid(rows: IbisRows, total: Total) -> tuple[Any, Any]:
     it: scaled down they could be too small for a double, which some backends report as an error.
 
     Guarantee: at most `total.finest(1)` in magnitude.
-    Proof: docs/proofs/engines.md.
+    Proof: docs/proofs/engines.bounded.md.
     Assumes: float64 arithmetic rounds monotonically, as IEEE 754 asks.
     Rounds: each row's value to the fine grid, to the nearest, of two to the even one, before anything is added.
     """

@@ -215,7 +215,7 @@ def _cut(query: BoundedQuery, rows: IbisRows, cells: IbisCells, measure: Measure
     """Return what one cell adds to a measure, within its sensitivity; for a total in two parts, as `on_grid`.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.
-    Proof: docs/proofs/engines.md.
+    Proof: docs/proofs/engines.bounded.md.
     Assumes: each row adds at most `measure.sensitivity(1)`, to a total at most `measure.finest(1)`.
     Rounds: a total that is cut, down.
     """
@@ -269,7 +269,7 @@ def _rounded(backend: Backend, parts: Sequence[Any]) -> Any:
     """Return the sum of a measure: of a total in two parts, in steps, halves up: the one rounding that rows share.
 
     Guarantee: totals at most D steps apart, D whole, are so when rounded.
-    Proof: docs/proofs/engines.md, "One rounding a group".
+    Proof: docs/proofs/engines.bounded.md, "One rounding a group".
     Assumes: sums of parts that fit 64 bits.
     Rounds: to the nearest step, once.
     """

@@ -1,7 +1,8 @@
 """How far from the least: what was paid for an answer, beside what any unbiased mechanism would have had to pay.
 
 From released numbers alone. A refined value is the precision-weighted mean of its measurements, of variance one over
-its information; when to stop was decided from it, which leaves a bias that the limit does not know of (docs/limits.md).
+its information; when to stop was decided from it, which leaves a bias that the limit does not know of
+(docs/explanation/what-nobody-can-do.md).
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ from farthing.session.answering.product_record import KeptStrategies
 from farthing.session.answering.product_request import MECHANISMS, ProductRequest
 from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
 from farthing.session.answering.release_request import wanted
-from farthing.session.core.transaction import answer_and_book, ceiling, stored_measurement
+from farthing.session.core.ceiling import ceiling
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored

@@ -21,7 +21,8 @@ from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
 from farthing.session.answering.release_record import Kept, Shaped, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
-from farthing.session.core.transaction import answer_and_book, ceiling, stored_measurement
+from farthing.session.core.ceiling import ceiling
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 MOST_SHAPED: Final = 1 << 21
 """The most cells of all tables whose noise differs by cell."""
 
-POWERS: Final = (0.0, 0.08, 0.16, 0.25, 0.35)
-"""Weights of values are their counts to one of these powers: the one at which members pay the least in the mean."""
+POWERS: Final = (0.08, 0.16, 0.25, 0.35, 0.5)
+"""Weights of values are their counts to a power, 0 or one of these or between: as high as a unit's price allows."""
 
+_TRIES: Final = 3
 _MANY: Final = 20_000  # cells beyond which no weights are tried: it takes seconds
 _FEW: Final = 4  # values of a column that may have weights
 _FINE: Final = 8  # the least weight, so that others are whole numbers of about the right size
@@ -133,13 +134,23 @@ class ShapeProgram:
         Args:
             most: grains.
         """
+        made = [self._weighted(0.0)]
         few = sum(wide.size for wide in self.widest) <= _MANY
-        made = [
-            self._design(weights, self._variances(weights)) for weights in map(self._weights, POWERS[: 5 if few else 1])
-        ]
+        while few and made[-1].total <= most and len(made) <= len(POWERS):
+            made.append(self._weighted(POWERS[len(made) - 1]))
+        low, high = (0.0, *POWERS)[max(len(made) - 2, 0)], (0.0, *POWERS)[len(made) - 1]
+        for _ in range(_TRIES if len(made) > 1 and made[-1].total > most else 0):
+            middle = (low + high) / 2
+            made.append(self._weighted(middle))
+            low, high = (middle, high) if made[-1].total <= most else (low, middle)
         made += [] if made[0].total <= most else [self._towards_even(made[0], most)]
         fitting = [one for one in made if one.total <= most]
         return min(fitting, key=self.mean_loss, default=None)
+
+    def _weighted(self, power: float) -> ShapedDesign:
+        """Return the design whose weights are counts to a power."""
+        weights = self._weights(power)
+        return self._design(weights, self._variances(weights))
 
     def _towards_even(self, made: ShapedDesign, most: int) -> ShapedDesign:
         """Return a mean of a design without weights and of the one whose noise is the same in all cells."""

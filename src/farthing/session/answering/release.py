@@ -81,7 +81,7 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
         if self.shaped is not None:
             shaped = self.pilot.shaped(*told, _allowed(self.pilot) - looked)
             if shaped is not None:
-                return replace(self.plan, design=shaped, aimed=self.asked.basis, pilot=looked), state
+                return replace(self.plan, design=shaped, aimed=aimed, pilot=looked), state
         return replace(self.plan, design=design, aimed=aimed, pilot=looked), state
 
     def _sharpened(self, measuring: ResidualMeasurements, state: State, grains: Any) -> tuple[State, int]:
@@ -176,7 +176,7 @@ def _found(asked: ReleaseRequest, kept: Kept, goal: Goal, claims: tuple[float, .
     design, pilot, aimed, looks, more = design_for(basis, coin, goal, held, asked.reach), None, basis, 0, 0
     number = _covering(kept, basis.subsets) if goal.relative and not held.any() else None
     if number is not None:
-        design = _sharp_enough(asked, kept, goal, kept.shaped[number])
+        design, aimed = _sharp_enough(asked, kept, goal, kept.shaped[number])
         needed = sum(_more(kept.shaped[number].state, asked, design.grains).values())
         looks = sum(_held(kept.pilot, asked, subset).grains for subset in basis.subsets)
     elif goal.relative and design.total > before.total:
@@ -241,15 +241,18 @@ def _covering(kept: Kept, subsets: tuple[tuple[int, ...], ...]) -> int | None:
     return next((at for at, one in enumerate(kept.shaped) if set(subsets) <= one.state.keys()), None)
 
 
-def _sharp_enough(asked: ReleaseRequest, kept: Kept, goal: Goal, shaped: Shaped) -> ShapedDesign:
-    """Return the design of shaped residuals that has every cell within its width, in the shape that they have."""
+def _sharp_enough(asked: ReleaseRequest, kept: Kept, goal: Goal, shaped: Shaped) -> tuple[ShapedDesign, Residuals]:
+    """Return the design of shaped residuals that has every cell within its width, in the shape that they have; and the
+    basis with the weights of tables, going by the pilot.
+    """
     basis = asked.basis
     grains = np.array([shaped.state[subset].grains for subset in basis.subsets], np.float64)
     shapes = {subset: shaped.shapes[subset] for subset in basis.subsets}
     made = ShapedDesign(basis, asked.reach, grains, shaped.weights, shapes)
     pilot = Pilot(basis, asked.coin, goal, asked.reach, np.zeros(len(grains)))
-    level = made.excess(pilot.program(*told_by(asked, kept.pilot)).widest)
-    return made if level <= CLOSE else made.times(level)
+    told = told_by(asked, kept.pilot)
+    level = made.excess(pilot.program(*told).widest)
+    return made if level <= CLOSE else made.times(level), pilot.aimed(*told)
 
 
 def _more(state: State, asked: ReleaseRequest, grains: Any) -> dict[tuple[int, ...], int]:

@@ -22,7 +22,7 @@ from farthing.mechanisms.residuals import (
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
 from farthing.session.answering.release import WORST_MOST
 from farthing.session.answering.release_record import Kept, Shaped
-from farthing.workloads import marginals
+from farthing.workloads import marginals, prefixes, ranges
 
 WEIGHTS = (np.array([1, 4, 9]), np.array([8, 3]))
 SUBSETS = ((), (0,), (1,), (0, 1))
@@ -220,3 +220,18 @@ def test_the_record_holds_shapes_and_joins_what_two_measured(session):
 def questions(session):
     """Return what the ledger's entries are about."""
     return [entry.question for entry in session._context.ledger.entries()]
+
+
+def test_a_chart_is_in_the_order_of_the_keys(session):
+    """Cells are drawn as they were listed, whatever they count, also from a file name; two ends of a range by dots."""
+    pytest.importorskip("altair")
+    release = session.release(TWO, keys=KEYS, absolute=100)
+    rows = release["a"].chart().to_dict()["data"]["values"]
+    assert [row["group"] for row in rows] == [str(value) for value in KEYS["a"]]
+    rows = release["c", "b"].chart().to_dict()["data"]["values"]
+    assert [row["group"] for row in rows][:2] == ["0 / 0", "0 / 1"]
+    ends = session.release(ranges("b", [0, 3, 6]), absolute=100)["ranges of b"].chart().to_dict()["data"]["values"]
+    assert [row["group"] for row in ends] == ["0 .. 3", "0 .. 6", "3 .. 6"]
+    crossed = marginals(["c"], ways=1) * prefixes("b", [0, 3])
+    (row, _) = session.release(crossed, keys={"c": [1, 0]}, absolute=100)[crossed].chart().to_dict()["data"]["values"]
+    assert row["group"] == "1 / 3"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from farthing.limits import Limit
     from farthing.planning.release import Candidate, ReleasePlan
     from farthing.privacy.loss import Booked
+    from farthing.synthetic import SyntheticRows
 
     Float64 = NDArray[np.float64]
 
@@ -241,6 +242,22 @@ class Release(Tabular, Mapping[tuple[str, ...], Table]):
                 next_step="take the tables one by one: release[table]",
             )
         return self._table(self.columns, [], whole=True)
+
+    def synthetic(self, rows: int | None = None, *, seed: int = 0) -> SyntheticRows:
+        """Return rows that nobody has, whose tables are near the released ones, with the error of each: free.
+
+        Args:
+            rows: how many; by default as many as were told.
+            seed: a public number: the rows are a function of it and of what was released.
+
+        Raises:
+            InvalidOption: a number of rows or a seed that is none.
+        """
+        from farthing.synthetic.released import synthetic
+
+        return synthetic(
+            self.tables, lambda table: (self[table].value, self[table].sd), self._plan, self._keys, rows, seed
+        )
 
     def to_parquet(self, folder: str | Path) -> list[Path]:
         """Write each table of the workload as a Parquet file into a folder, named after its columns; return the files.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack, overload
 
-from farthing.session.answering import product_request, products, release, release_request
+from farthing.session.answering import product_request, products, release, release_request, synthetic
+from farthing.session.answering.online import opened_online
 from farthing.workloads import Products
 
 if TYPE_CHECKING:
     from farthing.planning.products import ProductPlan
     from farthing.planning.release import ReleasePlan
+    from farthing.planning.synthetic import SyntheticPlan
     from farthing.privacy.loss import Booked, Loss
     from farthing.query import Bounds
     from farthing.released import Release
     from farthing.released_products import ProductRelease
+    from farthing.released_synthetic import SyntheticRelease
+    from farthing.session.answering.online import Online
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
     from farthing.workloads import Marginals
@@ -33,7 +37,7 @@ class Wanted(TypedDict, total=False):
         max_epsilon: the most epsilon that this question may cost.
         at_most: the most that this ask may be charged, such as the `worst_price` of its plan, see `How`.
         cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
-        mechanism: "auto" (the default) or "residuals".
+        mechanism: "auto" (the default) or "residuals"; models of the data have other options, see `Named`.
     """
 
     relative: float
@@ -48,11 +52,41 @@ class Wanted(TypedDict, total=False):
     mechanism: str
 
 
+class Named(TypedDict, total=False):
+    """The options of a release by a model, whose error is told with the answer and not known before it.
+
+    Keys:
+        loss: what it costs, in the ledger's currency.
+        confidence: the chance that the error of a table is between the ends that are told, in [0.5, 1); default 0.95.
+        simultaneous: whether all are at once instead of each; default False.
+        at_most: the most that this ask may be charged, see `How`.
+        mechanism: "tree", "mwem", "projection" or "small database".
+    """
+
+    loss: Required[Booked]
+    confidence: float
+    simultaneous: bool
+    at_most: Booked | None
+    mechanism: Required[Literal["tree", "mwem", "projection", "small database"]]
+
+
 class Releases(Protocol):
     """Many statistics at once."""
 
     _context: Context
     _reader: QuestionReader
+
+    @overload
+    def release(  # type: ignore[overload-overlap]  # its mechanism is named
+        self,
+        workload: Marginals,
+        *,
+        keys: Any = ...,
+        where: Any = ...,
+        name: str = ...,
+        bounds: Bounds | None = ...,
+        **wanted: Unpack[Named],
+    ) -> SyntheticRelease: ...
 
     @overload
     def release(
@@ -86,8 +120,8 @@ class Releases(Protocol):
         where: Any = None,
         name: str = "count",
         bounds: Bounds | None = None,
-        **wanted: Unpack[Wanted],
-    ) -> Release | ProductRelease:
+        **wanted: Any,
+    ) -> Release | ProductRelease | SyntheticRelease:
         """Count by many sets of columns at once, at the least loss; all tables agree with each other.
 
         A row counts if its value is listed in every column of the workload. With a unit column, each unit counts in at
@@ -102,7 +136,7 @@ class Releases(Protocol):
             where: a predicate, as SQL text or an ibis expression.
             name: the name of the answer column.
             bounds: contribution bounds of this question, instead of the session's.
-            **wanted: the goal and the price, see `Wanted`.
+            **wanted: the goal and the price, see `Wanted`; for a model of the data see `Named`.
 
         Raises:
             InvalidTarget, InvalidKeys, InvalidBounds, InvalidOption, UnsupportedQuery: nothing is charged.
@@ -119,10 +153,24 @@ class Releases(Protocol):
         True
         """
         about = {"where": where, "bounds": bounds, "name": name}
+        if wanted.get("mechanism") in synthetic.MECHANISMS:
+            return synthetic.release(synthetic.read(self._context, self._reader, workload, keys, wanted, about))
         how = self._reader.wanted(wanted) if wanted.get("rms") is None else wanted
         if isinstance(workload, Products):
             return products.release(product_request.read(self._context, self._reader, workload, keys, how, about))
         return release.release(release_request.read(self._context, self._reader, workload, keys, how, about))
+
+    @overload
+    def plan_release(  # type: ignore[overload-overlap]  # its mechanism is named
+        self,
+        workload: Marginals,
+        *,
+        keys: Any = ...,
+        where: Any = ...,
+        name: str = ...,
+        bounds: Bounds | None = ...,
+        **wanted: Unpack[Named],
+    ) -> SyntheticPlan: ...
 
     @overload
     def plan_release(
@@ -156,8 +204,8 @@ class Releases(Protocol):
         where: Any = None,
         name: str = "count",
         bounds: Bounds | None = None,
-        **wanted: Unpack[Wanted],
-    ) -> ReleasePlan | ProductPlan:
+        **wanted: Any,
+    ) -> ReleasePlan | ProductPlan | SyntheticPlan:
         """Price a release before anything is paid. Touches no data and is free.
 
         Args:
@@ -176,7 +224,49 @@ class Releases(Protocol):
         True
         """
         about = {"where": where, "bounds": bounds, "name": name}
+        if wanted.get("mechanism") in synthetic.MECHANISMS:
+            return synthetic.plan(synthetic.read(self._context, self._reader, workload, keys, wanted, about))
         how = self._reader.wanted(wanted) if wanted.get("rms") is None else wanted
         if isinstance(workload, Products):
             return products.plan(product_request.read(self._context, self._reader, workload, keys, how, about))
         return release.plan(release_request.read(self._context, self._reader, workload, keys, how, about))
+
+    def online(
+        self,
+        *,
+        keys: Any,
+        absolute: float,
+        queries: int,
+        rows: int,
+        confidence: float = 0.95,
+        where: Any = None,
+        bounds: Bounds | None = None,
+    ) -> Online:
+        """Return an object that answers queries one by one, all within one error at once, most of them free.
+
+        By private multiplicative weights. Nothing is charged before the first query, and then the price of one run; a
+        run ends where a query had to be measured, and the next query starts, and pays, another.
+
+        Args:
+            keys: the listed values of each column; all their combinations are the domain, at most 2^20 cells.
+            absolute: the error of every answer, in rows, >= 1.
+            queries: how many queries there will be at most.
+            rows: an upper bound on the rows of the table. The promise hangs on it, privacy does not.
+            confidence: the chance that all answers are within the error.
+            where: a predicate, as SQL text or an ibis expression.
+            bounds: contribution bounds, instead of the session's.
+
+        Raises:
+            InvalidOption, InvalidKeys, InvalidTarget: nothing is charged.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"a": [1, 2] * 5000}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> online = s.online(keys={"a": [1, 2]}, absolute=4000, queries=100, rows=20_000)
+        >>> answer = online.ask(a=[1])
+        >>> answer.lower <= 5000 <= answer.upper
+        True
+        """
+        promise = {"absolute": absolute, "queries": queries, "rows": rows, "confidence": confidence}
+        about = {"where": where, "bounds": bounds}
+        return opened_online(self._context, self._reader, keys, promise, about)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -93,6 +94,12 @@ def chooser(loss: Booked) -> Exponential | PermuteAndFlip:
     """
     if isinstance(loss, Pure):
         return PermuteAndFlip(loss.amount)
+    return Exponential(_epsilon_for(loss))
+
+
+@lru_cache(maxsize=256)
+def _epsilon_for(loss: Booked) -> Fraction:
+    """Return the largest epsilon, nearly, of a choice whose price is at most the loss."""
     low, high = _FINEST, Fraction(64)
     for _ in range(_SEARCHES):
         middle = (low + high) / 2
@@ -100,4 +107,4 @@ def chooser(loss: Booked) -> Exponential | PermuteAndFlip:
         low, high = (middle, high) if fits else (low, middle)
         if high - low < low / (1 << 20):
             break
-    return Exponential(Fraction(down(low)))
+    return Fraction(down(low))

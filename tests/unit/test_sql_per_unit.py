@@ -67,6 +67,10 @@ COUNTED = [
     ("COUNT(*) FROM (SELECT rider, ANY_VALUE(k0) AS one FROM rides GROUP BY rider) WHERE one = 'w'", 1),
     ("COUNT(*) FROM (SELECT rider, COUNT(DISTINCT zone) AS z FROM rides GROUP BY rider) WHERE z = 2", 2),
     ("COUNT(*) FROM (SELECT rider, COUNT(*) FILTER (WHERE fare > 1) AS n FROM rides GROUP BY rider) WHERE n = 2", 2),
+    ("COUNT(*) FROM (SELECT RIDER, COUNT(*) AS N FROM Rides GROUP BY Rider HAVING n > 2)", 1),
+    (("COUNT(*) FROM (SELECT rides.rider, MIN(day) AS next FROM rides JOIN (SELECT rider, MIN(day) AS first FROM rides"
+     " GROUP BY rider) f ON rides.rider = f.rider WHERE day > first GROUP BY ALL) WHERE next = DATE '2024-01-04'"),
+     1),
     ("COUNT(*) FROM (SELECT rider, AVG(fare) AS mean FROM rides GROUP BY rider) WHERE mean = 10", 1),
     (("COUNT(*) FROM (SELECT rider, SUM(CASE WHEN zone = 1 THEN 1 END) / COUNT(*) AS s FROM rides GROUP BY rider)"
      " WHERE s = 0.5"), 1),
@@ -145,6 +149,22 @@ REFUSED = [
     (f"WITH f AS ({SPEND}) SELECT COUNT(*) FROM rides r JOIN f ON r.rider = f.rider JOIN f g ON g.rider = r.rider",
      "table 'g' twice"),
     ("WITH a AS (SELECT rider, COUNT(*) AS n FROM a GROUP BY rider) SELECT COUNT(*) FROM a", "table 'a'"),
+    ("SELECT COUNT(*) FROM (SELECT rider, a + 1 AS b, b + 1 AS a, COUNT(*) AS n FROM rides GROUP BY rider)",
+     "unknown column"),
+    ((f"SELECT COUNT(*) FROM (SELECT rider, COUNT(*) AS a0, {', '.join(f'a{n} + a{n} AS a{n + 1}' for n in range(30))}"
+     " FROM rides GROUP BY rider HAVING a30 > 1)"), "unknown column"),
+    ("SELECT COUNT(*) FROM " + "(SELECT rider, COUNT(*) AS n FROM " * 13 + "rides" + " GROUP BY rider)" * 13,
+     "more than 12 subqueries with GROUP BY"),
+    ("SELECT COUNT(*) FROM (SELECT rider, " + ", ".join(f"SUM(fare + {n}) AS s{n}" for n in range(51))
+     + " FROM rides GROUP BY rider)", "more than 50 aggregates in a subquery"),
+    ("WITH rides AS (SELECT rider, COUNT(*) AS n FROM rides GROUP BY rider) SELECT COUNT(*) FROM rides",
+     "WITH of the name 'rides'"),
+    (("SELECT COUNT(*) FROM (SELECT rider, (SELECT COUNT(*) FROM rides s WHERE s.rider = r.rider) AS n FROM rides r"
+     " GROUP BY rider)"), "a subquery"),
+    ("SELECT COUNT(*) FROM (SELECT rider, COUNT(*) AS n FROM (SELECT zone AS rider FROM rides) GROUP BY rider)",
+     "GROUP BY in a subquery"),
+    ("SELECT COUNT(*) FROM (SELECT rider, ROW_NUMBER() OVER () AS n, COUNT(*) AS m FROM rides GROUP BY rider)",
+     "a window (OVER) beside GROUP BY in a subquery"),
     (f"SELECT k0, COUNT(*) FROM ({SPEND}) GROUP BY CUBE (spend)", "unknown column"),
 ]  # fmt: skip
 

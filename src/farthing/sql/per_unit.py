@@ -116,6 +116,7 @@ class _Making:
         unit = owned.unit.column
         joined = (f"{join.table}.{unit}" for join in rows.joins if not join.public and not join.left)
         self._units = () if unit is None else tuple(map(Column, (unit, *joined)))
+        self._aliases: dict[str, Scalar] = {}
         self._by = self._grouped()
 
     def rows(self, number: int, renamed: tuple[str, ...]) -> Flat:
@@ -292,6 +293,7 @@ class _Making:
                     "a value without a name in a subquery", "give it one: value AS name", item.node
                 )
             columns.append((name, reader.typed(item.body)[0]))
+        self._aliases.update((name.casefold(), scalar) for name, scalar in columns)
         if len(renamed) > len(columns):
             raise self._source.refuse("more names than columns", f"there are {len(columns)} columns", self._select)
         named = [(new, scalar) for new, (_, scalar) in zip(renamed, columns, strict=False)]
@@ -314,10 +316,7 @@ class _Making:
         if type(node).__name__ != "Column" or node.args.get("table") is not None:
             return None
         name = str(node.name).casefold()
-        named = [item.body for item in self._items if (item.alias or "").casefold() == name]
-        if not named or name in self._rows.names.taken or any(part is node for part in named[0].walk()):
-            return None
-        return Translator(self._source, Names(()), "HAVING", self._known).scalar(named[0])
+        return None if name in self._rows.names.taken else self._aliases.get(name)
 
     def _grouping(self, node: Node) -> Scalar:
         """Return the column of a group that is a column."""

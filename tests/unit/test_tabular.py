@@ -66,9 +66,7 @@ def test_whatever_has_rows_inherits_them():
     assert found_here <= tables
     owners = {file for file, _ in defined({"to_arrow"})} - {"tabular.py", "attacks/tables.py", "attacks/target.py"}
     writers = {next(kind for kind in each.__mro__ if "to_arrow" in vars(kind)) for each in results()}
-    found = {
-        Path(importlib.import_module(each.__module__).__file__).relative_to(SOURCE).as_posix() for each in writers
-    }
+    found = {Path(importlib.import_module(each.__module__).__file__).relative_to(SOURCE).as_posix() for each in writers}
     assert owners == found
 
 

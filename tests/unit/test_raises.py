@@ -5,6 +5,7 @@ import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import farthing
 from farthing import Gdp, Pure
 from farthing.models import logistic, ridge
 from farthing.planning.relative_count import KINDS
-from farthing.session.core import shield
+from farthing.session.core import shield, transaction
 
 SOURCE = Path(farthing.__file__).parent
 X = np.sin(np.outer(np.arange(4_000), [1.0, 2.3]))
@@ -52,7 +53,7 @@ def reached():
         for pure in (False, True):
             if pure and name not in PURE:
                 continue
-            with opened_session(pure=pure) as session, found:
+            with opened_session(pure=pure) as session, found, patch.object(transaction, "FIRST_SHARE", 1 << 60):
                 (ASKS | SILENT)[name](session)
     for kind in KINDS:
         with opened_session() as session, found:
@@ -105,7 +106,16 @@ REASONS = {
     "ledger/books.py _explained": (1, BOOKS),
     "ledger/books.py _refuse_nested": (1, BOOKS),
     "ledger/books.py _turn": (1, BOOKS),
+    "ledger/books.py _await": (1, BOOKS),
+    "ledger/books.py _require_writable": (1, BOOKS),
+    "ledger/books.py result": (1, BOOKS),
+    "ledger/books.py write": (1, BOOKS),
+    "ledger/chain.py of": (1, BOOKS),
+    "ledger/sqlite.py _inner": (1, BOOKS),
+    "ledger/rules.py require_open": (1, BOOKS),
     "ledger/rules.py reserved": (1, BOOKS),
+    "ledger/rules.py used": (2, "prices of looks, which what was shown before decides"),
+    "ledger/rules.py whole": (1, BOOKS),
     "limits/tables.py __post_init__": (1, PLANS),
     "planning/release_pilot.py aimed": (1, PLANS),
     "planning/release.py _needed": (1, PLANS),
@@ -113,6 +123,8 @@ REASONS = {
     "mechanisms/exponential.py _by_sums": (1, "at most 2^17 + 1 leaves and gaps between them, below 2^20"),
     "mechanisms/exponential.py _checked": (4, "weights are widths of leaves, whose sum is that of the public range"),
     "mechanisms/laplace.py _check": (3, "levels of the schedule; answers are held within 2^60 steps"),
+    "mechanisms/linear_queries.py require_size": (1, "the sizes of lists, checked before by the request"),
+    "mechanisms/online_weights.py ask": (1, "whether the run had ended, which was told"),
     "mechanisms/noises.py known": (1, "the code names the noise of a pick"),
     "mechanisms/relative.py _degree": (1, PRICES),
     "mechanisms/scores.py checked_scores": (4, SIZES),

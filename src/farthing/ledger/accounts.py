@@ -8,7 +8,7 @@ that maximum.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
@@ -16,8 +16,14 @@ from farthing.errors import LedgerError
 from farthing.ledger import rows, rules, tables
 from farthing.ledger.chain import Totals, damaged, sealed, unsettled
 
+if TYPE_CHECKING:
+    from farthing.ledger.tags import Tags
+
 WHOLE: Final = ""
 """The owner that every charge draws on; all others have the name of an allotment."""
+
+MOST_COMPARED: Final = 1000
+"""So many open and failed reservations are all compared with the totals whenever some of them are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,13 @@ class Scope:
     def prefix(self) -> str:
         """What marks the questions of a part; lengths come first, so that no two parts share one."""
         return f"{len(self.partition)}.{len(self.part)}:{self.partition}/{self.part}/" if self.partition else ""
+
+    def tagged(self, found: Tags) -> Tags:
+        """Return tags as they are of questions asked here: those of two parts differ."""
+        if not self.partition:
+            return found
+        here = int(sealed("tags", partition=self.partition, part=self.part)[:15], 16)
+        return found._replace(tags=tuple(tag ^ here for tag in found.tags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +228,17 @@ def copies_of(connection: sa.Connection) -> int:
     for row in connection.execute(sa.select(tables.UNSETTLED)):
         copies += unsettled(row.question, row.reservation)
     return copies % (1 << 256)
+
+
+def require_few_copies(connection: sa.Connection, totals: Totals) -> bool:
+    """Refuse working copies that are not what the totals say, if they are few; return whether they were compared.
+
+    Of many, those that are shown are checked one by one; all of them when the ledger is opened, and by `verify`.
+    """
+    few = connection.execute(tables.MANY_UNSETTLED, {"most": MOST_COMPARED}).scalar_one() < MOST_COMPARED
+    if few:
+        require_copies(connection, totals)
+    return bool(few)
 
 
 def require_copies(connection: sa.Connection, totals: Totals) -> None:

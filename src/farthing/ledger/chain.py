@@ -14,6 +14,8 @@ from farthing.errors import LedgerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_quoted: Final = json.encoder.encode_basestring_ascii
+
 _SEALS: Final = 1 << 256
 """Seals of working copies are added up as numbers below this."""
 
@@ -100,7 +102,8 @@ def sealed(kind: str, **content: Any) -> str:
 
 def unsettled(question: str, reservation: int) -> int:
     """Return what a reservation that is open or failed adds to the sum of the working copies."""
-    return int(sealed("unsettled", question=question, reservation=reservation), 16)
+    text = f'["","unsettled",{{"question":{_quoted(question)},"reservation":{reservation}}}]'  # as `link` writes it
+    return int.from_bytes(hashlib.sha256(text.encode()).digest())
 
 
 def damaged(what: str, rule: str, got: object = "") -> LedgerError:
@@ -121,11 +124,14 @@ def link(previous: str, kind: str, content: Mapping[str, Any]) -> str:
     >>> link("", "settled", {"amount": 5}) == link("", "settled", {"amount": 6})
     False
     """
-    facts = {name: value for name, value in content.items() if name != "hash"}
-    text = json.dumps([previous, kind, facts], sort_keys=True, separators=(",", ":"), default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()
+    facts = dict(content)
+    facts.pop("hash", None)
+    return hashlib.sha256(_ENCODER.encode([previous, kind, facts]).encode()).hexdigest()
 
 
 def _plain(value: object) -> str:
     """Return bytes as JSON text; the only other kind of value a table of ours holds."""
     return f"bytes {value.hex()}" if isinstance(value, bytes) else f"{type(value).__name__} {value}"
+
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plain)

@@ -86,7 +86,9 @@ def require_format(path: str | Path) -> Path:
     return chosen
 
 
-def answer_chart(table: pa.Table, *, keys: tuple[str, ...], name: str, title: str, parameter: str) -> Any:
+def answer_chart(
+    table: pa.Table, *, keys: tuple[str, ...], name: str, title: str, parameter: str, in_order: bool = False
+) -> Any:
     """Return an altair chart of one answer: intervals on the left, what each group paid on the right.
 
     Args:
@@ -95,9 +97,10 @@ def answer_chart(table: pa.Table, *, keys: tuple[str, ...], name: str, title: st
         name: the name of its answer column.
         title: the promise, a line above the picture.
         parameter: the currency's parameter, "mu", "rho" or "epsilon".
+        in_order: whether all groups are drawn in the order of the rows; else texts by their answers.
     """
     alt = require_charts()
-    rows = _largest(table, keys, name)
+    rows = _largest(table, keys, name, in_order=in_order)
     base = alt.Chart(alt.Data(values=rows)).properties(height=max(48, 17 * len(rows)))
     labels = json.dumps([row["group"] for row in rows])
     axis = alt.Axis(labelExpr=f"{labels}[datum.value]", labelLimit=260, domain=False, ticks=False, labelPadding=8)
@@ -335,20 +338,23 @@ def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) ->
     )
 
 
-def _largest(table: pa.Table, keys: tuple[str, ...], name: str) -> list[dict[str, Any]]:
+def _largest(table: pa.Table, keys: tuple[str, ...], name: str, *, in_order: bool = False) -> list[dict[str, Any]]:
     """Return the rows with the largest answers, as plain values in the order of the picture.
 
-    Numbers, days and truth values run in their order; of texts the largest answers come first.
+    Numbers, days and truth values run in their order; of texts the largest answers come first, unless
+    rows stay in their order.
     """
     import numpy as np
 
     ranked = f"{name}_estimate"
     value = table.column(ranked if ranked in table.column_names else name).to_numpy()
-    chosen = table.take(np.argsort(-value, kind="stable")[:MOST_GROUPS])
-    if keys and all(_runs(table.schema.field(key).type) for key in keys):
+    places = np.argsort(-value, kind="stable")[:MOST_GROUPS]
+    chosen = table.take(np.sort(places) if in_order else places)
+    if keys and not in_order and all(_runs(table.schema.field(key).type) for key in keys):
         chosen = chosen.take(_in_order(chosen, keys))
     stems = {key.removesuffix(end) for key, end in zip(keys, ("_from", "_to"), strict=False) if key.endswith(end)}
-    between = " .. " if len(keys) == 2 and len(stems) == 1 else " / "
+    both = len(keys) == 2 and keys[0].endswith("_from") and keys[1].endswith("_to")
+    between = " .. " if both and len(stems) == 1 else " / "
     labels = {key: _labels(chosen.column(key).to_pylist()) for key in keys}
     return [
         {

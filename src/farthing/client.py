@@ -256,6 +256,7 @@ class RemoteAnswer(Tabular):
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
         """Return an altair chart of one answer column, as `Answer.chart`; with a path save it too."""
         from farthing import charts
+        from farthing.picture import still
 
         name, shown = column or self.names[0], {f"{one}{end}" for one in self.names for end in ("", "_lower", "_upper")}
         keys = tuple(one for one in self._table.column_names if one not in shown | {"met", "paid"})
@@ -263,7 +264,7 @@ class RemoteAnswer(Tabular):
         picture = charts.answer_chart(self._table, keys=keys, name=name, **about)
         if path is not None:
             charts.save(picture, path)
-        return picture
+        return still(picture)
 
     def _shaped(self, name: str) -> Any:
         """Return a column, or its only entry where there are no groups."""
@@ -323,7 +324,7 @@ class Wire:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, accept: str = "application/json"
     ) -> httpx.Response:
         """Return what a request came to; the errors of the server are raised as they are in a session."""
-        headers = {"Accept": accept, "Idempotency-Key": secrets.token_hex(16)}
+        headers = {"Accept": accept, "Idempotency-Key": secrets.token_hex(16), "Farthing-Face": "Python"}
         came = None
         for _ in range(_TRIES):
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from farthing.ledger import rows, rules, tables, tags
+from farthing.ledger import freezing, rows, rules, tables, tags
 from farthing.ledger.accounts import Scope, charge, purses
 from farthing.ledger.chain import Totals, unsettled
 from farthing.ledger.entry import Receipt
@@ -51,11 +51,13 @@ def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: Rese
     """Reserve, inside a transaction."""
     asked, data = facts.asked, facts.data
     sought = {"question": asked.question, "request": facts.request, "data": "" if data is None else data.name}
-    standing = connection.execute(tables.STANDING, sought).one()
+    standing = connection.execute(tables.STANDING, sought | freezing.sought(books.who, scope.allotment)).one()
     totals = Totals.of(standing)
     if standing.before is not None:
         row = connection.execute(tables.STATE_OF, {"id": standing.before}).one()
         return rules.again(row, asked, scope.allotment, books.identity)
+    if asked.fresh or facts.delta:
+        freezing.require_thawed(connection, standing, books.who, scope.allotment)
     if facts.alone:
         rules.require_alone(connection, standing, asked)
     exclusive = standing.version == asked.version and not standing.others
@@ -174,3 +176,13 @@ def give_up(books: Booking, connection: sa.Connection, dead: Callable[[Process],
         receipt = Receipt(row.id, books.identity, row.reserved, row.question, row.version, row.exclusive)
         fail(books, connection, receipt, interrupted=True)
     return len(found)
+
+
+def freeze(books: Booking, connection: sa.Connection, name: str, *, frozen: bool) -> None:
+    """Freeze or thaw somebody, inside a transaction: an entry that costs nothing, and is in the chain as all are."""
+    whom = f"the questions of {name}" if name else "the data set"
+    label = f"the owner {'froze' if frozen else 'thawed'} {whom}"
+    asked = rules.asked(increase=0, fresh=0, question=freezing.place(name), version=0)
+    facts = ReservationFacts(asked, label, None, "", 0, None, alone=False, at_most=None)
+    receipt = reserve(books, connection, Scope(), facts)
+    settle(books, connection, receipt, 0, (lambda _: freezing.WORDS[frozen], lambda _: tags.NONE))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from farthing.errors import LedgerError
-from farthing.ledger import booking, rows, rules, tables, tags
+from farthing.ledger import booking, freezing, rows, rules, tables, tags
 from farthing.ledger.accounts import Scope, allot, purses, require_few_copies, shares
 from farthing.ledger.checking import require_good
 from farthing.ledger.data import DataSet
@@ -185,6 +185,15 @@ class Ledger(Told):
         """
         name, farthings = rules.text("name", name), rules.share_of(self.terms, share)
         self._books.write(lambda connection: allot(connection, self.terms.budget, name, farthings, self._who))
+
+    def freeze(self, analyst: str | None = None, *, frozen: bool = True) -> None:
+        """Charge nothing more to an analyst, or to anybody, until they are thawed; the owner's act.
+
+        It holds for whoever asks under this name or draws on its share, in every process; what was reserved before is
+        finished, and what was released stays free. `frozen=False` thaws; each name apart, None for everybody.
+        """
+        name = freezing.EVERYBODY if analyst is None else rules.text("analyst", analyst)
+        self._books.write(lambda connection: booking.freeze(self._booking, connection, name, frozen=frozen))
 
     @property
     def allotments(self) -> dict[str, Allotment]:

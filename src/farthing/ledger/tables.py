@@ -218,6 +218,9 @@ _mark = (
 MARK: Final = _mark
 """By which metadata a data set is known."""
 
+_words = [sa.bindparam(name, type_=_KEY) for name in ("of_all", "of_asker", "of_share")]
+_frozen = sa.exists().where(MEASUREMENTS.c.question.in_(_words))
+
 STANDING: Final = sa.select(
     *_SUMMED,
     _mark.scalar_subquery().label("mark"),
@@ -225,9 +228,10 @@ STANDING: Final = sa.select(
     _others.label("others"),
     _last.label("last"),
     _before.label("before"),
+    _frozen.label("frozen"),
 )
 """All that a reservation needs: the totals, how its data set is known, the question's stored version, whether others of
-it are unsettled, the last entry, the one of the same request."""
+it are unsettled, the last entry, the one of the same request, whether the owner ever froze who asks."""
 
 _allowed = sa.select(sa.func.max(LOOKS.c.amount)).where(LOOKS.c.reservation == RESERVATIONS.c.id).scalar_subquery()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.ledger import proving, rows, rules, tables, tags
+from farthing.ledger import freezing, proving, rows, rules, tables, tags
 from farthing.ledger.accounts import require_few_copies
 from farthing.ledger.entry import Receipt, Seal
 from farthing.ledger.process import Process
@@ -170,6 +170,15 @@ class Told:
                 stored = rows.load(connection, question)
             if stored is not None:
                 yield question, stored
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The names of those whom the owner has frozen, in order; "" stands for everybody."""
+        with self._books.reading() as connection:
+            bounds = {"first": freezing.PREFIX, "end": freezing.PREFIX + chr(sys.maxunicode)}
+            found = connection.execute(tables.BEGINNING, bounds).scalars().all()
+            held = [place for place in found if freezing.is_frozen(rows.load(connection, place))]
+        return tuple(place.removeprefix(freezing.PREFIX) for place in held)
 
     def receipt(self, request: str) -> Receipt | None:
         """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""

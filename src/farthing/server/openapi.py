@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from farthing.server.people import LONGEST_NAME
 from farthing.server.service import OPTIONS
 
 _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 _ERROR: Final = {"$ref": "#/components/responses/Error"}
 _TEXT: Final = {"type": "string"}
+_KEYS: Final = {"type": ["array", "string"]}
+_CLOSED: Final = {"additionalProperties": False}
 _LOSS: Final = {"type": "object", "additionalProperties": {"type": "number"}}
 
 
@@ -45,6 +48,8 @@ def document() -> dict[str, Any]:
                 "post": _operation("Check the books of a data set", _object({"verified": {"type": "boolean"}}))
                 | _body(_object({"dataset": {"type": "string"}}, "dataset"))
             },
+            "/v1/freeze": {"post": _operation("Charge nothing more, until thawed", _stopped()) | _whose()},
+            "/v1/thaw": {"post": _operation("Charge again what was frozen", _stopped()) | _whose()},
         },
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -71,11 +76,23 @@ def _question() -> dict[str, Any]:
     fields = {
         "dataset": {"type": "string"},
         "sql": {"type": "string", "maxLength": 65_536},
-        "keys": {"type": ["object", "string", "null"]},
+        "keys": {"anyOf": [{"type": "object", "additionalProperties": _KEYS}, {"const": "private"}, {"type": "null"}]},
         "plan": {"type": "string", "description": "the id of a plan: the question is charged at most what it told"},
     }
     whole = {"required": ["dataset", "sql"]}, {"required": ["plan"]}
-    return _body(_object(fields | options) | {"anyOf": list(whole)})
+    return _body(_object(fields | options) | _CLOSED | {"anyOf": list(whole)})
+
+
+def _whose() -> dict[str, Any]:
+    """Return the body that names a data set, and perhaps an analyst."""
+    name = {"type": ["string", "null"], "minLength": 1, "maxLength": LONGEST_NAME}
+    return _body(_object({"dataset": _TEXT, "analyst": name}, "dataset") | _CLOSED)
+
+
+def _stopped() -> dict[str, Any]:
+    """Return the shape of what is frozen."""
+    names = {"type": "array", "items": _TEXT}
+    return _object({"dataset": _TEXT, "frozen": {"type": "boolean"}, "frozen_analysts": names})
 
 
 def _plan() -> dict[str, Any]:

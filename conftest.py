@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # as many processes as cores run the tests: threads of each would wait in turns
 
+os.environ["FARTHING_REPEATS"] = "none"  # tests leave nothing in the folder of what repeats print
+
 LONG = "<!-- The examples of this page take long. -->"
 
 

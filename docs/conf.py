@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,6 +41,10 @@ _SPECIAL = re.compile(r"([|*\\]|(?<=\w)_(?!\w))")
 def setup(app: Any) -> None:
     """Read docstrings as they are written: plain text, with `code`, guarantee blocks and Google sections."""
     app.connect("autodoc-process-docstring", _as_written, priority=1)  # before napoleon
+    sys.path.insert(0, str(Path(__file__).parent))
+    import messages
+
+    app.add_directive("messages", messages.table())
 
 
 def _as_written(_app: object, what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:

@@ -23,7 +23,8 @@ from farthing import Budget, Gdp, Session
 from farthing.limits import marginals_error
 from farthing.limits.tables import tables_of
 from farthing.mechanisms.gaussian import Coin
-from farthing.planning.release import Goal, design_for
+from farthing.planning.release import design_for
+from farthing.planning.release_plan import Goal
 from farthing.workloads import marginals
 
 DOMAINS = {

@@ -323,7 +323,7 @@ class Wire:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, accept: str = "application/json"
     ) -> httpx.Response:
         """Return what a request came to; the errors of the server are raised as they are in a session."""
-        headers = {"Accept": accept, "Idempotency-Key": secrets.token_hex(16)}
+        headers = {"Accept": accept, "Idempotency-Key": secrets.token_hex(16), "Farthing-Face": "Python"}
         came = None
         for _ in range(_TRIES):
             try:

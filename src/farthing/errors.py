@@ -123,6 +123,12 @@ class PriceRisen(BudgetExceeded):
     """An ask that would be charged more than `at_most=`, or than the plan that it confirms. It is not charged for."""
 
 
+class Frozen(FarthingError):
+    """A charge that the owner has stopped: of this data set, or of who asks. Nothing was charged."""
+
+    exit_code = 3
+
+
 class LedgerError(FarthingError):
     """A ledger file that cannot be used: not one, truncated, read-only, locked, from a newer version."""
 

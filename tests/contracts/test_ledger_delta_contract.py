@@ -57,8 +57,15 @@ def test_nothing_set_aside_refuses(place):
         reserve(ledger, 1)
 
 
+def without_looks(hand):
+    """Take away what format 5 added."""
+    hand.execute("DROP TABLE tags, opened, looks")
+    hand.execute("ALTER TABLE measurements DROP COLUMN tagged")
+
+
 def older(hand):
-    """Take away what format 4 added."""
+    """Take away what formats 4 and 5 added."""
+    without_looks(hand)
     hand.execute("DROP TABLE data_sets")
     hand.execute("ALTER TABLE totals DROP COLUMN coins, DROP COLUMN copies, DROP COLUMN terms, DROP COLUMN seal")
     hand.execute("ALTER TABLE accounts DROP COLUMN seal")
@@ -77,6 +84,23 @@ def test_a_server_of_format_3_is_carried_over():
         with Ledger.open(url, TERMS) as ledger:
             assert b"kept" == ledger.part(partition="p", name="a").load("keys").blob
             ledger.verify()
+
+
+def test_a_server_of_format_4_is_carried_over():
+    """Books on PostgreSQL without looks get their tables, with what is open; the chain is as it was."""
+    with fresh_schema() as url:
+        with Ledger.open(url, TERMS) as ledger:
+            reserve(ledger, 3)
+            kept = ledger.reserve(increase=1, fresh=1, question="q", version=0, label="q")
+            ledger.settle(kept, 1, lambda _: b"kept")
+            head = ledger.seal.head
+        with raw(url) as hand:
+            without_looks(hand)
+            hand.execute("UPDATE format SET version = 4")
+        with Ledger.open(url, TERMS) as ledger:
+            assert head == ledger.verify().head
+            assert ["keys"] == [entry.question for entry in ledger.open_reservations]
+            assert ["q"] == ledger.untagged("q")
 
 
 def test_a_server_of_format_2_is_carried_over():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -49,3 +50,25 @@ def test_a_name_that_looks_alike_is_seen(planted):
 
     assert [] != found or planted == "how-to"
     assert {name for pair in found for name in pair} <= {planted, "limits", "ledgers"}
+
+
+GALLERY = (DOCS / "reference" / "gallery.md").read_text(encoding="utf-8")
+SOURCE = DOCS.parent / "src" / "farthing"
+
+
+def test_the_gallery_shows_every_picture():
+    """Each picture of the docs is in the gallery, beside the script that draws it; each script is there."""
+    pictures = {path.name for path in (DOCS / "images").iterdir() if path.suffix in {".svg", ".png"}}
+
+    assert pictures == set(re.findall(r"\]\(\.\./images/([\w-]+\.\w+)\)", GALLERY))
+    assert [] == [
+        name for name in re.findall(r"`((?:docs|bench)/[\w/]+\.py)`", GALLERY) if not (DOCS.parent / name).is_file()
+    ]
+
+
+def test_the_gallery_names_every_command_that_draws():
+    """Each command that draws is in the gallery, with its option."""
+    drawing = {path.stem for path in (SOURCE / "cli" / "run").glob("*.py") if "charts.save(" in path.read_text()}
+
+    assert drawing >= {"groups", "select", "attack", "compare"}
+    assert drawing | {"ask", "demo"} <= set(re.findall(r"`farthing (\w+)[^`]* --chart", GALLERY))

@@ -130,7 +130,7 @@ def test_intervals_of_a_relative_target_hold_the_truth():
 @pytest.mark.thorough
 def test_intervals_that_are_too_narrow_are_seen(monkeypatch):
     """Planted: two thirds of the half-width are refuted."""
-    from farthing.planning.release import Goal
+    from farthing.planning.release_plan import Goal
 
     real = Goal.critical.fget
     monkeypatch.setattr(Goal, "critical", property(lambda goal: real(goal) * 2 / 3))

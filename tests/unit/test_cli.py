@@ -44,6 +44,8 @@ COMMANDS = {
     "export",
     "verify",
     "allot",
+    "freeze",
+    "thaw",
     "same-data",
     "resume",
     "groups",
@@ -312,7 +314,8 @@ def test_status_shows_totals_history_and_open_reservations():
     run("ask", TOTAL, "--absolute", "200")
     Path("rides.parquet").unlink()
     facts = json.loads(run("status", "--json").stdout)
-    assert list(facts) == ["ledger", "budget", "unit", "total", "spent", "remaining", "allotments", "open", "history"]
+    names = ["ledger", "budget", "unit", "total", "spent", "remaining", "allotments", "frozen", "open", "history"]
+    assert list(facts) == names
     assert facts["total"]["mu"] ** 2 == pytest.approx(facts["spent"]["mu"] ** 2 + facts["remaining"]["mu"] ** 2)
     assert [entry["state"] for entry in facts["history"]] == ["settled"]
     assert facts == json.loads(run("status", "rides.ledger", "--json").stdout)
@@ -396,7 +399,7 @@ def test_files_that_were_written_anew_need_a_version_or_the_owners_word():
     refused = run(*question)
     assert 4 == refused.exit_code
     assert "farthing same-data" in refused.stderr
-    assert "farthing.toml: version" in refused.stderr
+    assert "in farthing.toml, under [table]" in refused.stderr
     assert 0 == run("same-data").exit_code
     before = spent()
     assert 0 == run(*question).exit_code

@@ -199,7 +199,7 @@ def test_truncated_header_is_refused(made):
 def test_newer_format_is_refused(made):
     """A ledger from the future is refused, and says to upgrade."""
     with sqlite3.connect(made) as connection:
-        connection.execute("PRAGMA user_version=5")
+        connection.execute("PRAGMA user_version=6")
     connection.close()
     assert "upgrade" in refused(made, "newer version").next_step
 

@@ -29,6 +29,7 @@ from farthing.errors import (
     Contested,
     DataError,
     FarthingError,
+    Frozen,
     InvalidTarget,
     LedgerError,
     PriceRisen,
@@ -45,11 +46,12 @@ if TYPE_CHECKING:
 
 SRC = Path(farthing.__file__).parent
 VERBS = frozenset(
-    {"reserve", "settle", "fail", "withdraw", "load", "receipt", "open_of", "open_reservations", "charged_fresh"}
-)
+    {"reserve", "look", "settle", "fail", "give_up", "withdraw", "load", "receipt", "open_of", "open_reservations",
+     "charged_fresh"}
+)  # fmt: skip
 """What a ledger is written with, and what is read in order to write."""
 
-ITS_OWN = frozenset({"reserve", "fail", "withdraw", "open_of", "open_reservations", "charged_fresh"})
+ITS_OWN = frozenset({"reserve", "fail", "give_up", "withdraw", "open_of", "open_reservations", "charged_fresh"})
 """Those of them that nothing but a ledger has, by whatever name it goes."""
 
 TABLE = pa.table({
@@ -253,6 +255,17 @@ def test_nothing_is_asked_of_an_engine_without_a_charge(kind: str, monkeypatch: 
 
         assert open_then
         assert min(open_then) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_is_charged_while_the_owner_has_frozen_it(kind: str) -> None:
+    """Whatever asks: nothing is charged, nothing is left open, and the error is the owner's word."""
+    with opened() as session:
+        session.freeze()
+        with pytest.raises(Frozen):
+            KINDS[kind](session)
+        assert not session.spent
+        assert not session.status()["open"]
 
 
 def test_a_price_of_nothing_is_refused_before_anything_is_asked() -> None:
@@ -505,7 +518,9 @@ def test_a_question_that_another_has_open_is_confirmed_no_more(monkeypatch: pyte
         assert spent == session.spent
 
         session._ledger.settle(other, 0, None)
-        assert plan.worst_price.farthings >= ask(at_most=plan.worst_price).paid.farthings > 0
+        paid = ask(at_most=plan.worst_price).paid
+        assert paid
+        assert paid <= plan.worst_price
 
 
 def test_a_plan_knows_that_an_ask_failed() -> None:

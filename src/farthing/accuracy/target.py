@@ -49,7 +49,7 @@ class Target:
             raise InvalidTarget(
                 "there is no accuracy target",
                 rule="relative, absolute or both must be positive",
-                next_step='say how far off an answer may be, as in "relative=0.05, absolute=100"',
+                next_step="say how far off an answer may be, as in relative=0.05, absolute=100",
             )
 
     def __str__(self) -> str:

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line; the process exits 0 answered, 2 usage, 3 refused by budget, 4 data, ledger or engine."""
-    from farthing.cli.app import app
+    import sys
 
-    app()
+    from farthing.cli.repeats import keeping
+
+    with keeping(sys.argv[1:]) as printed:
+        if not printed:
+            from farthing.cli.app import app
+
+            app()
 
 
 __all__ = ["main"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.advice import Face, told
 from farthing.privacy.words import state
 from farthing.query import outward
 
@@ -115,11 +117,21 @@ def answer_rows(answer: Answer, most: int | None, *, ordered: bool = False) -> l
     return [int(i) for i in np.argsort(-answer.cells.estimate, kind="stable")[:most]]
 
 
-def answer_table(answer: Answer, rows: Sequence[int]) -> Table:
-    """Return rows of an answer as a table: keys, answers with intervals, met or not, what each group paid."""
+def answer_table(
+    answer: Answer, rows: Sequence[int], shown: Sequence[str] | None = None, *, ending: bool = True
+) -> Table:
+    """Return rows of an answer as a table: keys, answers with intervals, met or not, what each group paid.
+
+    Args:
+        answer: what is shown.
+        rows: which of its rows.
+        shown: the names of the answer columns, None for all.
+        ending: whether what was met and paid stands behind them.
+    """
     table = _table()
     whole = answer.to_arrow()
-    names = [name for name in whole.column_names if name in answer.names or _is_key(answer, name)]
+    wanted = answer.names if shown is None else shown
+    names = [name for name in whole.column_names if name in wanted or _is_key(answer, name)]
     chosen = whole.take(list(rows)).to_pylist()
     digits: dict[str, int] = {}
     for name in names:
@@ -129,13 +141,40 @@ def answer_table(answer: Answer, rows: Sequence[int]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
         table.add_column(f"{answer.confidence * 100:.6g}% interval", justify="right", no_wrap=True)
         digits[name] = digits_of([(row[f"{name}_upper"] - row[f"{name}_lower"]) / 2 for row in chosen])
-    table.add_column("met", no_wrap=True)
-    table.add_column(f"paid ({answer.paid.parameter})", justify="right", no_wrap=True)
+    if ending:
+        table.add_column("met", no_wrap=True)
+        table.add_column(f"paid ({answer.paid.parameter})", justify="right", no_wrap=True)
     for place, row in zip(rows, chosen, strict=True):
         cells = [cell for name in names for cell in _cells(row, name, digits.get(name))]
         style = None if row["met"] else "yellow"
-        table.add_row(*cells, _reached(answer, place), f"{row['paid']:.4g}", style=style)
+        last = (_reached(answer, place), f"{row['paid']:.4g}") if ending else ()
+        table.add_row(*cells, *last, style=style)
     return table
+
+
+def show_rows(out: Console, answer: Answer, rows: Sequence[int], *, wide: bool = False) -> None:
+    """Print rows of an answer; where they are wider than a terminal in several tables, each with the keys."""
+    whole = answer_table(answer, rows)
+    if wide or not out.is_terminal or len(answer.names) == 1 or _width(out, whole) <= out.width:
+        _print_whole(out, whole)
+        return
+    for table in _side_by_side(out, answer, rows):
+        _print_whole(out, table)
+
+
+def _side_by_side(out: Console, answer: Answer, rows: Sequence[int]) -> list[Table]:
+    """Return the columns of an answer in as few tables as fit the width."""
+    tables: list[Table] = []
+    here: list[str] = []
+    for name in answer.names:
+        if here and _width(out, answer_table(answer, rows, [*here, name], ending=False)) > out.width:
+            tables.append(answer_table(answer, rows, here, ending=False))
+            here = []
+        here.append(name)
+    last = answer_table(answer, rows, here)
+    if _width(out, last) <= out.width:
+        return [*tables, last]
+    return [*tables, answer_table(answer, rows, here, ending=False), answer_table(answer, rows, [])]
 
 
 def _is_key(answer: Answer, name: str) -> bool:
@@ -159,11 +198,10 @@ def _reached(answer: Answer, place: int) -> str:
     return "no" if len(answer.names) == 1 else f"no: {', '.join(missed)}"
 
 
-def show_answer(out: Console, answer: Answer, most: int | None, *, ordered: bool = False) -> None:
+def show_answer(out: Console, answer: Answer, most: int | None, *, ordered: bool = False, wide: bool = False) -> None:
     """Print an answer: its table, its promise and its price."""
     rows = answer_rows(answer, most, ordered=ordered)
-    table = answer_table(answer, rows)
-    _print_whole(out, table)
+    show_rows(out, answer, rows, wide=wide)
     groups = len(answer.cells.value)
     if len(rows) < groups:
         which = f"first {len(rows):,}" if ordered else f"{len(rows):,} largest"
@@ -171,15 +209,60 @@ def show_answer(out: Console, answer: Answer, most: int | None, *, ordered: bool
     out.print(answer.caption)
     out.print(f"paid {money(answer.paid, answer.delta)}")
     out.print(f"left {money(answer.remaining, answer.delta)}")
-    out.print(answer.about, style="dim")
+    out.print(told(answer.about, Face.TERMINAL), style="dim")
 
 
 def _print_whole(out: Console, table: Table) -> None:
     """Print a table at its own width: on a narrow terminal lines go on below, rather than lose digits."""
     narrow = out.width
-    out.width = max(narrow, out.measure(table, options=out.options.update(max_width=_PIPE_WIDTH)).maximum)
+    out.width = max(narrow, _width(out, table))
     out.print(table, crop=False)
     out.width = narrow
+
+
+def _width(out: Console, table: Table) -> int:
+    """Return how wide a table is when nothing of it is folded."""
+    return out.measure(table, options=out.options.update(max_width=_PIPE_WIDTH)).maximum
+
+
+def show_entries(
+    out: Console, heads: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], *, wide: bool = False
+) -> None:
+    """Print a table of texts of which one column, "question", is long: on a narrow terminal on lines of its own.
+
+    Args:
+        out: where to.
+        heads: title, and whether the column holds numbers.
+        rows: the cells.
+        wide: show one line a row, however narrow the terminal.
+    """
+    table = columns_table(heads, rows)
+    if wide or not out.is_terminal or _width(out, table) <= out.width:
+        _print_whole(out, table)
+        return
+    long = next(place for place, (title, _) in enumerate(heads) if title == "question")
+    short = [place for place in range(len(heads)) if place != long and any(row[place] for row in rows)]
+    beside = columns_table([heads[place] for place in short], [[row[place] for place in short] for row in rows])
+    lines = _lines(out, beside)
+    for line in lines[: -len(rows)]:
+        out.print(line)
+    for line, row in zip(lines[-len(rows) :], rows, strict=True):
+        out.print(line, style="bold")
+        out.print(
+            "\n".join(wrap(outward.line(row[long]), out.width - 6, initial_indent="   ", subsequent_indent="   "))
+        )
+
+
+def _lines(out: Console, table: Table) -> list[str]:
+    """Return a table as plain lines, one a row, without the empty ones around it."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    plain = Console(file=StringIO(), width=_PIPE_WIDTH, color_system=None, markup=False, highlight=False, emoji=False)
+    with plain.capture() as taken:
+        plain.print(table)
+    return [line.rstrip()[: max(out.width, 1)] for line in taken.get().splitlines() if line.strip()]
 
 
 def facts_table(facts: Sequence[tuple[str, str]]) -> Table:

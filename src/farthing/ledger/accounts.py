@@ -8,13 +8,16 @@ that maximum.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from farthing.errors import LedgerError
 from farthing.ledger import rows, rules, tables
 from farthing.ledger.chain import Totals, damaged, sealed, unsettled
+
+if TYPE_CHECKING:
+    from farthing.ledger.tags import Tags
 
 WHOLE: Final = ""
 """The owner that every charge draws on; all others have the name of an allotment."""
@@ -42,6 +45,13 @@ class Scope:
     def prefix(self) -> str:
         """What marks the questions of a part; lengths come first, so that no two parts share one."""
         return f"{len(self.partition)}.{len(self.part)}:{self.partition}/{self.part}/" if self.partition else ""
+
+    def tagged(self, found: Tags) -> Tags:
+        """Return tags as they are of questions asked here: those of two parts differ."""
+        if not self.partition:
+            return found
+        here = int(sealed("tags", partition=self.partition, part=self.part)[:15], 16)
+        return found._replace(tags=tuple(tag ^ here for tag in found.tags))
 
 
 @dataclass(frozen=True, slots=True)

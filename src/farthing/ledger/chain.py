@@ -14,6 +14,8 @@ from farthing.errors import LedgerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_quoted: Final = json.encoder.encode_basestring_ascii
+
 _SEALS: Final = 1 << 256
 """Seals of working copies are added up as numbers below this."""
 
@@ -100,7 +102,8 @@ def sealed(kind: str, **content: Any) -> str:
 
 def unsettled(question: str, reservation: int) -> int:
     """Return what a reservation that is open or failed adds to the sum of the working copies."""
-    return int(sealed("unsettled", question=question, reservation=reservation), 16)
+    text = f'["","unsettled",{{"question":{_quoted(question)},"reservation":{reservation}}}]'  # as `link` writes it
+    return int.from_bytes(hashlib.sha256(text.encode()).digest())
 
 
 def damaged(what: str, rule: str, got: object = "") -> LedgerError:

@@ -17,8 +17,10 @@ from farthing.ledger.entry import Seal, Stored
 from farthing.ledger.tables import (
     ACCOUNTS,
     ACTS,
+    ALLOWED,
     DATA_SETS,
     KEY_DELTAS,
+    LOOKS,
     MEASUREMENTS,
     RESERVATIONS,
     SETTLEMENTS,
@@ -47,6 +49,7 @@ _MOMENTS: Final = {
     ACTS: "done_at",
     KEY_DELTAS: "charged_at",
     DATA_SETS: "declared_at",
+    LOOKS: "begun_at",
 }
 
 _BOTH: Final = sa.outerjoin(RESERVATIONS, SETTLEMENTS)
@@ -62,9 +65,16 @@ _REFUNDED: Final = (
     .where(
         sa.or_(
             SETTLEMENTS.c.amount > RESERVATIONS.c.reserved,
-            sa.and_(SETTLEMENTS.c.state == "failed", SETTLEMENTS.c.amount != RESERVATIONS.c.reserved),
+            SETTLEMENTS.c.amount > ALLOWED,
+            sa.and_(SETTLEMENTS.c.state == "failed", SETTLEMENTS.c.amount != ALLOWED),
         )
     )
+)
+
+_ASTRAY: Final = (
+    sa.select(LOOKS.c.reservation)
+    .outerjoin_from(LOOKS, RESERVATIONS)
+    .where(sa.or_(RESERVATIONS.c.id.is_(None), LOOKS.c.amount > RESERVATIONS.c.reserved))
 )
 
 _ORPHANED: Final = (
@@ -87,6 +97,7 @@ _STRAY: Final = (
 
 _RULES: Final = (
     (_REFUNDED, "settled above its reservation, or refunded on failure"),
+    (_ASTRAY, "looked at above its reservation, or never reserved"),
     (_ORPHANED, "closed but never reserved"),
     (_FORGOTTEN, "unsettled, yet not counted against its question, or the reverse"),
     (_STRAY, "counted against a question that it never asked"),

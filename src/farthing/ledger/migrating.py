@@ -3,7 +3,8 @@
 Format 1 knew no chain, who, parts or allotments. Its entries are chained as they are found: reservations by number,
 then what became of them, then the measurements that are stored, then the note that this was done. Format 2 knew no
 delta of searches for keys: it gets an empty table for them. Format 3 had no hashes of its totals, accounts and
-measurements: the whole books are verified once, and sealed.
+measurements: the whole books are verified once, and sealed. Format 4 had no looks, no list of what is open, and no
+tags: it gets empty tables, and its chain stays as it is.
 """
 
 from __future__ import annotations
@@ -27,8 +28,16 @@ if TYPE_CHECKING:
 
 _REMADE: Final = (tables.UNSETTLED, tables.SETTLEMENTS, tables.RESERVATIONS, tables.TOTALS)  # what refers, first
 _NEW: Final = (tables.RESERVATIONS, tables.SETTLEMENTS, tables.UNSETTLED, tables.TOTALS, tables.ACTS, tables.ACCOUNTS)
-_ADDED: Final = {2: (tables.KEY_DELTAS, tables.DATA_SETS), 3: (tables.DATA_SETS,)}
+_FIFTH: Final = (tables.LOOKS, tables.OPENED, tables.TAGS)
+_ADDED: Final = {2: (tables.KEY_DELTAS, tables.DATA_SETS, *_FIFTH), 3: (tables.DATA_SETS, *_FIFTH), 4: _FIFTH}
 _SEALS: Final = {"totals": ("coins", "copies", "terms", "seal"), "accounts": ("seal",), "measurements": ("digest",)}
+_SEALED: Final = 4
+"""The first format whose totals and working copies carry hashes."""
+
+_STILL_OPEN: Final = (
+    "INSERT INTO opened (reservation, question, looks) SELECT u.reservation, u.question, 0 FROM unsettled u "
+    "WHERE NOT EXISTS (SELECT 1 FROM settlements s WHERE s.reservation = u.reservation)"
+)
 _UNKNOWN: Final = {"who": "", "behind": 0}
 _NOWHERE: Final = {"target": "", "allotment": "", "partition": "", "part": ""}
 
@@ -49,6 +58,7 @@ def migrate(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME TO old_{table.name}")
     make_tables(connection, (*_NEW, *_ADDED[2]))
     _add_columns(connection, ("measurements",))
+    _add_tagged(connection)
     spent = connection.exec_driver_sql("SELECT spent FROM old_totals").scalar_one()
     terms = dict(connection.execute(sa.select(tables.TERMS)).mappings().one())
     start = Tip(0, link("", tables.TERMS.name, terms), terms["made_at"])
@@ -58,21 +68,26 @@ def migrate(connection: sa.Connection) -> None:
     tip = _chained(connection, start)
     for table in _REMADE:
         connection.exec_driver_sql(f"DROP TABLE old_{table.name}")
-    make_append_only(connection, (tables.RESERVATIONS, tables.SETTLEMENTS, tables.ACTS, *_ADDED[2]))
+    make_append_only(connection, (tables.RESERVATIONS, tables.SETTLEMENTS, tables.ACTS, *_only_added(2)))
     mark(connection)
+    connection.exec_driver_sql(_STILL_OPEN)
     _sealed(connection, begun, tip)
 
 
 def add_tables(connection: sa.Connection, version: int) -> None:
-    """Carry tables of format 2 or 3 over, within the caller's transaction: make what they did not have.
+    """Carry tables of formats 2 to 4 over, within the caller's transaction: make what they did not have.
 
     Format 2 had no delta of searches for keys, format 3 no hashes of the totals and of the working copies, and no
-    data sets.
+    data sets; format 4 no looks, and no hints of what is open and of what can answer what.
     """
     make_tables(connection, _ADDED[version])
-    make_append_only(connection, _ADDED[version])
-    _add_columns(connection, _SEALS)
+    make_append_only(connection, _only_added(version))
+    _add_tagged(connection)
+    connection.exec_driver_sql(_STILL_OPEN)
     mark(connection)
+    if version == _SEALED:  # no record was changed: the chain is as it was
+        return
+    _add_columns(connection, _SEALS)
     row = connection.execute(sa.select(tables.TOTALS)).one()
     terms = link("", tables.TERMS.name, dict(connection.execute(sa.select(tables.TERMS)).mappings().one()))
     texts = connection.execute(sa.select(tables.KEY_DELTAS.c.coins)).scalars()
@@ -80,6 +95,16 @@ def add_tables(connection: sa.Connection, version: int) -> None:
     held = Totals(row.spent, Tip(row.records, row.head, row.clock), coins, 0, terms)
     note = Act(kind="migrated", name=f"format {version}", amount=version, digest="")
     _sealed(connection, held, add_act(connection, note, user(), held.tip))
+
+
+def _only_added(version: int) -> list[sa.Table]:
+    """Return those of the tables that a format did not have to which rows are only ever added."""
+    return [table for table in _ADDED[version] if table in tables.APPEND_ONLY]
+
+
+def _add_tagged(connection: sa.Connection) -> None:
+    """Add the column that says which measurements have tags: none of the older ones."""
+    connection.exec_driver_sql("ALTER TABLE measurements ADD COLUMN tagged BIGINT NOT NULL DEFAULT 0")
 
 
 def _add_columns(connection: sa.Connection, chosen: Iterable[str]) -> None:

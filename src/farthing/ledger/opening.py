@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Terms
     from farthing.ledger.sqlite import Mode
 
+WITNESSED: Final = 4
+"""The first format that has a witness beside it from the start."""
+
 _LEAST_HEAD: Final = 12
 _ROOM: Final = len("-journal")
 _NAME_MAX: Final = 255
@@ -85,7 +88,7 @@ def _known(place: Path, timeout_s: float) -> Header:
     reader.close()
     require_no_mount(place)
     witness = Witness.beside(place, timeout_s)
-    if isinstance(reader.store, SqliteStore) and reader.store.mode == "carried":  # older formats began without one
+    if _format_in(place) < WITNESSED:
         require_writable(place)
         with witness.held(new=True):
             pass
@@ -294,7 +297,7 @@ def accept(path: str | Path, head: str) -> None:
         LedgerError: the ledger has another head, or contradicts itself; nothing is changed.
     """
     place = located(path)
-    books = Books(SqliteStore(place, "ro"))
+    books = Books(SqliteStore(place, "ro" if _format_in(place) == FORMAT else "carried"))
     try:
         with books.reading() as connection:
             require_good(connection)
@@ -321,6 +324,16 @@ def require_writable(path: Path) -> None:
                 got=place,
                 next_step="make the file and its folder writable",
             )
+
+
+def _format_in(place: Path) -> int:
+    """Return the format of a ledger file."""
+    books = Books(SqliteStore(place, "ro"))
+    try:
+        with books.reading() as connection:
+            return _format_of(connection, place)
+    finally:
+        books.close()
 
 
 def _format_of(connection: sa.Connection, path: Path) -> int:

@@ -43,6 +43,16 @@ def require_entries(connection: sa.Connection, found: Sequence[Any]) -> None:
         raise _wrong("what became of an entry is missing")
 
 
+def require_opened(connection: sa.Connection) -> None:
+    """Refuse a list of open reservations from which one is missing."""
+    ended = tables.UNSETTLED.c.reservation == tables.SETTLEMENTS.c.reservation
+    both = sa.outerjoin(tables.UNSETTLED, tables.SETTLEMENTS, ended)
+    open_ones = sa.select(sa.func.count()).select_from(both).where(tables.SETTLEMENTS.c.reservation.is_(None))
+    listed = sa.select(sa.func.count()).select_from(tables.OPENED)
+    if connection.execute(open_ones).scalar_one() != connection.execute(listed).scalar_one():
+        raise _wrong("an open reservation is missing")
+
+
 def require_reservation(connection: sa.Connection, found: Any) -> None:
     """Refuse a reservation that is not as it was written; None says nothing."""
     if found is not None:

@@ -67,8 +67,15 @@ def add_reservation(connection: sa.Connection, reservation: Reservation, who: st
     row = {**reservation, "who": who, "opened_at": moment, "behind": behind,
            "pid": maker.pid, "host": maker.host, "started": maker.started}  # fmt: skip
     tip = append(connection, tables.RESERVE, row, tip._replace(clock=moment))
-    connection.execute(tables.OPENED, {"question": reservation["question"], "reservation": reservation["id"]})
+    connection.execute(tables.UNSETTLE, {"question": reservation["question"], "reservation": reservation["id"]})
     return tip
+
+
+def add_look(connection: sa.Connection, reservation: int, amount: int, who: str, tip: Tip) -> Tip:
+    """Write up to which price a reservation may be measured from now on."""
+    moment, behind = tip.stamp(now())
+    row = {"reservation": reservation, "amount": amount, "who": who, "begun_at": moment, "behind": behind}
+    return append(connection, tables.LOOK, row, tip._replace(clock=moment))
 
 
 def add_settlement(
@@ -158,7 +165,7 @@ def sharpen(connection: sa.Connection, question: str, merge: Callable[[bytes | N
     after = Stored(1 if stored is None else stored.version + 1, blob)
     hashed = sealed_measurement(question, after)
     if stored is None:
-        row = {"question": question, "version": 1, "blob": blob, "digest": hashed}
+        row = {"question": question, "version": 1, "blob": blob, "digest": hashed, "tagged": 0}
         connection.execute(tables.STORE, row)
     else:
         row = {"key": question, "next": after.version, "bytes": blob, "hash": hashed}

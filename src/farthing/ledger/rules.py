@@ -116,6 +116,17 @@ def require_open(row: Any) -> None:
         )
 
 
+def require_allowed(row: Any, amount: int) -> None:
+    """Refuse to settle more than the looks that were begun may have used: noise was drawn without asking first."""
+    if amount > row.allowed:
+        raise LedgerError(
+            "more was used than the looks that were begun",
+            rule="a look is begun before its noise is drawn",
+            got=f"{amount} farthings, begun were looks up to {row.allowed}",
+            next_step="begin each look before it is measured",
+        )
+
+
 def share_of(terms: Terms, share: int | Fraction | BookableLoss) -> int:
     """Return a share in whole farthings."""
     if isinstance(share, Fraction):

@@ -12,7 +12,7 @@ from farthing.errors import LedgerError
 from farthing.ledger.chain import Tip, Totals, link
 from farthing.ledger.entry import Terms
 from farthing.ledger.rows import now
-from farthing.ledger.tables import APPEND_ONLY, FORMAT, META, RECORDS, TERMS, TOTALS
+from farthing.ledger.tables import APPEND_ONLY, FORMAT, INDEXES, META, TERMS, TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,15 +76,15 @@ def make_tables(connection: sa.Connection, chosen: Iterable[sa.Table]) -> None:
 
 
 def index_records(connection: sa.Connection) -> None:
-    """Let a record be found by its number in the chain, where no older version of farthing saw to it."""
-    for table in RECORDS:
-        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {table.name}_by_seq ON {table.name} (seq)")
+    """Let rows be found by what they are sought by, where no older version of farthing saw to it."""
+    for name, what in INDEXES.items():
+        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {name} ON {what}")
 
 
 def is_indexed(connection: sa.Connection) -> bool:
     """Return whether a SQLite file has the indexes of `index_records`."""
-    named = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE '%\\_by\\_seq' ESCAPE '\\'"
-    return bool(connection.exec_driver_sql(named).scalar_one() == len(RECORDS))
+    found = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'index'").scalars()
+    return set(INDEXES) <= set(found)
 
 
 def make_append_only(connection: sa.Connection, chosen: Iterable[sa.Table]) -> None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from farthing.errors import LedgerError
-from farthing.ledger import booking, rows, rules
+from farthing.ledger import booking, freezing, rows, rules, tables, tags
 from farthing.ledger.accounts import Scope, allot, purses, require_copies, shares
 from farthing.ledger.checking import require_good
 from farthing.ledger.data import DataSet
 from farthing.ledger.entry import Allotment, Receipt, Seal
 from farthing.ledger.opening import looked_at, opened
-from farthing.ledger.process import user
+from farthing.ledger.process import Process, user
 from farthing.ledger.told import Told
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from farthing.ledger.books import Books
     from farthing.ledger.entry import Terms
     from farthing.ledger.shaping import Header
+    from farthing.ledger.tags import Tags
 
 
 class Ledger(Told):
@@ -185,6 +186,19 @@ class Ledger(Told):
         name, farthings = rules.text("name", name), rules.share_of(self.terms, share)
         self._books.write(lambda connection: allot(connection, self.terms.budget, name, farthings, self._who))
 
+    def freeze(self, analyst: str | None = None, *, frozen: bool = True) -> None:
+        """Charge nothing more to an analyst, or to anybody, until they are thawed; the owner's act.
+
+        It holds for whoever asks under this name, and for the share of this name, in every process; what was reserved
+        before is finished, and what was released before stays free to read.
+
+        Args:
+            analyst: whose charges; None for everybody's. Each is frozen and thawed apart from the others.
+            frozen: False thaws.
+        """
+        name = freezing.EVERYBODY if analyst is None else rules.text("analyst", analyst)
+        self._books.write(lambda connection: booking.freeze(self._booking, connection, name, frozen=frozen))
+
     @property
     def allotments(self) -> dict[str, Allotment]:
         """Every allotment, by name."""
@@ -247,6 +261,7 @@ class Ledger(Told):
         delta: int = 0,
         alone: bool = False,
         at_most: int | None = None,
+        first: int | None = None,
     ) -> Receipt:
         """Charge a question's worst price, durably, before any noise is drawn.
 
@@ -268,6 +283,8 @@ class Ledger(Told):
                 has the question open. Both are seen in the transaction that charges, so of all who ask a question
                 alone at the same time one is charged.
             at_most: the most farthings that may be charged, whichever of the two prices it is; None for no limit.
+            first: the question is measured look by look, at first up to so many farthings: see `look`. None to let all
+                that is reserved be measured at once.
 
         Returns:
             The receipt; its `exclusive` tells which price was charged, and so which price to settle.
@@ -293,9 +310,34 @@ class Ledger(Told):
         if self._data is not None:
             self._data.require_unchanged()
         facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone, at_most=at_most)
+        facts = facts._replace(first=None if first is None else rules.whole("first", first))
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
-    def settle(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None) -> None:
+    def look(self, receipt: Receipt, amount: int) -> None:
+        """Let a reservation be measured up to a price, durably, before the noise of that look is drawn.
+
+        What is reserved stays charged as long as the reservation is open. If it fails, or its process dies, it is
+        closed at the price of the last look that was begun.
+
+        Args:
+            receipt: what `reserve` gave, with `first`.
+            amount: farthings, of all that was measured on it and of this look, priced as `receipt.exclusive` says;
+                at most `receipt.reserved`.
+
+        Raises:
+            LedgerError: the reservation is closed, by whoever took its process for dead: nothing more may be drawn.
+        """
+        amount = rules.used(receipt, amount, stores=True)
+        self._books.write(lambda connection: booking.look(self._booking, connection, receipt, amount))
+
+    def settle(
+        self,
+        receipt: Receipt,
+        amount: int,
+        merge: Callable[[bytes | None], bytes] | None,
+        *,
+        tagged: Callable[[bytes], Tags] | None = None,
+    ) -> None:
         """Lower a reservation to what was used, and store what was measured, in one transaction.
 
         Args:
@@ -305,6 +347,7 @@ class Ledger(Told):
             merge: given the question's current blob (None at first; perhaps sharpened by others since `version`),
                 returns the one to store. It may leave out only what was paid for alone, at a fresh price: never what
                 an increase was charged for, or over. None when nothing was measured, or it is never sharpened.
+            tagged: returns by which tags the stored blob is found.
 
         Raises:
             LedgerError: the receipt is another ledger's or closed, or the amount is out of range. The reservation stays
@@ -313,10 +356,13 @@ class Ledger(Told):
         amount = rules.used(receipt, amount, stores=merge is not None)
         if self._data is not None:
             self._data.require_unchanged()
-        self._books.write(lambda connection: booking.settle(self._booking, connection, receipt, amount, merge))
+        found = None if tagged is None else lambda blob: self._scope.tagged(tagged(blob))
+        self._books.write(lambda connection: booking.settle(self._booking, connection, receipt, amount, (merge, found)))
 
     def fail(self, receipt: Receipt, *, interrupted: bool = False) -> None:
-        """Close a reservation whose measurement went wrong. There is no refund: it stays charged whole.
+        """Close a reservation whose measurement went wrong, at what may have been measured: there is no refund.
+
+        That is all of it; or the price of the last look that was begun, if it is measured look by look.
 
         Args:
             receipt: what `reserve` gave.
@@ -337,6 +383,29 @@ class Ledger(Told):
         Rounds: nothing.
         """
         self._books.write(lambda connection: booking.withdraw(self._booking, connection, receipt))
+
+    def give_up(self, *, unknown: bool = False) -> int:
+        """Close reservations of dead processes that were measured look by look, each at its last look; count them.
+
+        Args:
+            unknown: also those of processes of which this machine cannot tell: on other machines, in other containers.
+                If one of them is alive, it is refused its next look.
+        """
+
+        def dead(process: Process) -> bool:
+            alive = process.alive()
+            return alive is False or (unknown and alive is None)
+
+        with self._books.reading() as connection:
+            left = connection.execute(tables.OPEN_LOOKING).all()
+        if not any(dead(Process(row.pid, row.host, row.started)) for row in left):
+            return 0
+        return self._books.write(lambda connection: booking.give_up(self._booking, connection, dead))
+
+    def tag(self, question: str, found: Tags) -> None:
+        """Write by which tags a stored question is found, where an older version did not."""
+        question, found = self._scope.question(question), self._scope.tagged(found)
+        self._books.write(lambda connection: tags.write(connection, question, found))
 
     def stands(self, receipt: Receipt) -> bool:
         """Tell whether a reservation is open and has charged more than nothing: whether there is a right to measure.

@@ -1,4 +1,4 @@
-"""The tables of a ledger, format 4, and the statements that read and write them, on SQLite and PostgreSQL alike."""
+"""The tables of a ledger, format 5, and the statements that read and write them, on SQLite and PostgreSQL alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Version of the tables. A reader refuses what is newer, and carries over what is older."""
 
 INTERRUPTED: Final = "interrupted"
@@ -125,6 +125,14 @@ DATA_SETS: Final = sa.Table(
     sa.PrimaryKeyConstraint("name", "seq"),
 )
 
+LOOKS: Final = sa.Table(
+    "looks",  # up to which price a reservation may be measured so far: written before the noise is drawn
+    META,
+    sa.Column("reservation", _NUMBER, sa.ForeignKey("reservations.id"), primary_key=True, autoincrement=False),
+    sa.Column("amount", sa.BigInteger, sa.CheckConstraint("amount > 0"), primary_key=True, autoincrement=False),
+    *_record("begun_at"),
+)
+
 ACCOUNTS: Final = sa.Table(
     "accounts",  # of allotments and parts: a working copy, checked by verify()
     META,
@@ -144,6 +152,14 @@ UNSETTLED: Final = sa.Table(
     sqlite_with_rowid=False,
 )
 
+OPENED: Final = sa.Table(
+    "opened",  # reservations that are open, and whose: a hint, from which nothing is priced
+    META,
+    sa.Column("reservation", _NUMBER, sa.ForeignKey("reservations.id"), primary_key=True, autoincrement=False),
+    sa.Column("question", _KEY, nullable=False),
+    sa.Column("looks", sa.Integer, nullable=False),  # 1 where it is measured look by look
+)
+
 MEASUREMENTS: Final = sa.Table(
     "measurements",
     META,
@@ -151,12 +167,33 @@ MEASUREMENTS: Final = sa.Table(
     sa.Column("version", sa.BigInteger, nullable=False),  # before the blob, so that reading it does not touch the blob
     sa.Column("blob", sa.LargeBinary, nullable=False),
     sa.Column("digest", sa.Text, nullable=False),  # the hash of this row
+    sa.Column("tagged", sa.Integer, nullable=False),  # 1 where its tags are written, or it has none
 )
 
-APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS, DATA_SETS)
+TAGS: Final = sa.Table(
+    "tags",  # which questions hold which groups: a hint, which is compared with what they hold
+    META,
+    sa.Column("tag", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("rank", sa.BigInteger, primary_key=True, autoincrement=False),  # the sharpest first
+    sa.Column("question", _KEY, primary_key=True),
+    sa.Column("groups", sa.BigInteger, nullable=False),
+    sa.Column("bits", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
 
-RECORDS: Final = (RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS, DATA_SETS)
+APPEND_ONLY: Final = (TERMS, RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS, DATA_SETS, LOOKS)
+
+RECORDS: Final = (RESERVATIONS, SETTLEMENTS, ACTS, KEY_DELTAS, DATA_SETS, LOOKS)
 """What the chain is of."""
+
+INDEXES: Final = {
+    **{f"{table.name}_by_seq": f"{table.name} (seq)" for table in RECORDS},
+    "opened_by_question": "opened (question, reservation)",
+    "opened_by_looks": "opened (looks, reservation)",
+    "tags_by_question": "tags (question)",
+    "measurements_untagged": "measurements (question) WHERE tagged = 0",
+}
+"""How rows are found, by the names of the indexes."""
 
 _question = sa.bindparam("question", type_=sa.Text)
 _stored = sa.select(MEASUREMENTS.c.version).where(MEASUREMENTS.c.question == _question).scalar_subquery()
@@ -181,6 +218,9 @@ _mark = (
 MARK: Final = _mark
 """By which metadata a data set is known."""
 
+_words = [sa.bindparam(name, type_=_KEY) for name in ("of_all", "of_asker", "of_share")]
+_frozen = sa.exists().where(MEASUREMENTS.c.question.in_(_words))
+
 STANDING: Final = sa.select(
     *_SUMMED,
     _mark.scalar_subquery().label("mark"),
@@ -188,11 +228,17 @@ STANDING: Final = sa.select(
     _others.label("others"),
     _last.label("last"),
     _before.label("before"),
+    _frozen.label("frozen"),
 )
 """All that a reservation needs: the totals, how its data set is known, the question's stored version, whether others of
-it are unsettled, the last entry, the one of the same request."""
+it are unsettled, the last entry, the one of the same request, whether the owner ever froze who asks."""
 
-STATE_OF: Final = sa.select(RESERVATIONS, SETTLEMENTS.c.state, *_SUMMED).select_from(
+_allowed = sa.select(sa.func.max(LOOKS.c.amount)).where(LOOKS.c.reservation == RESERVATIONS.c.id).scalar_subquery()
+
+ALLOWED: Final = sa.func.coalesce(_allowed, RESERVATIONS.c.reserved)
+"""Up to which price a reservation may be measured: that of its latest look, or all of it."""
+
+STATE_OF: Final = sa.select(RESERVATIONS, ALLOWED.label("allowed"), SETTLEMENTS.c.state, *_SUMMED).select_from(
     TOTALS.outerjoin(RESERVATIONS, RESERVATIONS.c.id == sa.bindparam("id")).outerjoin(
         SETTLEMENTS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id
     )
@@ -208,7 +254,9 @@ BEGINNING: Final = (
 )
 
 RESERVE: Final = sa.insert(RESERVATIONS)
-OPENED: Final = sa.insert(UNSETTLED)
+UNSETTLE: Final = sa.insert(UNSETTLED)
+OPEN: Final = sa.insert(OPENED)
+LOOK: Final = sa.insert(LOOKS)
 CLOSE: Final = sa.insert(SETTLEMENTS)
 ACT: Final = sa.insert(ACTS)
 CHARGE_DELTA: Final = sa.insert(KEY_DELTAS)
@@ -222,6 +270,8 @@ ADVANCE: Final = sa.update(TOTALS).values({column.name: sa.bindparam(column.name
 SETTLED: Final = sa.delete(UNSETTLED).where(
     UNSETTLED.c.question == _question, UNSETTLED.c.reservation == sa.bindparam("id")
 )
+
+SHUT: Final = sa.delete(OPENED).where(OPENED.c.reservation == sa.bindparam("id"))
 
 SHARPEN: Final = (
     sa.update(MEASUREMENTS)
@@ -273,22 +323,40 @@ NEWEST: Final = ENTRIES.where(RESERVATIONS.c.id < sa.bindparam("before")).order_
 
 PAGE: Final = ENTRIES.where(RESERVATIONS.c.id > sa.bindparam("after")).order_by(RESERVATIONS.c.id)
 
-OPEN: Final = (
-    _ENTRY.join_from(UNSETTLED, RESERVATIONS, UNSETTLED.c.reservation == RESERVATIONS.c.id)
-    .outerjoin(SETTLEMENTS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id)
-    .where(SETTLEMENTS.c.reservation.is_(None))
-    .order_by(RESERVATIONS.c.id.desc())
+MOST_OPEN: Final = 64
+"""So many open reservations are looked at, the newest: those that somebody works on are among them."""
+
+_opened = _ENTRY.join_from(OPENED, RESERVATIONS, OPENED.c.reservation == RESERVATIONS.c.id).outerjoin(
+    SETTLEMENTS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id
 )
 
-OPEN_OF: Final = OPEN.where(UNSETTLED.c.question == _question)
-"""The open reservations of one question."""
+OPEN_ONES: Final = _opened.where(SETTLEMENTS.c.reservation.is_(None)).order_by(OPENED.c.reservation.desc())
+"""The open reservations, the newest first."""
 
+OPEN_OF: Final = OPEN_ONES.where(OPENED.c.question == _question).limit(MOST_OPEN)
+"""The newest open reservations of one question."""
+
+OPEN_LOOKING: Final = (
+    sa.select(RESERVATIONS.c.id, RESERVATIONS.c.reserved, RESERVATIONS.c.question, RESERVATIONS.c.version,
+              RESERVATIONS.c.exclusive, RESERVATIONS.c.pid, RESERVATIONS.c.host, RESERVATIONS.c.started)
+    .join_from(OPENED, RESERVATIONS, OPENED.c.reservation == RESERVATIONS.c.id)
+    .where(OPENED.c.looks == 1)
+    .order_by(OPENED.c.reservation.desc())
+    .limit(MOST_OPEN)
+)  # fmt: skip
+"""The newest open reservations that are measured look by look."""
+
+MANY_UNSETTLED: Final = sa.select(sa.func.count()).select_from(
+    sa.select(UNSETTLED.c.reservation).limit(sa.bindparam("most")).subquery()
+)
+"""How many reservations are open or failed, as far as they are counted."""
 
 LEFT_OF: Final = (
     sa.select(RESERVATIONS.c.pid, RESERVATIONS.c.host, RESERVATIONS.c.started, SETTLEMENTS.c.state)
     .join_from(UNSETTLED, RESERVATIONS, UNSETTLED.c.reservation == RESERVATIONS.c.id)
     .outerjoin(SETTLEMENTS, SETTLEMENTS.c.reservation == RESERVATIONS.c.id)
     .where(UNSETTLED.c.question == _question)
+    .limit(MOST_OPEN + 1)
 )
 """Who has left what unsettled of one question: open, or failed."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.ledger import proving, rows, rules, tables
+from farthing.ledger import freezing, proving, rows, rules, tables, tags
 from farthing.ledger.accounts import require_copies
 from farthing.ledger.entry import Receipt, Seal
 from farthing.ledger.process import Process
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from farthing.ledger.books import Books
     from farthing.ledger.entry import Entry, Stored
     from farthing.ledger.shaping import Header
+    from farthing.ledger.tags import Tags
 
 _PAGE: Final = 1000
 _BEYOND: Final = 1 << 62
 """More than any entry's number."""
+
+_MOST_SHOWN: Final = 100
+_MOST_CHECKED: Final = 1000
 
 _RECENT: Final = 16
 """So many closed reservations are looked at for failures in a row."""
@@ -49,15 +53,21 @@ class Told:
 
     @property
     def open_reservations(self) -> list[Entry]:
-        """Reservations neither settled nor failed, newest first: work under way, or what a dead process left."""
+        """Reservations neither settled nor failed, newest first: work under way, or what a dead process left.
+
+        Of many the newest hundred. Where a thousand are open or failed, those that are shown are checked one by one,
+        and whether one is missing is left to `verify`.
+        """
         with self._books.reading() as connection:
-            require_copies(connection, rows.totals(connection))
-            found = connection.execute(self._mine(tables.OPEN)).all()
+            if connection.execute(tables.MANY_UNSETTLED, {"most": _MOST_CHECKED}).scalar_one() < _MOST_CHECKED:
+                require_copies(connection, rows.totals(connection))
+                proving.require_opened(connection)
+            found = connection.execute(self._mine(tables.OPEN_ONES).limit(_MOST_SHOWN)).all()
             proving.require_entries(connection, found)
         return [self._entry(row) for row in found]
 
     def open_of(self, question: str) -> list[Entry]:
-        """Return the open reservations of one question, newest first; however many others have left."""
+        """Return the newest open reservations of one question, newest first; however many others have left."""
         with self._books.reading() as connection:
             found = connection.execute(tables.OPEN_OF, {"question": self._scope.question(question)}).all()
             proving.require_entries(connection, found)
@@ -70,6 +80,8 @@ class Told:
         """
         with self._books.reading() as connection:
             found = connection.execute(tables.LEFT_OF, {"question": self._scope.question(question)}).all()
+        if len(found) > tables.MOST_OPEN:
+            return True
         return any(row.state is not None or not Process(row.pid, row.host, row.started).alive() for row in found)
 
     def history(self, limit: int | None = None, *, before: int | None = None) -> list[Entry]:
@@ -131,6 +143,26 @@ class Told:
             found = connection.execute(tables.BEGINNING, bounds).scalars()
             return [question.removeprefix(self._scope.prefix) for question in found]
 
+    def holding(self, prefix: str, sought: Sequence[Tags], most: int) -> list[str]:
+        """Return the sharpest stored questions that begin so and may hold what is sought, by their tags.
+
+        Args:
+            prefix: how they begin.
+            sought: ways to look: the tags of some groups, or one tag; how many groups there are, and their bits.
+            most: how many at most, of each way.
+        """
+        first = self._scope.question(rules.text("prefix", prefix))
+        with self._books.reading() as connection:
+            found = tags.holding(connection, [self._scope.tagged(way) for way in sought], most)
+        own = self._scope.prefix
+        return [question.removeprefix(own) for question in dict.fromkeys(found) if question.startswith(first)]
+
+    def untagged(self, prefix: str) -> list[str]:
+        """Return the stored questions that begin so and that older versions stored, without tags."""
+        first = self._scope.question(rules.text("prefix", prefix))
+        with self._books.reading() as connection:
+            return [question.removeprefix(self._scope.prefix) for question in tags.untagged(connection, first)]
+
     def measurements(self) -> Iterator[tuple[str, Stored]]:
         """Give every question that has a stored measurement, in order, with what was released."""
         with self._books.reading() as connection:
@@ -140,6 +172,15 @@ class Told:
                 stored = rows.load(connection, question)
             if stored is not None:
                 yield question, stored
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The names of those whom the owner has frozen, in order; "" stands for everybody."""
+        with self._books.reading() as connection:
+            bounds = {"first": freezing.PREFIX, "end": freezing.PREFIX + chr(sys.maxunicode)}
+            found = connection.execute(tables.BEGINNING, bounds).scalars().all()
+            held = [place for place in found if freezing.is_frozen(rows.load(connection, place))]
+        return tuple(place.removeprefix(freezing.PREFIX) for place in held)
 
     def receipt(self, request: str) -> Receipt | None:
         """Return the receipt of a request that was reserved, marked `repeated`; None if it never was."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from farthing.errors import InvalidTarget
+from farthing.errors import InvalidKeys, InvalidTarget
 from farthing.planning.plan import Plan, Pricing
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.query.aggregates import Quantile
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
 
@@ -57,6 +58,15 @@ class PlanRequest(Protocol):
 
     def beta(self, many: int) -> float:
         """Return the failure probability allowed to each of the many numbers of an answer."""
+
+
+MOST_BYTES: Final = 950_000_000
+"""The largest record of a question: SQLite and PostgreSQL hold about 2^30 bytes in one value."""
+
+_COUNT_BYTES: Final = 24  # of each group: a mean, the information that it holds, and what it claims
+_LANE_BYTES: Final = 64
+_OUTPUT_BYTES: Final = 25
+_QUANTILE_BYTES: Final = 1024  # sixteen thresholds, and the count
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +123,7 @@ class Frame:
         Raises:
             InvalidTarget: a loss in another currency than the ledger's, or less than one farthing.
         """
+        require_storable(query)
         named = request.loss if request.loss is not None else limit
         if isinstance(named, Loss) and type(named) is not budget.currency:
             raise InvalidTarget(
@@ -159,6 +170,29 @@ class Frame:
             about=about(self.query),
             pricing=pricing,
             **parts,
+        )
+
+
+def require_storable(query: Query) -> None:
+    """Refuse a question whose measurements would not fit into the ledger, before anything is paid.
+
+    What is kept of each group is known from the question; it is compressed, so that it is less than is counted here.
+    """
+    if not query.outputs:  # a release, which counts its cells itself
+        return
+    if len(query.outputs) == 1 and isinstance(query.aggregate, Quantile):
+        each = _QUANTILE_BYTES
+    elif len(query.outputs) == len(query.measures) == 1:
+        each = _COUNT_BYTES
+    else:
+        each = _LANE_BYTES * len(query.measures) + _OUTPUT_BYTES * len(query.outputs)
+    listed = 0 if query.keys is None or query.cuts_groups else query.keys.table.nbytes
+    if query.groups * each + listed > MOST_BYTES:
+        raise InvalidKeys(
+            "the answer would be too large to keep",
+            rule=f"what is measured of a question is kept, in at most {MOST_BYTES:,} bytes",
+            got=f"{query.groups:,} groups of {each} bytes each, and their keys",
+            next_step="ask for fewer groups at a time",
         )
 
 

@@ -107,6 +107,9 @@ class Plan(Tabular, Generic[P_co]):
     pricing: P_co
     hopeless: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "worst_price", self.worst_price.booked)
+
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order.
@@ -259,7 +262,7 @@ class Plan(Tabular, Generic[P_co]):
             "goal": self.goal,
             "target": None if self.target is None else self.goal.removeprefix("within "),
             "confidence": self.confidence,
-            "worst_price": state(type(self.worst_price).of_farthings(self.worst_price.farthings), self.delta),
+            "worst_price": state(self.worst_price, self.delta),
             "target_price": None if self.target_price is None else state(self.target_price, self.delta),
             "cap": state(self.cap, self.delta),
             "remaining": state(self.remaining, self.delta),

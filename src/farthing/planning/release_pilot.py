@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from farthing.limits.tables import Residuals
     from farthing.mechanisms.gaussian import Coin
-    from farthing.planning.release import Goal
+    from farthing.planning.release_plan import Goal
 
     Float64 = NDArray[np.float64]
     Contrasts = Mapping[tuple[int, ...], Float64]

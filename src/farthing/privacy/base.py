@@ -66,6 +66,17 @@ class Loss:
         return coins_up(self.amount)
 
     @property
+    def booked(self) -> Self:
+        """The same loss in whole farthings, rounded up: as the ledger holds it.
+
+        >>> import farthing
+        >>> loss = farthing.Gdp(0.1)
+        >>> loss <= loss.booked, loss.booked.farthings == loss.farthings
+        (True, True)
+        """
+        return type(self).of_parts(amount=self.farthings * FARTHING, slack=self.slack)
+
+    @property
     def value(self) -> float:
         """The currency's own parameter (epsilon, rho or mu), rounded up."""
         return up(self.amount)

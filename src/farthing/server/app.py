@@ -6,6 +6,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -119,6 +120,18 @@ class Faces:
         asked = await body_of(request)
         return _json(await run_in_threadpool(self.service.verify, person, str(asked.get("dataset", ""))))
 
+    async def freeze(self, request: Request) -> Response:
+        """Stop the charges of a data set or an analyst."""
+        person = await self.person(request)
+        asked = await body_of(request)
+        return _json(await run_in_threadpool(self.service.freeze, person, asked))
+
+    async def thaw(self, request: Request) -> Response:
+        """Let them go on."""
+        person = await self.person(request)
+        asked = await body_of(request)
+        return _json(await run_in_threadpool(partial(self.service.freeze, person, asked, frozen=False)))
+
     async def _events(self, person: Person, asked: Mapping[str, Any]) -> AsyncIterator[str]:
         """Yield what a refinement tells on its way, and its answer or its error at the end."""
         loop, seen = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
@@ -167,6 +180,8 @@ def app(service: Service, people: Register, *, limits: Limits | None = None) -> 
         Route("/v1/plan", faces.plan, methods=["POST"]),
         Route("/v1/ask", faces.ask, methods=["POST"]),
         Route("/v1/verify", faces.verify, methods=["POST"]),
+        Route("/v1/freeze", faces.freeze, methods=["POST"]),
+        Route("/v1/thaw", faces.thaw, methods=["POST"]),
     ]
     made = Starlette(
         routes=routes,
@@ -196,11 +211,11 @@ def _event(name: str, value: Mapping[str, Any]) -> str:
     return f"event: {name}\ndata: {shapes.dumped(value)}\n\n"
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     """Tell an error."""
     assert isinstance(error, FarthingError)  # noqa: S101  # by registration
     headers = {"WWW-Authenticate": "Bearer"} if shapes.status_of(error) == 401 else None
-    return _json(shapes.of_error(error), shapes.status_of(error), headers)
+    return _json(shapes.of_error(error, shapes.face_of(request.headers)), shapes.status_of(error), headers)
 
 
 async def _unknown(_: Request, error: Exception) -> Response:

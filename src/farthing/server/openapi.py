@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from farthing.server.service import OPTIONS
+from farthing.server.service import LONGEST_NAME, OPTIONS
 
 _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 _ERROR: Final = {"$ref": "#/components/responses/Error"}
@@ -45,6 +45,8 @@ def document() -> dict[str, Any]:
                 "post": _operation("Check the books of a data set", _object({"verified": {"type": "boolean"}}))
                 | _body(_object({"dataset": {"type": "string"}}, "dataset"))
             },
+            "/v1/freeze": {"post": _operation("Charge nothing more, until thawed", _stopped()) | _whose()},
+            "/v1/thaw": {"post": _operation("Charge again what was frozen", _stopped()) | _whose()},
         },
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -76,6 +78,18 @@ def _question() -> dict[str, Any]:
     }
     whole = {"required": ["dataset", "sql"]}, {"required": ["plan"]}
     return _body(_object(fields | options) | {"anyOf": list(whole)})
+
+
+def _whose() -> dict[str, Any]:
+    """Return the body that names a data set, and perhaps an analyst."""
+    name = {"type": ["string", "null"], "minLength": 1, "maxLength": LONGEST_NAME}
+    return _body(_object({"dataset": _TEXT, "analyst": name}, "dataset"))
+
+
+def _stopped() -> dict[str, Any]:
+    """Return the shape of what is frozen."""
+    names = {"type": "array", "items": _TEXT}
+    return _object({"dataset": _TEXT, "frozen": {"type": "boolean"}, "frozen_analysts": names})
 
 
 def _plan() -> dict[str, Any]:

@@ -41,6 +41,8 @@ OPTIONS: Final[dict[str, tuple[type, ...]]] = {
 
 _FIELDS: Final = frozenset({"dataset", "sql", "keys", "plan", *OPTIONS})
 _LONGEST_SQL: Final = 1 << 16
+LONGEST_NAME: Final = 255
+"""The longest name of a person."""
 _MOST_KEYS: Final = 200_000
 
 
@@ -81,7 +83,9 @@ class Service:
         price, left = plan.worst_price, plan.remaining
         after = left - price if price.farthings <= left.farthings else None
         told = {"plan": self.tickets.written(ticket)} | plan.to_dict()
-        return told | {"left_after": None if after is None else state(after, plan.delta), "fitting": plan.fitting}
+        told |= {"left_after": None if after is None else state(after, plan.delta), "fitting": plan.fitting}
+        stopped = bool(price.farthings) and _frozen(session, person)["frozen"]
+        return told | {"frozen": stopped} | ({"fits": False} if stopped else {})
 
     def ask(
         self, person: Person, request: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None = None
@@ -123,6 +127,26 @@ class Service:
             self.sessions.of(one, person.name).verify()
         return {"dataset": name, "verified": True}
 
+    def freeze(self, person: Person, request: Mapping[str, Any], *, frozen: bool = True) -> dict[str, Any]:
+        """Stop all charges of a data set, or those of one analyst; or let them go on. Free repeats stay.
+
+        Args:
+            person: who says so; an owner.
+            request: `dataset`, and perhaps `analyst`.
+            frozen: False thaws.
+        """
+        self.require(person, "owner")
+        whom = request.get("analyst")
+        if not (whom is None or (isinstance(whom, str) and 0 < len(whom) <= LONGEST_NAME)) or "\0" in (whom or ""):
+            raise _unreadable("analyst is not a name", "the name of an analyst, or none for everybody", whom)
+        unknown = sorted(set(request) - {"dataset", "analyst"})
+        if unknown:
+            raise _unreadable(f"the request has a field {unknown[0]!r}", "the fields are analyst, dataset", "")
+        one = self._data_set(person, request.get("dataset"))
+        session = self.sessions.of(one, person.name)
+        (session.freeze if frozen else session.thaw)(whom)
+        return {"dataset": one.name} | _frozen(session, person)
+
     def people(self, person: Person, everybody: Sequence[Person]) -> list[dict[str, Any]]:
         """Return who may ask, with the shares that they have of each budget."""
         self.require(person, "owner", "auditor")
@@ -155,6 +179,7 @@ class Service:
     def _described(self, one: ServedTable, person: Person) -> dict[str, Any]:
         """Return a data set as somebody sees it."""
         session = self.sessions.of(one, person.name)
+        promise, share = session.guarantee(), session.status()["allotments"].get(person.name)
         return {
             "name": one.name,
             "columns": session.schema,
@@ -162,7 +187,11 @@ class Service:
             "keys": sorted(one.keys),
             "defaults": dict(one.defaults),
             "unit": one.unit,
-            "promise": str(session.guarantee()),
+            **_frozen(session, person),
+            "promise": str(promise),
+            "promised": {"who": promise.who, "epsilon": promise.epsilon, "delta": promise.delta},
+            "share": None if share is None else _held(one, share),
+            "askers": None if one.askers is None or person.role == "analyst" else sorted(one.askers),
             "total": state(one.budget.total, one.budget.report_delta),
             "used": session.spent.farthings / one.budget.total.farthings,
             "spent": state(session.spent, one.budget.report_delta),
@@ -234,6 +263,15 @@ class Service:
                 rule=f"it takes the role {' or '.join(roles)}",
                 next_step="ask the owner for another token",
             )
+
+
+def _frozen(session: Session, person: Person) -> dict[str, Any]:
+    """Return whether somebody's questions are frozen, and to those who run the data set whose are."""
+    names = session.frozen
+    stopped = "" in names or person.name in names
+    return {"frozen": stopped} | (
+        {} if person.role == "analyst" else {"frozen_analysts": [one for one in names if one]}
+    )
 
 
 def _held(one: ServedTable, held: Mapping[str, Booked]) -> dict[str, dict[str, float]]:

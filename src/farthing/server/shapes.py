@@ -10,11 +10,13 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from farthing.advice import Face, told
 from farthing.client import RefusedRequest
 from farthing.errors import (
     BudgetExceeded,
     DataError,
     FarthingError,
+    Frozen,
     InvalidBounds,
     InvalidBudget,
     InvalidKeys,
@@ -28,7 +30,7 @@ from farthing.errors import (
 from farthing.privacy.words import state
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
     from farthing.ledger.entry import Entry
     from farthing.session import Progress
@@ -40,6 +42,7 @@ T = TypeVar("T")
 _STATUS: Final[tuple[tuple[type[FarthingError], int], ...]] = (
     (PriceRisen, 409),
     (BudgetExceeded, 402),
+    (Frozen, 403),
     (TargetMissed, 409),
     (InvalidTarget, 422),
     (InvalidKeys, 422),
@@ -64,17 +67,35 @@ def status_of(error: FarthingError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def of_error(error: FarthingError) -> dict[str, Any]:
-    """Return an error: its kind and its four facts, none of which depends on a row."""
+FACE: Final = "farthing-face"
+"""The header by which a client says in whose words it wants advice; JSON's where it says nothing."""
+
+
+def face_of(headers: Mapping[str, str]) -> Face:
+    """Return the face of a client: Python for sessions of `farthing.connect`, else JSON.
+
+    >>> face_of({"farthing-face": "Python"}), face_of({})
+    (<Face.PYTHON: 'Python'>, <Face.HTTP: 'JSON'>)
+    """
+    return Face.PYTHON if headers.get(FACE) == Face.PYTHON.value else Face.HTTP
+
+
+def of_error(error: FarthingError, face: Face = Face.HTTP) -> dict[str, Any]:
+    """Return an error: its kind and its four facts, none of which depends on a row; advice in the words of a face."""
     ours = isinstance(error, LedgerError | DataError)  # what it got may name a file of ours
     facts = {
-        "message": error.what,
-        "rule": error.rule,
+        "message": in_words(error, error.what, face),
+        "rule": in_words(error, error.rule, face),
         "got": "" if ours else error.got,
-        "next": "ask the owner of the server" if ours else error.next_step,
+        "next": "ask the owner of the server" if ours else in_words(error, error.next_step, face),
     }
     answer = error.answer.to_dict() if isinstance(error, TargetMissed) else {}  # it was paid for
     return answer | {"error": {"kind": type(error).__name__} | facts}
+
+
+def in_words(error: FarthingError, text: str, face: Face) -> str:
+    """Return a fact of an error in the words of a face; what the server itself refuses speaks of requests already."""
+    return text if isinstance(error, RefusedRequest) else told(text, face)
 
 
 def inside() -> RefusedRequest:
@@ -128,6 +149,8 @@ def of_progress(progress: Progress, delta: float) -> dict[str, Any]:
         "groups": progress.groups,
         "done": progress.done,
         "half_width": progress.half_width if math.isfinite(progress.half_width) else None,
+        "furthest": progress.furthest,
+        "target": progress.target,
         "paid": None if progress.paid is None else state(progress.paid, delta),
     }
 

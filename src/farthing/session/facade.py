@@ -18,7 +18,7 @@ from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.batches.methods import Batches
 from farthing.session.core.context import Context
 from farthing.session.core.door import Door
-from farthing.session.core.transaction import resume
+from farthing.session.core.transaction import give_up, resume
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.reading.reader import QuestionReader
@@ -114,6 +114,7 @@ class Session(Batches):
             self.close()
             raise
         self._context = Context(Door(self._engine, books), books, budget, data_set)
+        give_up(self._context)
         self._reader = QuestionReader(
             self._context.engine, self._unit, bounds or Bounds(), keys=dict(keys or {}), target=target
         )
@@ -249,17 +250,62 @@ class Session(Batches):
         self._engine.check(after_failure=True)
         resume(self._context)
 
+    def freeze(self, analyst: str | None = None) -> None:
+        """Charge nothing more until `thaw`, to an analyst or to anybody; the owner's act, which is booked and is free.
+
+        What was released before stays free to ask again: showing a released answer once more adds no loss. Asks that
+        have reserved their price already are finished.
+
+        Args:
+            analyst: who, as in `Session(..., analyst=name)` or `allotment=name`; None for everybody.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.freeze()
+        >>> s.count(absolute=50)
+        Traceback (most recent call last):
+        farthing.errors.Frozen: the owner has frozen this data set; rule: ...
+        >>> s.thaw()
+        >>> s.count(absolute=50).met
+        True
+        """
+        self._ledger.freeze(analyst)
+
+    def thaw(self, analyst: str | None = None) -> None:
+        """End a `freeze` of the same name.
+
+        Args:
+            analyst: as in `freeze`; whoever was frozen apart stays so when everybody is thawed.
+        """
+        self._ledger.freeze(analyst, frozen=False)
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The names of those whom the owner has frozen; "" stands for everybody.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.freeze("alice")
+        >>> s.frozen
+        ('alice',)
+        """
+        return self._ledger.frozen
+
     def verify(self) -> None:
         """Recompute the books from their entries and check their hash chain; LedgerError where they disagree."""
         self._ledger.verify()
 
     def status(self) -> Status:
-        """Return the state of the books as a mapping: spent, remaining, open reservations, allotments."""
+        """Return the state of the books as a mapping: spent, remaining, what is open, allotments, who is frozen."""
+        give_up(self._context)
         shares = {
             name: {part: self._context.loss(getattr(held, part)) for part in ("share", "spent", "left")}
             for name, held in self._ledger.allotments.items()
         }
-        return Status(self._context.status(), allotment=self._ledger.allotment, allotments=shares)
+        frozen = list(self.frozen)
+        return Status(self._context.status(), allotment=self._ledger.allotment, allotments=shares, frozen=frozen)
 
     def close(self) -> None:
         """Close the ledger, and the embedded engine with its threads. What was reserved stays charged."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def synthetic(  # noqa: PLR0917  # what a release knows of itself
     tables: tuple[tuple[str, ...], ...],
-    released: Callable[[tuple[str, ...]], tuple[Float64, float]],
+    released: Callable[[tuple[str, ...]], tuple[Float64, Float64]],
     plan: ReleasePlan,
     keys: Mapping[str, pa.Array],
     rows: int | None,
@@ -32,7 +32,7 @@ def synthetic(  # noqa: PLR0917  # what a release knows of itself
 
     Args:
         tables: the columns of each table of the workload.
-        released: the counts by some columns, and their standard deviation.
+        released: the counts by some columns, and the half-widths of their intervals.
         plan: how it was measured.
         keys: the listed values of each column.
         rows: as of `Release.synthetic`.
@@ -48,7 +48,8 @@ def synthetic(  # noqa: PLR0917  # what a release knows of itself
 
     def told(places: tuple[int, ...]) -> tuple[Float64, float]:
         """Return the released counts by some columns, and their standard deviation."""
-        return released(tuple(names[place] for place in places))
+        value, widths = released(tuple(names[place] for place in places))
+        return value, float(widths.max()) / plan.goal.critical
 
     def known(number: int, counts: Float64) -> tuple[float, float]:
         """Return how far synthetic counts are from the released ones, and how far those may be from the truth."""

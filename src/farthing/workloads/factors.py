@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -74,10 +74,11 @@ class ListedFactor:
 
 
 @dataclass(frozen=True, slots=True)
-class PrefixFactor:
-    """The count below each edge, from the first edge on."""
+class _BinnedFactor:
+    """Counts of rows by bins of a number."""
 
     bins: Bins
+    kind: ClassVar[str]
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -87,11 +88,7 @@ class PrefixFactor:
     @property
     def words(self) -> str:
         """The factor in words."""
-        return f"prefixes of {self.bins.column}"
-
-    def matrix(self, sizes: Sequence[int]) -> Float64:
-        """Return float64[answers, cells], what each answer adds up."""
-        return np.tril(np.ones((sizes[0], sizes[0])))
+        return f"{self.kind} of {self.bins.column}"
 
     def answers(self, sizes: Sequence[int]) -> int:
         """Return the number of answers."""
@@ -99,20 +96,21 @@ class PrefixFactor:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeFactor:
+class PrefixFactor(_BinnedFactor):
+    """The count below each edge, from the first edge on."""
+
+    kind: ClassVar[str] = "prefixes"
+
+    def matrix(self, sizes: Sequence[int]) -> Float64:
+        """Return float64[answers, cells], what each answer adds up."""
+        return np.tril(np.ones((sizes[0], sizes[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFactor(_BinnedFactor):
     """The count between any two edges."""
 
-    bins: Bins
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """What its cells are by."""
-        return (self.bins,)
-
-    @property
-    def words(self) -> str:
-        """The factor in words."""
-        return f"ranges of {self.bins.column}"
+    kind: ClassVar[str] = "ranges"
 
     def matrix(self, sizes: Sequence[int]) -> Float64:
         """Return float64[answers, cells], what each answer adds up."""

@@ -34,7 +34,7 @@ def fill(ledger):
     ledger.reserve(increase=1, fresh=7, question="question 2", version=0, label="died", request=None)
 
 
-@pytest.fixture(params=["format_1.sqlite", "format_2.sqlite", "format_3.sqlite", "format_4.sqlite"])
+@pytest.fixture(params=["format_1.sqlite", "format_2.sqlite", "format_3.sqlite", "format_4.sqlite", "format_5.sqlite"])
 def golden(request, tmp_path):
     """Return a copy of an old file, with its witness where its format had one: from 4 on."""
     witness = HERE / f"{request.param}{SUFFIX}"

@@ -11,6 +11,7 @@ def history(
     *,
     as_json: options.BareJson = False,
     rows: options.LastEntries = None,
+    wide: options.BareWide = False,
     config: options.LedgerConfig = None,
 ) -> None:
     """Show who asked what, when, at which target, and paid what.
@@ -22,4 +23,4 @@ def history(
     with explained(as_json=as_json):
         from farthing.cli.run.history import history
 
-        history(ledger, config, rows=rows, as_json=as_json)
+        history(ledger, config, rows=rows, wide=wide, as_json=as_json)

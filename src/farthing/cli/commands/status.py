@@ -11,6 +11,7 @@ def status(
     *,
     as_json: options.BareJson = False,
     rows: options.LastEntries = None,
+    wide: options.BareWide = False,
     config: options.LedgerConfig = None,
 ) -> None:
     """Show the books: total, spent, left, and the history of questions.
@@ -25,4 +26,4 @@ def status(
     with explained(as_json=as_json):
         from farthing.cli.run.status import status
 
-        status(ledger, config, rows=rows, as_json=as_json)
+        status(ledger, config, rows=rows, wide=wide, as_json=as_json)

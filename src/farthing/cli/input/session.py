@@ -11,7 +11,7 @@ from farthing.cli.input.keys import Sources
 from farthing.errors import InvalidOption, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from farthing.cli.input.config import Config
     from farthing.session import Session
@@ -109,6 +109,20 @@ def _refuse_unitless(config: Config, session: Session) -> None:
 def protected(config: Config) -> list[str]:
     """Return the paths of all protected tables of a config."""
     return [config.table_path, *(config.path_of(path) for path in config.protected.values())]
+
+
+def read_files(config: Config, keys: Sequence[str]) -> list[str]:
+    """Return the paths and patterns of the files that a question reads: its tables, and its keys' files."""
+    tables = [*protected(config), *(config.path_of(path) for path in config.public.values())]
+    listed = [config.path_of(value[1:].rpartition(":")[0]) for value in _file_keys(config.keys.values())]
+    typed = [str(Path.cwd() / value[1:].rpartition(":")[0])
+             for value in _file_keys(each.partition("=")[2] for each in keys)]  # fmt: skip
+    return [*tables, *listed, *typed]
+
+
+def _file_keys(values: Iterable[object]) -> list[str]:
+    """Return those keys that name a column of a file."""
+    return [value for value in values if isinstance(value, str) and value.startswith("@")]
 
 
 def sources(config: Config, session: Session, folder: Path) -> Sources:

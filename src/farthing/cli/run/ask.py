@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,11 @@ from farthing.cli.input import config as settings
 from farthing.cli.input import typed
 from farthing.cli.input.charts import chart_path
 from farthing.cli.input.question import question
-from farthing.cli.input.session import opened
+from farthing.cli.input.session import opened, read_files
+from farthing.cli.repeats import KeptRepeats, recorded
 from farthing.cli.run.plan import refuse_paid_plan, tell_plan
 from farthing.cli.run.progress import progress
-from farthing.errors import InvalidOption, OutOfReach, TargetMissed
+from farthing.errors import FarthingError, InvalidOption, OutOfReach, TargetMissed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,12 +29,17 @@ if TYPE_CHECKING:
     from farthing.cli.input.options.question import QuestionOptions
     from farthing.cli.input.question import TypedQuestion
     from farthing.release import Answer
+    from farthing.session import Session
 
 
 def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | None) -> None:
     """Answer a question and show it; show the plan of an EXPLAIN."""
     most, chart = _checked(output)
+    watched = KeptRepeats.begun()
+    watched.watch([settings.find(config)])
     chosen = settings.read(config)
+    watched.books = None if isinstance(chosen.ledger_place, str) else chosen.ledger_place
+    watched.watch(read_files(chosen, wanted.keys or ()))
     with opened(chosen, allotment=output.allotment) as session:
         made = question(sql, wanted, chosen, session)
         _refuse_misfit(output, made)
@@ -55,6 +62,25 @@ def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | Non
                 shown.present(missed.answer)
             raise
         shown.present(answer)
+        again = _again(sql, made, shown, watched, session)
+    watched.keep(*again)
+
+
+def _again(
+    sql: str, made: TypedQuestion, shown: AnswerShape, watched: KeptRepeats, session: Session
+) -> tuple[bytes, bytes, str | None]:
+    """Return what the same command would print now, where that is free and all that it does; and for which books."""
+    if watched.at is None or shown.draws:
+        return b"", b"", None
+    with suppress(FarthingError):
+        before = watched.witness
+        plan = session.plan(sql, **made.where, **made.how)
+        if not plan.worst_price:
+            answer = session.sql(sql, **made.where, **made.how, at_most=plan.worst_price)
+            with recorded() as (out, err):
+                shown.present(answer)
+            return out.getvalue(), err.getvalue(), before
+    return b"", b"", None
 
 
 def _checked(output: AskOptions) -> tuple[int | None, Path | None]:
@@ -129,6 +155,11 @@ class AnswerShape:
     chart: Path | None
     ordered: bool
 
+    @property
+    def draws(self) -> bool:
+        """Whether pictures are written, too."""
+        return self.chart is not None or self.output.trace_chart is not None
+
     def present(self, answer: Answer) -> None:
         """Show an answer in the shape that was asked for, then draw it."""
         if self.output.as_json:
@@ -136,7 +167,7 @@ class AnswerShape:
         elif self.output.as_csv:
             _csv(answer)
         else:
-            show.show_answer(show.console(), answer, self.most, ordered=self.ordered)
+            show.show_answer(show.console(), answer, self.most, ordered=self.ordered, wide=self.output.wide)
         if self.output.trace and not self.output.as_json:
             show.say(f"\n{answer.trace().text()}", err=self.output.as_csv)
         if self.chart is not None:

@@ -17,7 +17,7 @@ def audit(seed: int | None, *, itself: bool, full: bool, as_json: bool) -> int:
         raise InvalidOption(
             "nothing was named to be audited",
             rule="--self audits the farthing that is installed",
-            next_step="farthing audit --self; samples of your own are audited in Python, with farthing.audit",
+            next_step="farthing audit --self; samples of your own are audited in Python",
         )
     report = _audited(seed, full=full)
     if as_json:

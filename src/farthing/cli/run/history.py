@@ -17,7 +17,7 @@ from farthing.cli.run.ledger import (
 )
 
 
-def history(ledger: str | None, config: str | None, *, rows: str | None, as_json: bool) -> None:
+def history(ledger: str | None, config: str | None, *, rows: str | None, wide: bool, as_json: bool) -> None:
     """Show who asked what, when, and paid what."""
     most = MOST_ENTRIES if rows is None else typed.rows(rows)
     with inspected(ledger, config) as books:
@@ -42,7 +42,10 @@ def history(ledger: str | None, config: str | None, *, rows: str | None, as_json
         )
         for row in entries
     ]
-    out.print(show.columns_table(heads, lines) if lines else "nothing was asked yet")
+    if lines:
+        show.show_entries(out, heads, lines, wide=wide)
+    else:
+        out.print("nothing was asked yet")
 
 
 def _drawn_on(row: dict[str, Any]) -> str:

@@ -83,6 +83,7 @@ def ledger_facts(books: Ledger, most: int | None) -> dict[str, Any]:
         "spent": priced(spent),
         "remaining": priced(terms.budget - spent),
         "allotments": allotment_facts(books, priced),
+        "frozen": list(books.frozen),
         "open": [entry_facts(entry, priced) | {"pid": entry.pid, "host": entry.host, "alive": entry.alive}
                  for entry in books.open_reservations],
         "history": [entry_facts(entry, priced) for entry in books.history(most)],

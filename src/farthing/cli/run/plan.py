@@ -40,7 +40,8 @@ def refuse_paid_plan(wanted: QuestionOptions) -> None:
 def tell_plan(made: Plan | ReleasePlan, *, as_json: bool) -> None:
     """Print a plan."""
     if as_json:
-        show.echo_json(made.to_dict())
+        facts = made.to_dict()
+        show.echo_json(facts | {"advice": in_flags(facts["advice"])})
     else:
         told, note, advice = str(made).rpartition("\nnote: ")
         show.say(f"{told}{note}{in_flags(advice) if note else advice}")

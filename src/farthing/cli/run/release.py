@@ -124,7 +124,7 @@ def _facts(made: Release, files: list[Path]) -> dict[str, Any]:
     tables = []
     for place, columns in enumerate(made.tables):
         table = made[columns]
-        facts = {"columns": list(columns), "cells": table.value.size, "half_width": table.half_width}
+        facts = {"columns": list(columns), "cells": table.value.size, "half_width": float(table.half_width.max())}
         tables.append(facts | ({"file": str(files[place])} if files else {"rows": table.rows()}))
     return {
         "tables": tables,
@@ -154,7 +154,7 @@ def _print_table(table: Table, most: int | None) -> None:
     """Print one table, of too many cells the largest."""
     out, cells = show.console(), table.rows()
     shown = cells if most is None else sorted(cells, key=lambda cell: -cell[table.name])[:most]
-    digits = show.digits_of([table.half_width])
+    digits = show.digits_of([float(table.half_width.min())])
     heads = [*((column, False) for column in table.keys), (table.name, True)]
     rows = [
         [*("NULL" if cell[column] is None else str(cell[column]) for column in table.keys),
@@ -164,4 +164,4 @@ def _print_table(table: Table, most: int | None) -> None:
     out.print(show.columns_table(heads, rows))
     if len(shown) < len(cells):
         out.print(f"the {len(shown):,} largest of {len(cells):,} cells; --rows all shows every one", style="dim")
-    out.print(f"each within +/-{table.half_width:.4g}\n")
+    out.print(f"{table.caption}\n")

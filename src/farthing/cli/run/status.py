@@ -6,6 +6,7 @@ from typing import Any
 
 from farthing.cli import show
 from farthing.cli.input import typed
+from farthing.cli.run.freeze import words
 from farthing.cli.run.ledger import (
     MOST_ENTRIES,
     asked_words,
@@ -17,7 +18,7 @@ from farthing.cli.run.ledger import (
 )
 
 
-def status(ledger: str | None, config: str | None, *, rows: str | None, as_json: bool) -> None:
+def status(ledger: str | None, config: str | None, *, rows: str | None, wide: bool, as_json: bool) -> None:
     """Show a ledger: its totals, its open reservations, its history."""
     most = MOST_ENTRIES if rows is None else typed.rows(rows)
     with inspected(ledger, config) as books:
@@ -25,10 +26,10 @@ def status(ledger: str | None, config: str | None, *, rows: str | None, as_json:
     if as_json:
         show.echo_json(facts)
     else:
-        _show(facts)
+        _show(facts, wide=wide)
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any], *, wide: bool) -> None:
     """Print the books."""
     out = show.console()
     promise = [("ledger", facts["ledger"]), ("budget", facts["budget"]), ("unit", facts["unit"])]
@@ -42,13 +43,15 @@ def _show(facts: dict[str, Any]) -> None:
     out.print(show.facts_table(promise + sums))
     if facts["allotments"]:
         show_allotments(facts["allotments"])
+    if facts["frozen"]:
+        out.print(words(tuple(facts["frozen"])), style="bold")
     if facts["open"]:
         out.print("open reservations: charged until they are settled", style="bold")
         heads = [("when (UTC)", True), ("question", False), ("reserved", True), ("process", False)]
         rows = [
             (when_words(row), asked_words(row), own_parameter(row["reserved"]), _process(row)) for row in facts["open"]
         ]
-        out.print(show.columns_table(heads, rows))
+        show.show_entries(out, heads, rows, wide=wide)
     if not facts["history"]:
         out.print("nothing was asked yet")
         return
@@ -57,7 +60,7 @@ def _show(facts: dict[str, Any]) -> None:
         (when_words(row), asked_words(row), own_parameter(row["reserved"]), own_parameter(row["paid"]), row["state"])
         for row in facts["history"]
     ]
-    out.print(show.columns_table(heads, lines))
+    show.show_entries(out, heads, lines, wide=wide)
     last = next(iter(facts["total"]))
     out.print(f"reserved and paid in {last}, newest first; paid adds up as squares" if last == "mu" else
               f"reserved and paid in {last}, newest first", style="dim")  # fmt: skip

@@ -77,7 +77,7 @@ def workload(file: str, wanted: QuestionOptions, how: WorkloadOptions, config: s
     if how.as_json:
         show.echo_json(done.to_dict())
     else:
-        _show(show.console(), done, most)
+        _show(show.console(), done, most, wide=how.wide)
     for error in done.failed.values():
         raise typer.Exit(error.exit_code)
     if not done.complete:
@@ -247,11 +247,11 @@ def item(
     return {"ask": "sql", "text": asked.sql, **made.where, "keys": keys, **made.how}, made.asked
 
 
-def _show(out: Console, done: Workload, most: int | None) -> None:
+def _show(out: Console, done: Workload, most: int | None, *, wide: bool) -> None:
     """Print each answer, then what became of all questions, and the price."""
     for name, answer in done.answers.items():
         out.print(f"{name}: {done.plans[name].question}", style="bold")
-        out.print(show.answer_table(answer, show.answer_rows(answer, most)), crop=False)
+        show.show_rows(out, answer, show.answer_rows(answer, most), wide=wide)
     heads = (
         ("name", False),
         ("question", False),
@@ -260,7 +260,7 @@ def _show(out: Console, done: Workload, most: int | None) -> None:
         ("paid", True),
         ("met", False),
     )
-    out.print(show.columns_table(heads, [_line(row) for row in done.rows()]))
+    show.show_entries(out, heads, [_line(row) for row in done.rows()], wide=wide)
     out.print(done.caption)
     for note in done.notes:
         out.print(in_flags(note))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pygwire import BackendConnection, PygwireError, TransactionStatus, messages
 
+from farthing.advice import Face
 from farthing.client import RefusedRequest
 from farthing.errors import FarthingError, UnsupportedQuery
 from farthing.server import shapes
@@ -304,12 +305,13 @@ class Client:
 
     def _tell_error(self, error: FarthingError) -> None:
         """Tell an error: what, the rule, the next step."""
-        facts = {"S": "ERROR", "V": "ERROR", "C": _CODES.get(shapes.status_of(error), "XX000"), "M": error.what}
-        detail = "; ".join(
-            part for part in (error.rule and f"rule: {error.rule}", error.got and f"got: {error.got}") if part
+        what, rule, step = (
+            shapes.in_words(error, text, Face.WIRE) for text in (error.what, error.rule, error.next_step)
         )
+        facts = {"S": "ERROR", "V": "ERROR", "C": _CODES.get(shapes.status_of(error), "XX000"), "M": what}
+        detail = "; ".join(part for part in (rule and f"rule: {rule}", error.got and f"got: {error.got}") if part)
         facts |= {"D": detail} if detail else {}
-        facts |= {"H": error.next_step} if error.next_step else {}
+        facts |= {"H": step} if step else {}
         self._send(messages.ErrorResponse(fields={code: text.replace("\0", "") for code, text in facts.items()}))
 
     def _send(self, message: PGMessage) -> None:

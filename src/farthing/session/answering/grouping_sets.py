@@ -44,7 +44,7 @@ def _answer(context: Context, question: CheckedQuestion, made: Release) -> Answe
     assert asked is not None  # noqa: S101  # grouping sets are written in SQL
     goal, tables = made._plan.goal, [made[columns] for columns in asked.sets]  # noqa: SLF001  # what it was made by
     value, half_width = (np.concatenate(parts) for parts in zip(
-        *((table.value.reshape(-1), np.full(table.value.size, table.half_width)) for table in tables), strict=True
+        *((table.value.reshape(-1), table.half_width.reshape(-1)) for table in tables), strict=True
     ))  # fmt: skip
     cells = Cells(
         value, value - half_width, value + half_width, np.concatenate([table.met.reshape(-1) for table in tables])
@@ -76,7 +76,7 @@ def _answer(context: Context, question: CheckedQuestion, made: Release) -> Answe
         _optimality=made.optimality,
         _trace=lambda: traced.keep(np.arange(len(value)), keys),
         _data_set=context.data_set,
-        _together=0.0 if made._plan.before.total else None,  # noqa: SLF001  # answers before it are not counted
+        _together=made.confidence_together,
     )
 
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from farthing.accuracy.joint_claims import Pivot
 from farthing.accuracy.joint_state import JointState
-from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.planning.joint_measures import JointMeasuresPricing, plan_joint_measures
 from farthing.query.measures import Rows, Total
 from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
+from farthing.session.answering.looks import Looks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
 from farthing.session.core.progress import Progress
@@ -96,14 +97,16 @@ class JointMeasuresMethod:
             if watcher is not None:
                 hand_over(watcher, Progress(state.stages, query.groups, done, math.inf))
 
-        after = pricing.joint.run(before, lanes.measure, keep)
-        if receipt.exclusive:
-            grains = worst_cost(after.paid, query.max_groups) - worst_cost(before.paid, query.max_groups)
-        else:
-            grains = worst_cost(after.paid - before.paid, query.max_groups)
-        return replace(
-            _outcome(before, after, pricing.coin.loss(grains), blob_of(after, subtracted(query))), looks=tuple(looks)
-        )
+        paid = Looks(receipt, before.paid, pricing.coin)
+
+        def measure(grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+            """Begin a look, then measure it."""
+            paid.begin(grains.sum(axis=0), groups)
+            return lanes.measure(grains, groups)
+
+        after = pricing.joint.run(before, measure, keep)
+        price = paid.price(after.paid - before.paid)
+        return replace(_outcome(before, after, price, blob_of(after, subtracted(query))), looks=tuple(looks))
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: see `merging`."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic
 from farthing.accuracy.claim_chances import holds, next_chance
 from farthing.errors import OutOfReach
 from farthing.planning import Frame, Plan
+from farthing.planning.joint_measures import JointMeasuresPricing
+from farthing.planning.quantile import QuantileBisectionPricing
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
@@ -91,6 +93,7 @@ class _PlannedQuestion(Generic[P]):
             made.question,
             lambda: made.fitting,
             f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}{by}",
+            looks=isinstance(made.pricing, JointMeasuresPricing | QuantileBisectionPricing),
         )
 
     def stored_answer(self) -> tuple[Plan[P], AskOutcome]:

@@ -71,15 +71,16 @@ class KeptStrategies:
             strategies.append(Strategy(tuple(sizes), matrices, int(bits)))
         return cls(tuple(strategies), tuple(states))
 
-    def with_all(self, read: KeptStrategies, ours: KeptStrategies) -> KeptStrategies:
-        """Return all measurements: these, and those of ours that came on top of what was read.
+    def joined(self, read: KeptStrategies, theirs: bytes) -> bytes:
+        """Return a blob of all measurements: theirs, and those of ours that came on top of what was read.
 
-        Where these are of other strategies, they stay, and ours, which were paid in full, are left out.
+        Where theirs are of other strategies, they stay, and ours, which were paid in full, are left out.
         """
-        if not self.alike(ours):
-            return self
-        triples = zip(self.states, read.states, ours.states, strict=True)
-        return KeptStrategies(self.strategies, tuple(_added(*each) for each in triples))
+        other = KeptStrategies.from_bytes(theirs)
+        if not other.alike(self):
+            return theirs
+        triples = zip(other.states, read.states, self.states, strict=True)
+        return KeptStrategies(other.strategies, tuple(_added(*each) for each in triples)).to_bytes()
 
     def alike(self, other: KeptStrategies) -> bool:
         """Return whether both are of the same strategies."""

@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import InvalidKeys, InvalidOption, InvalidTarget
 from farthing.mechanisms.strategy import MOST_CELLS
-from farthing.planning.release import Goal
 from farthing.planning.ways import EACH, JOINT, TOTAL
 from farthing.query.expressions import Case, Compare, Literal, Operator
 from farthing.session.answering import reuse
+from farthing.session.answering.release_booking import BaseReleaseRequest
 from farthing.session.answering.release_request import MOST_COLUMNS, check_name, refuse_pure, wanted
 from farthing.workloads.factors import Bins
 
 if TYPE_CHECKING:
-    from farthing.query import Query
     from farthing.query.expressions import Scalar
-    from farthing.query.keys import Keys
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
-    from farthing.session.reading.request import Request
     from farthing.workloads import Products
     from farthing.workloads.products import Axis
 
@@ -35,29 +32,15 @@ MECHANISMS: Final = ("auto", EACH, TOTAL, JOINT)
 
 
 @dataclass(frozen=True, slots=True)
-class ProductRequest:
-    """A release of products, read and checked.
+class ProductRequest(BaseReleaseRequest):
+    """A release of products, read and checked; its query is by all axes.
 
     Attributes:
-        context: the data and the books.
-        query: the rows, the unit and the bounds, by all axes.
-        lists: the values of each axis of the query, in the order of its cells.
         places: which of the query's groupings each axis is.
-        workload: what is wanted.
-        request: the price and the confidence.
-        errors: the half-width and the mean error that are asked, each a number or None.
-        name: the answer column.
         mechanism: the way that was named, or None for the cheapest.
     """
 
-    context: Context
-    query: Query
-    lists: tuple[Keys, ...]
     places: Mapping[Axis, int]
-    workload: Products
-    request: Request
-    errors: tuple[float | None, float | None]
-    name: str
     mechanism: str | None
 
     @property
@@ -66,26 +49,9 @@ class ProductRequest:
         return {axis: len(self.lists[place]) for axis, place in self.places.items()}
 
     @property
-    def reach(self) -> int:
-        """The most rows that one unit adds to any table."""
-        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
-
-    @property
     def largest(self) -> bool:
         """Whether the largest error is to be least; else the mean one."""
         return self.errors[0] is not None
-
-    @property
-    def words(self) -> str:
-        """The question in words."""
-        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
-        part = f" [part {self.query.part}]" if self.query.part is not None else ""
-        return f"{self.workload!r} FROM {self.query.table}{part}{where} [{self.answers:,} answers]"
-
-    @property
-    def answers(self) -> int:
-        """The number of answers."""
-        return answers_of(self.workload, self.sizes)
 
     def question(self, way: str) -> str:
         """Return its identity in the ledger: rows, cells, workload, which error is to be least, and the way."""
@@ -98,11 +64,6 @@ class ProductRequest:
             way,
         ]
         return reuse.identity(self.context.data(self.query), f"products {self.query.family()}", json.dumps(facts))
-
-    def goal(self, beta: float) -> Goal:
-        """Return what is asked, at a chance of a miss an answer."""
-        request = self.request
-        return Goal(*self.errors, request.loss, request.confidence, beta, request.simultaneous, what="answer")
 
 
 def read(  # noqa: PLR0917  # what a release is asked by
@@ -145,12 +106,25 @@ def read(  # noqa: PLR0917  # what a release is asked by
         columns, keys=listed, where=about_what.get("where"), bounds=about_what.get("bounds"), groupings=values
     )
     places = {axis: columns.index(name) for axis, name in names.items()}
-    _check_sizes(workload, {axis: len(lists[place]) for axis, place in places.items()})
+    answers = _check_sizes(workload, {axis: len(lists[place]) for axis, place in places.items()})
     name = about_what.get("name", "count")
     check_name(name, ("condition", "row", *(f"{one}{end}" for one in columns for end in ("", "_from", "_to"))))
     named = options.get("mechanism")
     chosen = None if named in {None, "auto"} else named
-    return ProductRequest(context, query, lists, places, workload, request, errors, name, chosen)
+    return ProductRequest(
+        context=context,
+        query=query,
+        lists=lists,
+        workload=workload,
+        request=request,
+        errors=errors,
+        name=name,
+        relative=relative,
+        many=answers,
+        what="answer",
+        places=places,
+        mechanism=chosen,
+    )
 
 
 def _axes(
@@ -197,8 +171,8 @@ def _bin_of(value: Scalar, edges: tuple[float, ...]) -> Scalar:
     return Case((*below[:-1], last))
 
 
-def _check_sizes(workload: Products, sizes: Mapping[Axis, int]) -> None:
-    """Refuse more cells or answers than a release of products can hold, and matrices about other cells."""
+def _check_sizes(workload: Products, sizes: Mapping[Axis, int]) -> int:
+    """Return the number of answers; refuse more cells or answers than a release can hold, and other matrices."""
     for product in workload.products:
         cells = math.prod(sizes[axis] for axis in product.axes)
         if cells > MOST_CELLS:
@@ -215,6 +189,7 @@ def _check_sizes(workload: Products, sizes: Mapping[Axis, int]) -> None:
         raise InvalidOption(
             "too many answers", rule=f"at most {MOST_ANSWERS:,} answers", got=f"{answers:,}", next_step="fewer edges"
         )
+    return answers
 
 
 def answers_of(workload: Products, sizes: Mapping[Axis, int]) -> int:

@@ -11,9 +11,7 @@ import numpy as np
 from farthing.errors import InvalidTarget
 from farthing.limits.divergence import least_amount
 from farthing.limits.query import Limit
-from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.strategy import StrategyMeasurements
-from farthing.planning import Frame
 from farthing.planning.products import ProductDesign, ProductPlan, contest, design_for
 from farthing.planning.ways import Way, Ways, ways_of
 from farthing.query.words import about
@@ -22,56 +20,31 @@ from farthing.sealed import Sealed, opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.product_record import KeptStrategies
 from farthing.session.answering.product_request import MECHANISMS, ProductRequest
-from farthing.session.answering.release import bill_of
+from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
 from farthing.session.answering.release_request import wanted
-from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
+from farthing.session.core.ceiling import ceiling
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
-    from farthing.planning.release import Goal
+    from farthing.planning.release_plan import Goal
     from farthing.privacy.loss import Booked
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _BookedProducts:
-    """A release of products with what stands in the ledger about it, as a transaction books it."""
+class _BookedProducts(BookedRelease[ProductPlan, KeptStrategies]):
+    """A release of products, as a transaction books it."""
 
     asked: ProductRequest
-    plan: ProductPlan
-    kept: KeptStrategies
 
-    @property
-    def bill(self) -> Bill | None:
-        """What it is to be charged; None if there is nothing. Refused above its cap."""
-        return bill_of(self.plan, least="row")
-
-    def stored_answer(self) -> tuple[ProductPlan, KeptStrategies, Booked]:
-        """Return the release that was measured before."""
-        return self.plan, self.kept, self.asked.context.loss(0)
-
-    def measured(self, receipt: Receipt) -> tuple[tuple[ProductPlan, KeptStrategies, Booked], Booked]:
+    def measure(self, receipt: Receipt) -> tuple[ProductPlan, KeptStrategies, Booked]:
         """Count, and measure each strategy that is to be sharper."""
         way, made = self.plan.design.way, self.plan
-        tables = _tables(self.asked, way, receipt)
-        measuring = StrategyMeasurements(tables, way.strategies, self.asked.reach)
+        measuring = StrategyMeasurements(_tables(self.asked, way, receipt), way.strategies, self.asked.reach)
         states, paid = list(self.kept.states), 0
         for number, more in _more(self.kept, made.design).items():
             states[number] = measuring.measure(number, states[number], more)
             paid += more
-        price = made.coin.loss(paid)
-        return (made, KeptStrategies(way.strategies, tuple(states)), price), price
-
-    def merged(
-        self, current: bytes | None, answer: tuple[ProductPlan, KeptStrategies, Booked], receipt: Receipt
-    ) -> bytes:
-        """Return what the ledger is to keep: every measurement, ours and others', each of them paid in full."""
-
-        def both(theirs: bytes, _: bytes) -> bytes:
-            """Return a record of all measurements."""
-            return KeptStrategies.from_bytes(theirs).with_all(self.kept, answer[1]).to_bytes()
-
-        return merge(current, answer[1].to_bytes(), receipt, read=None, both=both)
+        return made, KeptStrategies(way.strategies, tuple(states)), made.coin.loss(paid)
 
 
 def plan(asked: ProductRequest) -> ProductPlan:
@@ -91,12 +64,13 @@ def release(asked: ProductRequest) -> ProductRelease:
     context, chosen = asked.context, _chosen(asked)
     question = asked.question(chosen.way.name)
     with ceiling(context, asked.request.at_most):
-        made, kept, price = answer_and_book(context, question, lambda stored: _find(asked, chosen, stored))
+        done = answer_and_book(context, question, lambda stored: _find(asked, chosen, stored))
+    made, kept = done.plan, done.kept
     means = [state.mean for state in kept.states]
     return ProductRelease(
         name=asked.name,
         workload=asked.workload,
-        paid=context.loss(price.farthings),
+        paid=context.loss(done.price.farthings),
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
         about=f"{made.about}; a row counts if it is in every column's list and between all edges; {context.where_kept}",
@@ -105,6 +79,7 @@ def release(asked: ProductRequest) -> ProductRelease:
             np.asarray(sum(use.of(means[use.strategy]) for use in uses), np.float64) for uses in made.design.way.uses
         ),
         _plan=made,
+        _together=done.together(asked),
         _refine=partial(_refined, asked),
         _limit=partial(limit_of, made),
     )
@@ -147,55 +122,40 @@ def _chosen(asked: ProductRequest) -> _Chosen:
             got=repr(asked.mechanism),
             next_step='"auto", ' + ", ".join(map(repr, names)),
         )
-    frame, goal = _frame(asked)
-    best = contest(ways, goal, Coin(frame.gaussian, 1, asked.reach), asked.reach)[0].name
+    best = contest(ways, asked.goal(), asked.coin, asked.reach)[0].name
     return _Chosen(ways, names[asked.mechanism or best])
 
 
-def _frame(asked: ProductRequest) -> tuple[Frame, Goal]:
-    """Return what the plan begins with, and the goal."""
-    context, request = asked.context, asked.request
-    limit = context.budget.loss(request.max_epsilon) if request.max_epsilon is not None else request.cap
-    frame = Frame.of(
-        asked.query,
-        request=request,
-        limit=limit,
-        parts=1,
-        budget=context.budget,
-        remaining=context.loss(context.ledger.remaining),
-    )
-    goal = asked.goal(request.beta(asked.answers if request.simultaneous else 1))
-    return frame, goal if goal.loss is None else replace(goal, loss=frame.cap)  # in whole farthings, as it is booked
-
-
-def _find(asked: ProductRequest, chosen: _Chosen, stored: Stored | None) -> _BookedProducts:
+def _find(asked: ProductRequest, chosen: _Chosen, stored: Stored | None) -> BookedRelease[ProductPlan, KeptStrategies]:
     """Plan a release of products under what is known of it."""
-    context, way = asked.context, chosen.way
-    kept = KeptStrategies.nothing(way.strategies)
+    way, kept = chosen.way, KeptStrategies.nothing(chosen.way.strategies)
     if stored is not None and stored.blob is not None:
         kept = KeptStrategies.from_bytes(stored.blob)
         way = replace(way, strategies=kept.strategies)
-    frame, goal = _frame(asked)
-    coin = Coin(frame.gaussian, 1, asked.reach)
-    before = ProductDesign(way, asked.reach, kept.grains)
-    design = design_for(way, coin, goal, kept.grains, asked.reach)
-    needed = sum(_more(kept, design).values())
-    made = ProductPlan(
-        question=asked.words,
-        goal=goal,
-        ways=chosen.ways,
-        design=design,
-        before=before,
-        worst_price=context.loss(coin.loss(needed).farthings),
-        cap=frame.cap or frame.remaining,
-        remaining=frame.remaining,
-        delta=context.budget.report_delta,
-        about=about(asked.query),
-        coin=coin,
-        most_rows=asked.query.max_rows,
-        free=not needed,
-    )
-    return _BookedProducts(asked, made, kept)
+    context, frame, coin = asked.context, asked.frame, asked.coin
+
+    def find(goal: Goal, claims: tuple[float, ...]) -> _BookedProducts:
+        """Plan it for a goal."""
+        design = design_for(way, coin, goal, kept.grains, asked.reach)
+        needed = sum(_more(kept, design).values())
+        made = ProductPlan(
+            question=asked.words,
+            goal=goal,
+            worst_price=context.loss(coin.loss(needed).farthings),
+            cap=frame.cap or frame.remaining,
+            remaining=frame.remaining,
+            delta=context.budget.report_delta,
+            about=about(asked.query),
+            coin=coin,
+            most_rows=asked.query.max_rows,
+            free=not needed,
+            ways=chosen.ways,
+            design=design,
+            before=ProductDesign(way, asked.reach, kept.grains),
+        )
+        return _BookedProducts(asked, made, kept, claims, "row")
+
+    return booked(asked, stored, find)
 
 
 def _more(kept: KeptStrategies, design: ProductDesign) -> dict[int, int]:
@@ -207,20 +167,7 @@ def _more(kept: KeptStrategies, design: ProductDesign) -> dict[int, int]:
 
 def _refined(asked: ProductRequest, **changes: Any) -> ProductRelease:
     """Return a sharper release of the same products."""
-    absolute, rms = asked.errors
-    options: dict[str, Any] = {
-        "absolute": absolute,
-        "rms": rms,
-        "loss": asked.request.loss,
-        "confidence": asked.request.confidence,
-        "simultaneous": asked.request.simultaneous,
-        "max_epsilon": asked.request.max_epsilon,
-        "cap": asked.request.cap,
-    }
-    goals = {"absolute", "rms", "loss"}
-    options |= dict.fromkeys(goals, None) if goals & set(changes) else {}
-    options |= dict.fromkeys({"max_epsilon", "cap"}, None) if {"max_epsilon", "cap"} & set(changes) else {}
-    request, errors, _ = wanted(options | changes, MECHANISMS)
+    request, errors, _ = wanted(refined_options(asked, changes), MECHANISMS)
     return release(replace(asked, request=request, errors=errors))
 
 

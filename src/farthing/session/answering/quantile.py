@@ -12,7 +12,7 @@ from farthing.accuracy.quantile_ranks import NoisyRanks, Ranks
 from farthing.accuracy.quantile_trail import Trail
 from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms import geometric
-from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured, worst_cost
+from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured
 from farthing.planning.quantile import (
     QuantileBisectionPricing,
     QuantileChoicePricing,
@@ -25,6 +25,7 @@ from farthing.query.aggregates import Quantile
 from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session.answering.gaussian_count import parameter_of
+from farthing.session.answering.looks import Looks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
 from farthing.session.core.progress import Progress
@@ -33,6 +34,8 @@ from farthing.session.core.shield import hand_over
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
     from farthing.accuracy.quantile_bisection import QuantileState
     from farthing.engines.engine import Histogram
@@ -95,13 +98,10 @@ class QuantileMethod:
             found, price, paid = chosen(pricing, ranks)
             price = context.loss(min(receipt.reserved, price.farthings))
             return self._outcome(found, paid, price, self.standing.trail)
-        state = bisected(pricing, ranks, watcher)
         before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
-        if receipt.exclusive:
-            grains = worst_cost(state.paid, self.query.max_groups) - worst_cost(before, self.query.max_groups)
-        else:
-            grains = worst_cost(state.paid - before, self.query.max_groups)
-        price = pricing.coin.loss(grains)
+        looks = Looks(receipt, before, pricing.coin)
+        state = bisected(pricing, ranks, watcher, looks)
+        price = looks.price(state.paid - before)
         found = QuantileFound.of(pricing.sought, state, pricing.served)
         return self._outcome(found, parameter_of(state.paid - before, price), price, state.trail)
 
@@ -182,8 +182,8 @@ def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
     return Ranks.of(found.groups, found.leaves, found.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
 
 
-def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, watcher: Watcher | None) -> QuantileState:
-    """Find a quantile of every group by bisection.
+def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, watcher: Watcher | None, looks: Looks) -> QuantileState:
+    """Find a quantile of every group by bisection, each look begun in the ledger before it is measured.
 
     Guarantee: over all runs of a question, each on the trail of those before, mu-GDP for mu^2 = the sum over the
         `max_groups` most expensive groups of the state's `paid`.
@@ -192,9 +192,20 @@ def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, watcher: Watcher |
     Rounds: as `mechanisms.gaussian.GaussianMeasurements`.
     """
     noisy = NoisyRanks(ranks, pricing.descent.asked)
+
+    def measure(thresholds: Ints, grains: Ints, groups: Ints) -> NDArray[np.float64]:
+        """Begin a look at thresholds, then measure it."""
+        looks.begin(grains, groups)
+        return noisy.measure(thresholds, grains, groups)
+
+    def measure_count(grains: Ints, groups: Ints) -> NDArray[np.float64]:
+        """Begin a look at rows, then measure it."""
+        looks.begin(grains, groups)
+        return noisy.measure_count(grains, groups)
+
     return pricing.descent.run(
-        noisy.measure,
-        noisy.measure_count,
+        measure,
+        measure_count,
         groups=ranks.groups,
         held=pricing.held,
         settled=pricing.settled(ranks.groups),

@@ -2,83 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.errors import InvalidTarget, OutOfReach
 from farthing.limits.query import Limit
-from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.residuals import Residual, ResidualMeasurements
-from farthing.planning import Frame
 from farthing.planning.release import ReleaseDesign, ReleasePlan, design_for
 from farthing.planning.release_pilot import Pilot
-from farthing.privacy.words import said
 from farthing.query.words import about
 from farthing.released import Release
 from farthing.session.answering.crossed_counts import crossed_counts
+from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
 from farthing.session.answering.release_record import Kept, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
-from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, ceiling, stored_measurement
+from farthing.session.core.ceiling import ceiling
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
-    from farthing.planning.products import ProductPlan
+    from farthing.planning.release_plan import Goal
     from farthing.privacy.loss import Booked
     from farthing.query.keys import Keys
 
 
-def bill_of(made: ReleasePlan | ProductPlan, *, least: str) -> Bill | None:
-    """Return what a release of any kind is to be charged; None if there is nothing. Refused above its cap.
-
-    Args:
-        made: its plan.
-        least: what the noise of the sharpest release is far below, in words.
-    """
-    if made.free:
-        return None
-    if not made.reachable:
-        raise OutOfReach(
-            "the target is out of reach under the cap of the question",
-            needed=made.worst_price,
-            left=made.cap,
-            rule="nothing is paid for a target that cannot be met; nothing was charged",
-            got=f"{made.goal.words} takes {said(made.worst_price, made.delta)}, at most {said(made.cap, made.delta)}",
-            next_step=f'{made.fitting}; max_epsilon= or cap="all" raises the cap',
-        )
-    if made.too_much:
-        raise InvalidTarget(
-            "the goal takes more than one question can hold",
-            rule=f"at most mu = 8 a question: noise is far below one {least} then",
-            got=made.goal.words,
-            next_step="allow a larger error",
-        )
-    words = f"{made.goal.words.removesuffix(' (named)')}, {made.goal.confidence:.4g}"
-    return Bill(made.worst_price, made.worst_price, made.question, lambda: made.fitting, words, name="the release")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _BookedRelease:
-    """A release with what stands in the ledger about it, as a transaction books it."""
+class _BookedTables(BookedRelease[ReleasePlan, Kept]):
+    """A release of tables, as a transaction books it."""
 
     asked: ReleaseRequest
-    plan: ReleasePlan
-    kept: Kept
-    pilot: Pilot | None
+    pilot: Pilot | None = None
 
-    @property
-    def bill(self) -> Bill | None:
-        """What it is to be charged; None if there is nothing. Refused above its cap."""
-        return bill_of(self.plan, least="cell")
-
-    def stored_answer(self) -> tuple[ReleasePlan, Kept, Booked]:
-        """Return the release that was measured before."""
-        return self.plan, self.kept, self.asked.context.loss(0)
-
-    def measured(self, receipt: Receipt) -> tuple[tuple[ReleasePlan, Kept, Booked], Booked]:
+    def measure(self, receipt: Receipt) -> tuple[ReleasePlan, Kept, Booked]:
         """Count, look with a pilot where the target is relative, and measure each residual that is to be sharper."""
         measuring = ResidualMeasurements(_counts(self.asked, receipt), self.asked.reach)
         made, pilot = self.plan, self.kept.pilot
@@ -86,17 +42,7 @@ class _BookedRelease:
             made, pilot = self._piloted(measuring)
         answer, paid = self._sharpened(measuring, self.kept.answer, made.design.grains)
         paid += made.pilot - self._grains(self.kept.pilot) if self.pilot is not None else 0
-        price = made.coin.loss(paid)
-        return (made, Kept(answer, pilot), price), price
-
-    def merged(self, current: bytes | None, answer: tuple[ReleasePlan, Kept, Booked], receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: every measurement, ours and others', each of them paid in full."""
-
-        def both(theirs: bytes, _: bytes) -> bytes:
-            """Return a record of all measurements."""
-            return Kept.from_bytes(theirs).with_all(self.kept, answer[1]).to_bytes()
-
-        return merge(current, answer[1].to_bytes(), receipt, read=None, both=both)
+        return made, Kept(answer, pilot), made.coin.loss(paid)
 
     def _piloted(self, measuring: ResidualMeasurements) -> tuple[ReleasePlan, State]:
         """Look with the pilot until it has told enough; return the plan that follows from it alone, and the pilot."""
@@ -136,13 +82,14 @@ def release(asked: ReleaseRequest) -> Release:
     """
     context = asked.context
     with ceiling(context, asked.request.at_most):
-        made, kept, price = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
+        done = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
+    made, kept = done.plan, done.kept
     shown = asked.shown
     return Release(
         name=asked.name,
         columns=asked.workload.columns,
         tables=asked.workload.tables,
-        paid=context.loss(price.farthings),
+        paid=context.loss(done.price.farthings),
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
         about=f"{made.about}; a row counts if its value is listed in every column; {context.where_kept}",
@@ -150,6 +97,7 @@ def release(asked: ReleaseRequest) -> Release:
         _places={name: _back(shown[name]) for name in shown},
         _contrasts={subset: kept.answer[subset].mean for subset in made.design.basis.subsets},
         _plan=made,
+        _together=done.together(asked),
         _refine=partial(_refined, asked),
         _limit=partial(limit_of, made),
     )
@@ -175,43 +123,19 @@ def limit_of(made: ReleasePlan) -> Limit:
 
 def _refined(asked: ReleaseRequest, **changes: Any) -> Release:
     """Return a sharper release of the same tables."""
-    absolute, rms = asked.errors
-    options: dict[str, Any] = {
-        "relative": asked.relative or None,
-        "absolute": absolute,
-        "rms": rms,
-        "loss": asked.request.loss,
-        "confidence": asked.request.confidence,
-        "simultaneous": asked.request.simultaneous,
-        "max_epsilon": asked.request.max_epsilon,
-        "cap": asked.request.cap,
-    }
-    goals = {"absolute", "rms", "loss"} & set(changes)
-    options |= dict.fromkeys({"absolute", "rms", "loss"}, None) if goals else {}
-    options |= {"relative": None} if goals - {"absolute"} else {}
-    options |= dict.fromkeys({"max_epsilon", "cap"}, None) if {"max_epsilon", "cap"} & set(changes) else {}
-    request, errors, relative = wanted(options | changes)
+    request, errors, relative = wanted(refined_options(asked, changes))
     return release(replace(asked, request=request, errors=errors, relative=relative))
 
 
-def _find(asked: ReleaseRequest, stored: Stored | None) -> _BookedRelease:
+def _find(asked: ReleaseRequest, stored: Stored | None) -> BookedRelease[ReleasePlan, Kept]:
     """Plan a release under what is known of it."""
-    context, query = asked.context, asked.query
     kept = Kept.from_bytes(None if stored is None else stored.blob)
-    request, basis = asked.request, asked.basis
-    limit = context.budget.loss(request.max_epsilon) if request.max_epsilon is not None else request.cap
-    frame = Frame.of(
-        query,
-        request=request,
-        limit=limit,
-        parts=1,
-        budget=context.budget,
-        remaining=context.loss(context.ledger.remaining),
-    )
-    coin = Coin(frame.gaussian, 1, asked.reach)
-    goal = asked.goal(request.beta(int(basis.cells.sum()) if request.simultaneous else 1))
-    if goal.loss is not None:  # in whole farthings, as it is booked
-        goal = replace(goal, loss=frame.cap)
+    return booked(asked, stored, lambda goal, claims: _found(asked, kept, goal, claims))
+
+
+def _found(asked: ReleaseRequest, kept: Kept, goal: Goal, claims: tuple[float, ...]) -> _BookedTables:
+    """Plan a release for a goal, on top of what is kept."""
+    context, basis, frame, coin = asked.context, asked.basis, asked.frame, asked.coin
     held = np.array([_held(kept.answer, asked, subset).grains for subset in basis.subsets], np.float64)
     before = ReleaseDesign(basis, asked.reach, held)
     design = design_for(basis, coin, goal, held, asked.reach)
@@ -228,20 +152,22 @@ def _find(asked: ReleaseRequest, stored: Stored | None) -> _BookedRelease:
     made = ReleasePlan(
         question=asked.words,
         goal=goal,
-        design=design,
-        before=before,
         worst_price=context.loss(coin.loss(needed).farthings),
         cap=frame.cap or frame.remaining,
         remaining=frame.remaining,
         delta=context.budget.report_delta,
-        about=about(query),
+        about=about(asked.query),
         coin=coin,
-        most_rows=query.max_rows,
-        aimed=aimed,
+        most_rows=asked.query.max_rows,
         free=not needed,
+        design=design,
+        before=before,
+        aimed=aimed,
         pilot=looks + more,
     )
-    return _BookedRelease(asked, made, kept, pilot)
+    booked_tables = _BookedTables(asked, made, kept, claims, "cell")
+    booked_tables.pilot = pilot
+    return booked_tables
 
 
 def _more(state: State, asked: ReleaseRequest, grains: Any) -> dict[tuple[int, ...], int]:

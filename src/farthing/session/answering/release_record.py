@@ -30,9 +30,11 @@ class Kept:
     answer: State = field(default_factory=dict)
     pilot: State = field(default_factory=dict)
 
-    def with_all(self, read: Kept, ours: Kept) -> Kept:
-        """Return all measurements: these, and those of ours that came on top of what was read."""
-        return Kept(_added(self.answer, read.answer, ours.answer), _added(self.pilot, read.pilot, ours.pilot))
+    def joined(self, read: Kept, theirs: bytes) -> bytes:
+        """Return a blob of all measurements: theirs, and those of ours that came on top of what was read."""
+        other = Kept.from_bytes(theirs)
+        answer = _added(other.answer, read.answer, self.answer)
+        return Kept(answer, _added(other.pilot, read.pilot, self.pilot)).to_bytes()
 
     def to_bytes(self) -> bytes:
         """Return the blob that the ledger stores: all means in a row, and which residuals they are of."""

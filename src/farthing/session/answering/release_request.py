@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.accuracy.target import Target
 from farthing.errors import InvalidOption, InvalidTarget, UnsupportedQuery
 from farthing.limits.tables import Residuals
-from farthing.planning.release import Goal
 from farthing.privacy.loss import Pure
 from farthing.session.answering import reuse
+from farthing.session.answering.release_booking import BaseReleaseRequest
 from farthing.session.reading.request import Request
 from farthing.workloads import Marginals
 
@@ -34,35 +34,14 @@ _MECHANISMS: Final = ("auto", "residuals")
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseRequest:
-    """A release, read and checked.
+class ReleaseRequest(BaseReleaseRequest):
+    """A release of tables, read and checked; its query is by all columns in the order of their names.
 
     Attributes:
-        context: the data and the books.
-        query: the rows, the unit and the bounds, by all columns in the order of their names.
-        lists: the listed values of each column, in one order.
-        shown: the same as they were listed, by column.
-        workload: which tables are wanted.
-        request: the price and the confidence.
-        errors: the half-width and the mean error that are asked, each a number or None.
-        relative: the half-width as a fraction of the cell, where that is more; 0 for none.
-        name: the answer column.
+        shown: the values of each column as they were listed, by column.
     """
 
-    context: Context
-    query: Query
-    lists: tuple[Keys, ...]
     shown: Mapping[str, Keys]
-    workload: Marginals
-    request: Request
-    errors: tuple[float | None, float | None]
-    name: str
-    relative: float = 0.0
-
-    @property
-    def reach(self) -> int:
-        """The most rows that one unit adds to any table."""
-        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
 
     @property
     def basis(self) -> Residuals:
@@ -76,19 +55,6 @@ class ReleaseRequest:
         """Its identity in the ledger: that of the rows, whatever tables of them are wanted."""
         facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
         return reuse.identity(self.context.data(self.query), f"tables {self.query.family()}", json.dumps(facts))
-
-    @property
-    def words(self) -> str:
-        """The question in words."""
-        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
-        part = f" [part {self.query.part}]" if self.query.part is not None else ""
-        cells = int(self.basis.cells.sum())
-        return f"{self.workload!r} FROM {self.query.table}{part}{where} [{cells:,} cells]"
-
-    def goal(self, beta: float) -> Goal:
-        """Return what is asked, at a chance of a miss a cell."""
-        request = self.request
-        return Goal(*self.errors, request.loss, request.confidence, beta, request.simultaneous, self.relative)
 
 
 def read(  # noqa: PLR0917  # what a release is asked by
@@ -141,7 +107,6 @@ def _options(request: Request, name: str) -> dict[str, Any]:
     """Return the options of a release from those of a question; refuse those that tables do not have."""
     terms = {
         "rank": request.rank is not None,
-        "together": request.together,
         "share": request.share < 1,
         "nonnegative": request.nonnegative,
         "on_miss": request.on_miss != "return",
@@ -156,7 +121,10 @@ def _options(request: Request, name: str) -> dict[str, Any]:
                 got=f"{term}=",
                 next_step="leave it out, or ask for each set with a plain GROUP BY",
             )
-    found = {each: getattr(request, each) for each in ("loss", "confidence", "simultaneous", "max_epsilon", "cap")}
+    found = {
+        each: getattr(request, each)
+        for each in ("loss", "confidence", "simultaneous", "together", "max_epsilon", "cap")
+    }
     target = request.target(name)
     if target is None:
         return found
@@ -172,12 +140,24 @@ def _checked(  # noqa: PLR0917  # the parts of a release, in their order
     name: str,
 ) -> ReleaseRequest:
     """Return a release, its size, goal and name checked."""
-    _check_cells(workload, dict(zip(query.by, map(len, shown), strict=True)))
+    cells = _check_cells(workload, dict(zip(query.by, map(len, shown), strict=True)))
     request, errors, relative = wanted(options)
     lists = tuple(one.arranged() for one in shown)
     by_name = dict(zip(query.by, shown, strict=True))
     check_name(name, query.by)
-    return ReleaseRequest(context, query, lists, by_name, workload, request, errors, name, relative)
+    return ReleaseRequest(
+        context=context,
+        query=query,
+        lists=lists,
+        workload=workload,
+        request=request,
+        errors=errors,
+        name=name,
+        relative=relative,
+        many=cells,
+        what="cell",
+        shown=by_name,
+    )
 
 
 def _check_workload(context: Context, workload: Marginals) -> None:
@@ -248,8 +228,8 @@ def _check_columns(workload: Marginals) -> None:
         )
 
 
-def _check_cells(workload: Marginals, sizes: Mapping[str, int]) -> None:
-    """Refuse more cells than a release can hold."""
+def _check_cells(workload: Marginals, sizes: Mapping[str, int]) -> int:
+    """Return the number of cells; refuse more than a release can hold."""
     cells = sum(math.prod(sizes[column] for column in table) for table in workload.tables)
     if cells > MOST_CELLS:
         raise InvalidOption(
@@ -258,6 +238,7 @@ def _check_cells(workload: Marginals, sizes: Mapping[str, int]) -> None:
             got=f"{cells:,}",
             next_step="fewer ways, fewer columns, or fewer listed values",
         )
+    return cells
 
 
 def check_name(name: object, columns: tuple[str, ...]) -> None:

@@ -6,7 +6,8 @@ speak of the same bounded truth, and only where its own interval meets the targe
 A stored question is found by its identity, which begins with that of its *family*: rows, grouping columns, aggregate,
 unit. The families that can hold an answer are few and known from the question itself: its own, for a part of the groups
 that were asked before; and, for each set of columns that the predicate holds to listed constants, the family that
-groups by these columns too. So the index is the ledger's own table of measurements, as durable as the books.
+groups by these columns too. Within a family the ledger finds by tags which questions may hold the groups, so that the
+work does not grow with what is stored: the sharpest few are read.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from farthing.query.arrange import places
 from farthing.query.keys import Keys
 from farthing.query.normal import conjunction, conjuncts, constants, normal
 from farthing.session.core.records import Record, keys_from_bytes
-from farthing.session.core.transaction import stored_measurement
+from farthing.session.core.transaction import stored_holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from farthing.planning import Frame, Pricing
@@ -46,6 +48,9 @@ _MOST_COLUMNS: Final = 4
 
 _MOST_FAMILIES: Final = 16
 """How many predicates are tried for each set of columns: all that four conditions can be left of."""
+
+_MOST_TRIED: Final = 16
+"""How many stored questions of a family are read, the sharpest of those that may hold the groups."""
 
 _MOST_CELLS: Final = 10**7
 """How many stored cells one free answer may be made of."""
@@ -97,15 +102,15 @@ def found(context: Context, query: Query) -> Iterator[ReusableCells]:
         return
     data = context.data(query)
     for columns, where in _families(query):
+        wanted = _wanted(query, columns, context.engine.schema)
+        if wanted is None:
+            continue
         names = tuple(sorted((*query.by, *columns)))
-        for question in context.ledger.stored(prefix(data, query.family(names, where))):
-            stored = stored_measurement(context, question)
-            record = None if stored is None else Record.from_bytes(stored.blob)
-            if record is None or not record.listed:
-                continue
-            cells = _cells(query, columns, record, context.engine.schema)
-            if cells is not None:
-                yield ReusableCells(record, cells)
+        for stored in stored_holding(context, prefix(data, query.family(names, where)), wanted, _MOST_TRIED):
+            record = Record.from_bytes(stored.blob)
+            at = places(keys_from_bytes(record.listed), wanted)
+            if at is not None:
+                yield ReusableCells(record, at.reshape(query.groups, -1))
 
 
 def _families(query: Query) -> Iterator[tuple[dict[str, list[Literal | None]], Expression | None]]:
@@ -132,28 +137,25 @@ def _common(lists: list[tuple[Literal | None, ...]]) -> list[Literal | None]:
     return [value for value in lists[0] if all(value in other for other in lists[1:])]
 
 
-def _cells(
-    query: Query, columns: dict[str, list[Literal | None]], record: Record, schema: Schema
-) -> NDArray[np.int64] | None:
-    """Return the places of each group's cells in a record; None where one of them was not asked then."""
+def _wanted(query: Query, columns: dict[str, list[Literal | None]], schema: Schema) -> pa.Table | None:
+    """Return the keys of each group's cells, group by group; None where no record can hold them."""
     import pyarrow as pa
 
     many = int(np.prod([len(values) for values in columns.values()], initial=1))
     if not 0 < many * query.groups <= _MOST_CELLS:
         return None
     wanted = pa.table({}) if query.keys is None else query.keys.table
-    if columns:
-        lists = {name: [None if value is None else value.value for value in given] for name, given in columns.items()}
-        try:
-            extra = Keys.of(tuple(lists), lists, schema)
-        except InvalidKeys:  # a constant that no row can hold, such as 1.5 for a whole number
-            return None
-        assert extra is not None  # noqa: S101  # there are columns
-        group, cell = np.repeat(np.arange(query.groups), many), np.tile(np.arange(many), query.groups)
-        named = {name: wanted.column(name).take(pa.array(group)) for name in wanted.column_names}
-        wanted = pa.table(named | {name: extra.column(name).take(pa.array(cell)) for name in extra.names})
-    at = places(keys_from_bytes(record.listed), wanted)
-    return None if at is None else at.reshape(query.groups, many)
+    if not columns:
+        return wanted
+    lists = {name: [None if value is None else value.value for value in given] for name, given in columns.items()}
+    try:
+        extra = Keys.of(tuple(lists), lists, schema)
+    except InvalidKeys:  # a constant that no row can hold, such as 1.5 for a whole number
+        return None
+    assert extra is not None  # noqa: S101  # there are columns
+    group, cell = np.repeat(np.arange(query.groups), many), np.tile(np.arange(many), query.groups)
+    named = {name: wanted.column(name).take(pa.array(group)) for name in wanted.column_names}
+    return pa.table(named | {name: extra.column(name).take(pa.array(cell)) for name in extra.names})
 
 
 def summed(found: ReusableCells, frame: Frame, pricing: Pricing) -> IntervalReport | None:

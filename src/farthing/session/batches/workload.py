@@ -127,7 +127,7 @@ def workload(
         )
     if not isinstance(dry_run, bool):
         raise InvalidTarget(
-            "dry_run is yes or no", rule="True or False", got=repr(dry_run), next_step="dry_run=True asks nothing"
+            "dry_run is yes or no", rule="a boolean", got=repr(dry_run), next_step="dry_run=True asks nothing"
         )
     drafts = read_all(context, reader, items, how)
     allowed = _allowed(context, cap, max_epsilon)

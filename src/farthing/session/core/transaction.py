@@ -12,18 +12,22 @@ import os
 import secrets
 import threading
 import time
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from farthing.errors import BudgetExceeded, Contested, DataError, InvalidTarget, LedgerError, PriceRisen
+from farthing.errors import BudgetExceeded, Contested, DataError, Frozen, InvalidTarget, LedgerError, PriceRisen
 from farthing.privacy.words import said
+from farthing.session.core.ceiling import CEILING, risen
 from farthing.session.core.door import forget, was_opened
 from farthing.session.core.shield import shielded
+from farthing.session.core.tags import sought, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
 
     from farthing.ledger.entry import Entry, Receipt, Stored
     from farthing.ledger.store import Ledger
@@ -38,63 +42,17 @@ PATIENCE_S: Final = 30.0
 MOST_FAILURES: Final = 2
 """After so many failures in a row, each of which stays charged, nothing is charged until the owner says resume."""
 
+FIRST_SHARE: Final = 64
+"""What is measured look by look may cost one part in so many of its worst price before its first look asks for more."""
+
+_GROWTH: Final = 4
+"""A look is begun up to one part in so many more than the last, at least: a commit for each look costs time."""
+
 _PAUSE_S: Final = 0.02
 """How long it sleeps between two looks."""
 
 _WORK: Final[dict[str, _Work]] = {}
 """What threads of this process are working on, by request. What is open and not here was given up."""
-
-
-class _Ceiling:
-    """The most that one ask may be charged, and what it has been.
-
-    Args:
-        most: farthings.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most, self.charged = most, 0
-
-    def left(self, bill: Bill) -> int:
-        """Return how much may be reserved now: what costs nothing is reserved as one farthing, and settled to none."""
-        return max(self.most - self.charged, 0 if bill.increase.farthings else 1)
-
-
-_CEILING: Final[ContextVar[_Ceiling | None]] = ContextVar("ceiling", default=None)
-"""What the ask that runs now was confirmed at."""
-
-
-@contextmanager
-def ceiling(context: Context, most: Booked | None) -> Iterator[None]:
-    """Charge whatever is asked within at most so much in all; None sets no limit, and lifts none.
-
-    Guarantee: the charges of all transactions within sum to at most `most` at any time.
-    Proof: each reserves at most what is left of it, in the ledger's own transaction; settling lowers.
-    Assumes: an ask books in the thread that it was begun in; tests/unit/test_transaction.py looks for others.
-    Rounds: a question whose price is zero is reserved, and if it fails is charged, one farthing.
-    """
-    if most is None:
-        yield
-        return
-    if most.currency != context.budget.currency.currency:
-        raise InvalidTarget(
-            "at_most is in another currency",
-            rule=f"a {context.budget.currency.__name__}, as `plan.worst_price` is",
-            got=repr(most),
-            next_step="at_most=plan.worst_price",
-        )
-    before = _CEILING.set(_Ceiling(most.farthings))
-    try:
-        yield
-    finally:
-        _CEILING.reset(before)
-
-
-def require_below_ceiling(context: Context, price: Booked) -> None:
-    """Refuse an ask of several transactions whose whole price is above its ceiling, before the first is paid."""
-    limit = _CEILING.get()
-    if limit is not None and price.farthings > limit.most:
-        raise _risen(context, price.farthings, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +67,8 @@ class Bill:
         target: the accuracy that is asked, as people read it.
         delta: coins of the delta that is set aside for keys.
         name: what is refused, in words.
+        looks: whether every look is begun by `begin_look` before it is measured. If so, what fails or is killed is
+            charged up to the look that it was in; otherwise its worst price.
     """
 
     increase: Booked
@@ -118,6 +78,7 @@ class Bill:
     target: str = ""
     delta: int = 0
     name: str = "the question"
+    looks: bool = False
 
 
 class BookedQuestion(Protocol[T]):
@@ -142,6 +103,22 @@ def stored_measurement(context: Context, question: str) -> Stored | None:
     return context.ledger.load(question)
 
 
+def stored_holding(context: Context, prefix: str, keys: pa.Table, most: int) -> Iterator[Stored]:
+    """Give what was released of the sharpest questions that begin so and may hold these groups, at most so many.
+
+    Those that were stored by older versions get their tags first.
+    """
+    ledger = context.ledger
+    for question in ledger.untagged(prefix):
+        stored = ledger.load(question)
+        if stored is not None:
+            ledger.tag(question, tags_of(question, stored.blob))
+    for question in ledger.holding(prefix, sought(prefix, keys), most):
+        stored = ledger.load(question)
+        if stored is not None:
+            yield stored
+
+
 def charged_fresh(context: Context, question: str) -> bool:
     """Tell whether a question is charged from the beginning, since nobody knows what was seen when it failed."""
     return context.ledger.charged_fresh(question)
@@ -164,13 +141,17 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         is passed by, at the fresh price.
     Rounds: prices up to whole farthings.
     """
-    deadline = time.monotonic() + PATIENCE_S
+    deadline, swept = time.monotonic() + PATIENCE_S, False
     while True:
         stored = stored_measurement(context, question)
         step = plan(stored)
         bill = step.bill
         if bill is None:
             return step.stored_answer()
+        if not swept:
+            swept = True
+            if context.ledger.give_up():
+                continue
         _check(context)
         alone = time.monotonic() < deadline and not _in_the_middle_of(context.ledger, question)
         work = _Work(context, question, bill, alone=alone)
@@ -179,8 +160,28 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         _wait(context.ledger, question, deadline)
 
 
+def begin_look(receipt: Receipt, price: Booked) -> None:
+    """Begin a look, durably, before its noise is drawn: the price is that of all that the receipt then measured.
+
+    Guarantee: whenever the process dies, what it had measured costs at most the last look that was begun.
+    Proof: docs/proofs/ledger.store.md, "Look by look".
+    Assumes: every look of the question is begun here, at its price.
+    Rounds: up, to a quarter more than the last look, so that many small looks are begun at once.
+    """
+    next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings)
+
+
+def give_up(context: Context, *, unknown: bool = False) -> None:
+    """Give back what dead processes hold and had not begun to measure."""
+    context.ledger.give_up(unknown=unknown)
+
+
 def resume(context: Context) -> None:
-    """Book that the owner goes on after failures: an entry that costs nothing, and ends their row."""
+    """Book that the owner goes on after failures: an entry that costs nothing, and ends their row.
+
+    The owner's word is taken that whoever is not known to run, on other machines and in other containers, does not.
+    """
+    give_up(context, unknown=True)
     question = f"go on after failures {_tag(context.data_set)}"
     receipt = context.ledger.reserve(
         increase=0,
@@ -222,7 +223,8 @@ class _Work:
         self.closed = False
         self._failed = False
         self._receipt: Receipt | None = None
-        self._ceiling = _CEILING.get()
+        self._begun = 0
+        self._ceiling = CEILING.get()
 
     def done(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle; whatever is raised on the way, wherever, leaves nothing open.
@@ -245,15 +247,34 @@ class _Work:
         """Reserve, measure, settle."""
         receipt = self._receipt = self._reserved(version)
         self._note(receipt.reserved)
+        if not self._bill.looks:
+            self._begun = receipt.reserved
         try:
             answer, price = shielded(step.measured, receipt)
         except Exception:
             self._failed = True
             raise
-        self._context.ledger.settle(receipt, price.farthings, lambda current: step.merged(current, answer, receipt))
+        self._context.ledger.settle(
+            receipt,
+            price.farthings,
+            lambda current: step.merged(current, answer, receipt),
+            tagged=partial(tags_of, self._question),
+        )
         self.closed = True
         self._note(price.farthings - receipt.reserved)
         return answer
+
+    def holds(self, receipt: Receipt) -> bool:
+        """Return whether this is the work that a receipt was given for."""
+        mine = self._receipt
+        return mine is not None and (mine.ledger, mine.id) == (receipt.ledger, receipt.id)
+
+    def begin(self, receipt: Receipt, farthings: int) -> None:
+        """Begin a look up to a price, unless that was begun already."""
+        if farthings > self._begun:
+            most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
+            self._context.ledger.look(receipt, most)
+            self._begun = most
 
     def _reserved(self, version: int) -> Receipt:
         """Reserve the worst price; refuse a price of nothing, and say what would fit where it does not.
@@ -266,6 +287,7 @@ class _Work:
             raise _priceless(bill)
         increase = max(bill.increase.farthings, 1)
         refused = None
+        self._begun = increase // FIRST_SHARE + 1
         try:
             return self._context.ledger.reserve(
                 increase=increase,
@@ -277,16 +299,17 @@ class _Work:
                 delta=bill.delta,
                 request=self._request,
                 alone=self._alone,
-                at_most=None if self._ceiling is None else self._ceiling.left(bill),
+                at_most=None if self._ceiling is None else self._ceiling.left(bill.increase),
+                first=self._begun if bill.looks else None,
             )
         except BudgetExceeded as error:
             refused = error
-        except Contested:
+        except (Contested, Frozen):
             self.closed = True
             raise
         self.closed = True
         if isinstance(refused, PriceRisen) and self._ceiling is not None:
-            raise _risen(self._context, refused.needed, self._ceiling)
+            raise risen(self._context, refused.needed, self._ceiling)
         left = self._context.ledger.remaining
         if bill.delta and increase <= left:  # it is the delta that does not suffice, as the ledger says
             raise refused
@@ -317,20 +340,6 @@ def refusal(context: Context, name: str, needed: Booked, fitting: str) -> Budget
         rule="worst price <= what is left; nothing was charged",
         got=f"needs {said(needed, delta)}, left {said(left, delta)}",
         next_step=fitting,
-    )
-
-
-def _risen(context: Context, needed: object, limit: _Ceiling) -> PriceRisen:
-    """Return the refusal of an ask that has become more expensive than it was confirmed at."""
-    assert isinstance(needed, int)  # noqa: S101  # the ledger's own farthings
-    price, most, delta = context.loss(needed + limit.charged), context.loss(limit.most), context.budget.report_delta
-    return PriceRisen(
-        "the price has risen since the question was planned",
-        needed=price,
-        left=most,
-        rule=f"an ask is charged at most what was confirmed; {'no more' if limit.charged else 'nothing'} was charged",
-        got=f"costs at most {said(price, delta)}, confirmed were {said(most, delta)}",
-        next_step="plan it again",
     )
 
 

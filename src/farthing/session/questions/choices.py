@@ -9,7 +9,7 @@ from farthing.session.answering.bounds import bounded
 from farthing.session.choosing import most_common, top_k
 from farthing.session.choosing.proven_order import in_order
 from farthing.session.choosing.top_k import TopKRequest
-from farthing.session.core.transaction import ceiling
+from farthing.session.core.ceiling import ceiling
 from farthing.session.questions.pipeline import count_or_sum
 from farthing.session.reading.request import Request
 

@@ -12,7 +12,7 @@ from farthing.session.answering import grouping_sets, mixed_question, private_ke
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
 from farthing.session.choosing import most_common
-from farthing.session.core.transaction import ceiling, require_below_ceiling
+from farthing.session.core.ceiling import ceiling, require_below_ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,6 +9,8 @@ from farthing.session.answering.online import opened_online
 from farthing.workloads import Products
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from farthing.planning.products import ProductPlan
     from farthing.planning.release import ReleasePlan
     from farthing.planning.synthetic import SyntheticPlan
@@ -18,15 +20,23 @@ if TYPE_CHECKING:
     from farthing.released_products import ProductRelease
     from farthing.released_synthetic import SyntheticRelease
     from farthing.session.answering.online import Online
+    from farthing.session.answering.product_request import ProductRequest
+    from farthing.session.answering.release_request import ReleaseRequest
+    from farthing.session.answering.synthetic import SyntheticRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
     from farthing.workloads import Marginals
 
 
 class Wanted(TypedDict, total=False):
-    """How accurate, how sure, at what price at most: the options of a release. One of absolute, rms, loss is given.
+    """Which rows, how accurate, how sure, at what price at most. One of absolute, rms, loss is given.
 
     Keys:
+        keys: the public values of each column: {"sex": [...], "age": range(100)}, or "table.column" of a declared
+            public table, or "enum".
+        where: a predicate, as SQL text or an ibis expression.
+        name: the name of the answer column, default "count".
+        bounds: contribution bounds of this question, instead of the session's.
         relative: the half-width as a fraction of the cell, with absolute= for small cells: the target is the larger
             of the two. A coarse look at all tables decides how precisely each is measured.
         absolute: the half-width of every cell's interval, > 0; over its weight where a table has one.
@@ -34,18 +44,25 @@ class Wanted(TypedDict, total=False):
         loss: a loss to pay instead (Gdp or Zcdp, in the ledger's currency): the mean error is as small as it allows.
         confidence: the chance that an interval holds its truth, in [0.5, 1); default 0.95.
         simultaneous: whether all intervals hold at once instead of each; default False.
+        together: whether the intervals of all releases of these rows hold together, those before and those to come,
+            whatever decides on their targets; default False.
         max_epsilon: the most epsilon that this question may cost.
         at_most: the most that this ask may be charged, such as the `worst_price` of its plan, see `How`.
         cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
-        mechanism: "auto" (the default) or "residuals"; models of the data have other options, see `Named`.
+        mechanism: "auto" (the default) or what `contest` calls a way to measure; for models of the data see `Named`.
     """
 
+    keys: Any
+    where: Any
+    name: str
+    bounds: Bounds | None
     relative: float
     absolute: float
     rms: float
     loss: Booked | None
     confidence: float
     simultaneous: bool
+    together: bool
     max_epsilon: float | None
     at_most: Booked | None
     cap: Loss | str | None
@@ -53,9 +70,10 @@ class Wanted(TypedDict, total=False):
 
 
 class Named(TypedDict, total=False):
-    """The options of a release by a model, whose error is told with the answer and not known before it.
+    """How a model of the data is released, whose error is told with the answer and not known before it.
 
     Keys:
+        keys, where, name, bounds: as of any release, see `Wanted`.
         loss: what it costs, in the ledger's currency.
         confidence: the chance that the error of a table is between the ends that are told, in [0.5, 1); default 0.95.
         simultaneous: whether all are at once instead of each; default False.
@@ -63,6 +81,10 @@ class Named(TypedDict, total=False):
         mechanism: "tree", "mwem", "projection" or "small database".
     """
 
+    keys: Any
+    where: Any
+    name: str
+    bounds: Bounds | None
     loss: Required[Booked]
     confidence: float
     simultaneous: bool
@@ -78,50 +100,16 @@ class Releases(Protocol):
 
     @overload
     def release(  # type: ignore[overload-overlap]  # its mechanism is named
-        self,
-        workload: Marginals,
-        *,
-        keys: Any = ...,
-        where: Any = ...,
-        name: str = ...,
-        bounds: Bounds | None = ...,
-        **wanted: Unpack[Named],
+        self, workload: Marginals, **wanted: Unpack[Named]
     ) -> SyntheticRelease: ...
 
     @overload
-    def release(
-        self,
-        workload: Marginals,
-        *,
-        keys: Any = ...,
-        where: Any = ...,
-        name: str = ...,
-        bounds: Bounds | None = ...,
-        **wanted: Unpack[Wanted],
-    ) -> Release: ...
+    def release(self, workload: Marginals, **wanted: Unpack[Wanted]) -> Release: ...
 
     @overload
-    def release(
-        self,
-        workload: Products,
-        *,
-        keys: Any = ...,
-        where: Any = ...,
-        name: str = ...,
-        bounds: Bounds | None = ...,
-        **wanted: Unpack[Wanted],
-    ) -> ProductRelease: ...
+    def release(self, workload: Products, **wanted: Unpack[Wanted]) -> ProductRelease: ...
 
-    def release(
-        self,
-        workload: Marginals | Products,
-        *,
-        keys: Any = None,
-        where: Any = None,
-        name: str = "count",
-        bounds: Bounds | None = None,
-        **wanted: Any,
-    ) -> Release | ProductRelease | SyntheticRelease:
+    def release(self, workload: Marginals | Products, **wanted: Any) -> Release | ProductRelease | SyntheticRelease:
         """Count by many sets of columns at once, at the least loss; all tables agree with each other.
 
         A row counts if its value is listed in every column of the workload. With a unit column, each unit counts in at
@@ -131,12 +119,7 @@ class Releases(Protocol):
 
         Args:
             workload: which tables: `farthing.workloads.marginals(columns, ways=2)`.
-            keys: the public values of each column: {"sex": [...], "age": range(100)}, or "table.column" of a declared
-                public table, or "enum".
-            where: a predicate, as SQL text or an ibis expression.
-            name: the name of the answer column.
-            bounds: contribution bounds of this question, instead of the session's.
-            **wanted: the goal and the price, see `Wanted`; for a model of the data see `Named`.
+            **wanted: the rows, the goal and the price, see `Wanted`; for a model of the data see `Named`.
 
         Raises:
             InvalidTarget, InvalidKeys, InvalidBounds, InvalidOption, UnsupportedQuery: nothing is charged.
@@ -152,68 +135,28 @@ class Releases(Protocol):
         >>> bool(abs(release["zone"].value[0] - 900) < 100)
         True
         """
-        about = {"where": where, "bounds": bounds, "name": name}
         if wanted.get("mechanism") in synthetic.MECHANISMS:
-            return synthetic.release(synthetic.read(self._context, self._reader, workload, keys, wanted, about))
-        how = self._reader.wanted(wanted) if wanted.get("rms") is None else wanted
+            return synthetic.release(self._model(workload, wanted))
         if isinstance(workload, Products):
-            return products.release(product_request.read(self._context, self._reader, workload, keys, how, about))
-        return release.release(release_request.read(self._context, self._reader, workload, keys, how, about))
+            return products.release(self._products(workload, wanted))
+        return release.release(self._tables(workload, wanted))
 
     @overload
     def plan_release(  # type: ignore[overload-overlap]  # its mechanism is named
-        self,
-        workload: Marginals,
-        *,
-        keys: Any = ...,
-        where: Any = ...,
-        name: str = ...,
-        bounds: Bounds | None = ...,
-        **wanted: Unpack[Named],
+        self, workload: Marginals, **wanted: Unpack[Named]
     ) -> SyntheticPlan: ...
 
     @overload
-    def plan_release(
-        self,
-        workload: Marginals,
-        *,
-        keys: Any = ...,
-        where: Any = ...,
-        name: str = ...,
-        bounds: Bounds | None = ...,
-        **wanted: Unpack[Wanted],
-    ) -> ReleasePlan: ...
+    def plan_release(self, workload: Marginals, **wanted: Unpack[Wanted]) -> ReleasePlan: ...
 
     @overload
-    def plan_release(
-        self,
-        workload: Products,
-        *,
-        keys: Any = ...,
-        where: Any = ...,
-        name: str = ...,
-        bounds: Bounds | None = ...,
-        **wanted: Unpack[Wanted],
-    ) -> ProductPlan: ...
+    def plan_release(self, workload: Products, **wanted: Unpack[Wanted]) -> ProductPlan: ...
 
-    def plan_release(
-        self,
-        workload: Marginals | Products,
-        *,
-        keys: Any = None,
-        where: Any = None,
-        name: str = "count",
-        bounds: Bounds | None = None,
-        **wanted: Any,
-    ) -> ReleasePlan | ProductPlan | SyntheticPlan:
+    def plan_release(self, workload: Marginals | Products, **wanted: Any) -> ReleasePlan | ProductPlan | SyntheticPlan:
         """Price a release before anything is paid. Touches no data and is free.
 
         Args:
             workload: as in `release`.
-            keys: as in `release`.
-            where: as in `release`.
-            name: as in `release`.
-            bounds: as in `release`.
             **wanted: as in `release`.
 
         >>> import pyarrow as pa
@@ -223,13 +166,11 @@ class Releases(Protocol):
         >>> s.plan_release(marginals(["a"], ways=1), keys={"a": [1, 2]}, absolute=50).fits
         True
         """
-        about = {"where": where, "bounds": bounds, "name": name}
         if wanted.get("mechanism") in synthetic.MECHANISMS:
-            return synthetic.plan(synthetic.read(self._context, self._reader, workload, keys, wanted, about))
-        how = self._reader.wanted(wanted) if wanted.get("rms") is None else wanted
+            return synthetic.plan(self._model(workload, wanted))
         if isinstance(workload, Products):
-            return products.plan(product_request.read(self._context, self._reader, workload, keys, how, about))
-        return release.plan(release_request.read(self._context, self._reader, workload, keys, how, about))
+            return products.plan(self._products(workload, wanted))
+        return release.plan(self._tables(workload, wanted))
 
     def online(
         self,
@@ -270,3 +211,25 @@ class Releases(Protocol):
         promise = {"absolute": absolute, "queries": queries, "rows": rows, "confidence": confidence}
         about = {"where": where, "bounds": bounds}
         return opened_online(self._context, self._reader, keys, promise, about)
+
+    def _tables(self, workload: object, wanted: Mapping[str, Any]) -> ReleaseRequest:
+        """Return a release of tables, read and checked."""
+        return release_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
+
+    def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
+        """Return a release by a model, read and checked."""
+        return synthetic.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
+
+    def _products(self, workload: Products, wanted: Mapping[str, Any]) -> ProductRequest:
+        """Return a release of products, read and checked."""
+        return product_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
+
+
+_ROWS = ("where", "bounds", "name")
+
+
+def _parted(reader: QuestionReader, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
+    """Return the keys, the goal with the price, and what tells the rows, of how a release is wanted."""
+    how = {name: value for name, value in wanted.items() if name not in {"keys", *_ROWS}}
+    rows = {name: wanted[name] for name in _ROWS if name in wanted}
+    return wanted.get("keys"), reader.wanted(how) if how.get("rms") is None else how, rows

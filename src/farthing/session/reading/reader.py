@@ -252,7 +252,7 @@ class QuestionReader:
                 "bounds is not a farthing.Bounds",
                 rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
                 got=type(bounds).__name__,
-                next_step="pass a farthing.Bounds",
+                next_step="pass bounds=Bounds(max_groups=5, max_rows=20)",
             )
         return bounds
 
@@ -267,7 +267,7 @@ class QuestionReader:
                 construct="GROUP BY",
                 rule="by is a column's name, a list of them, or a mapping of new names to expressions",
                 got=repr(by)[:80],
-                next_step='by="dest", by=["dest", "month"], or by={"decade": "floor(age / 10) * 10"}',
+                next_step='by="dest", by=["dest", "month"], or by={"decade": "FLOOR(age / 10) * 10"}',
             )
         for column in given:
             self.engine.schema.require(column)

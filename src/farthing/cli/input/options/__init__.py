@@ -30,6 +30,13 @@ def _chart(panel: str | None) -> Any:
     )
 
 
+def _wide(panel: str | None) -> Any:
+    """Return the option of tables that are not fitted."""
+    return typer.Option(
+        "--wide", help="Show every column on one line, however narrow the terminal.", rich_help_panel=panel
+    )
+
+
 def _config(panel: str | None) -> Any:
     """Return the option that names the settings."""
     return typer.Option(
@@ -46,6 +53,7 @@ Ledger = Annotated[
     str | None,
     typer.Argument(metavar="LEDGER", help="A file, a PostgreSQL URL or a .toml. Default: farthing.toml here."),
 ]
+Whose = Annotated[str | None, typer.Argument(metavar="NAME", help="An analyst. Default: everybody.")]
 Tokens = Annotated[str, typer.Option(metavar="FILE", help="Where the tokens' hashes are kept.")]
 LastEntries = Annotated[str | None, typer.Option(metavar="N", help="Show the last N entries, or all. Default: 20.")]
 ClaimEpsilon = Annotated[
@@ -225,6 +233,8 @@ ConfigPath = Annotated[str | None, _config(DATA)]
 LedgerConfig = Annotated[str | None, _config(None)]
 Json = Annotated[bool, _json(OUTPUT)]
 BareJson = Annotated[bool, _json(None)]
+Wide = Annotated[bool, _wide(OUTPUT)]
+BareWide = Annotated[bool, _wide(None)]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV on stdout, the price on stderr.", rich_help_panel=OUTPUT)]
 Chart = Annotated[str | None, _chart(OUTPUT)]
 BareChart = Annotated[str | None, _chart(None)]

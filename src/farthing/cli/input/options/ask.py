@@ -17,5 +17,6 @@ class AskOptions:
     chart: options.Chart = None
     column: options.ChartColumn = None
     rows: options.Rows = None
+    wide: options.Wide = False
     trace: options.Trace = False
     trace_chart: options.TraceChart = None

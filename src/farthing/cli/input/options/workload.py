@@ -35,3 +35,4 @@ class WorkloadOptions:
     allotment: options.Allotment = None
     as_json: options.Json = False
     rows: options.Rows = None
+    wide: options.Wide = False

@@ -1,0 +1,151 @@
+"""Questions that are measured look by look: what fails or is killed costs the look that it was in, and no more."""
+
+import os
+import signal
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from farthing import Budget, Session
+from farthing.errors import LedgerError
+from farthing.ledger.entry import Terms
+from farthing.ledger.process import Process
+from farthing.ledger.store import Ledger
+from farthing.session.answering import looks
+from farthing.session.core import transaction
+
+TERMS = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="1000 farthings")
+RESERVED = partial(Ledger.reserve, increase=640, fresh=640, question="q", version=0, label="q", first=10)
+ASKS = {
+    "mean": lambda session: session.mean("amount", lower=0, upper=50, absolute=0.5),
+    "variance": lambda session: session.variance("amount", lower=0, upper=50, relative=0.2),
+    "quantile": lambda session: session.quantile("amount", 0.5, lower=0, upper=50, rank=0.02),
+}
+WORST = Budget(epsilon=1, delta=1e-6).total.farthings // 10
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Return how to open a table of a file, on books in a file."""
+    table = tmp_path / "rides.parquet"
+    pq.write_table(pa.table({"amount": [float(row % 50) for row in range(3000)]}), table)
+    return partial(Session, table, budget=Budget(epsilon=1, delta=1e-6), ledger=tmp_path / "a.ledger")
+
+
+def killed(opened, ask, look):
+    """Ask in a process that is killed as soon as it has begun its second look; return up to which price."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        begun = []
+
+        def begin(receipt, price):
+            look(receipt, price)
+            begun.append(price)
+            if len(begun) == 2:
+                work = next(iter(transaction._WORK.values()))
+                os.write(writing, str(work._begun).encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        looks.begin_look = begin
+        try:
+            with opened() as session:
+                ask(session)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as told:
+        return int(told.read())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("name", ASKS)
+def test_a_kill_costs_the_look_it_was_in(opened, name):
+    """What a killed ask holds is given back when the books are opened next, but for the looks that were begun."""
+    begun = killed(opened, ASKS[name], transaction.begin_look)
+    with opened() as session:
+        assert begun == session._ledger.spent < WORST / 4
+        assert [] == session.status()["open"]
+        assert "failed" == session.history()[0].state
+        ASKS[name](session)
+        session._ledger.verify()
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_a_failure_costs_the_look_it_was_in(opened, name, monkeypatch):
+    """An ask that fails in its first look keeps that look charged, and the next is answered."""
+
+    def fail(*_):
+        raise RuntimeError
+
+    with opened() as session:
+        with monkeypatch.context() as broken:
+            broken.setattr(looks, "begin_look", fail)
+            with pytest.raises(RuntimeError):
+                ASKS[name](session)
+        assert 0 < session._ledger.spent <= WORST // transaction.FIRST_SHARE + 1
+        assert ASKS[name](session).met
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_looks_that_were_not_begun_are_not_settled(opened, name, monkeypatch):
+    """Noise that is drawn without a look is found when it is paid for: it would be free if the process died."""
+    monkeypatch.setattr(looks, "begin_look", lambda *_: None)
+    monkeypatch.setattr(transaction, "FIRST_SHARE", 10**9)
+    with opened() as session, pytest.raises(LedgerError, match="more was used than the looks"):
+        ASKS[name](session)
+
+
+def test_a_look_is_refused_once_it_was_given_up(tmp_path, monkeypatch):
+    """Who is taken for dead and lives draws no more: giving up is safe whether it was dead or not."""
+    with Ledger.open(tmp_path / "a.ledger", TERMS) as ledger:
+        receipt = RESERVED(ledger)
+        ledger.look(receipt, 100)
+        ledger.look(receipt, 50)
+        assert 640 == ledger.spent
+        assert 0 == ledger.give_up()
+        monkeypatch.setattr(Process, "alive", lambda _: None)
+        assert (0, 1) == (ledger.give_up(), ledger.give_up(unknown=True))
+        assert 100 == ledger.spent
+        for refused in (partial(ledger.look, receipt, 200), partial(ledger.settle, receipt, 90, None)):
+            with pytest.raises(LedgerError, match="already failed"):
+                refused()
+        ledger.verify()
+
+
+def test_more_than_the_looks_is_not_settled():
+    """What was used is at most what the looks that were begun may have used; and no look is above its reservation."""
+    with Ledger.open(None, TERMS) as ledger:
+        receipt = RESERVED(ledger)
+        with pytest.raises(LedgerError, match="more was used than the looks"):
+            ledger.settle(receipt, 11, lambda _: b"kept")
+        with pytest.raises(LedgerError, match="more was used than reserved"):
+            ledger.look(receipt, 641)
+        ledger.look(receipt, 11)
+        ledger.settle(receipt, 11, lambda _: b"kept")
+        assert 11 == ledger.spent
+        ledger.verify()
+
+
+def test_parts_and_shares_get_back_what_was_not_begun():
+    """A part's and an allotment's accounts are lowered as the ledger is."""
+    with Ledger.open(None, TERMS) as ledger:
+        ledger.allot("alice", 800)
+        part = ledger.part(partition="zone", name="a")
+        ledger.fail(RESERVED(part, allotment="alice"))
+        assert (10, 10, 10) == (ledger.spent, part.spent, ledger.allotments["alice"].spent)
+        ledger.verify()
+
+
+def test_many_dead_reservations_are_closed_a_few_at_a_time(monkeypatch):
+    """However many there are, a call closes a bounded number, and looks at a bounded number."""
+    with Ledger.open(None, TERMS) as ledger:
+        for number in range(100):
+            RESERVED(ledger, increase=5, fresh=5, question=f"q {number}", first=1)
+        monkeypatch.setattr(Process, "alive", lambda _: False)
+        closed = [ledger.give_up() for _ in range(8)]
+        assert [16] * 6 + [4, 0] == closed
+        assert 100 == ledger.spent

@@ -276,10 +276,12 @@ def test_wide_tables_are_drawn_to_what_pairs_tell():
     """All the way where noise explains all that is apart, not at all without noise; sums over fewer columns stay."""
     table, model = RANDOM.uniform(50, 60, (2, 3, 2)), np.full((2, 3, 2), 55.0)
     for sd, kept in ((0.0, 1.0), (1e6, 0.0)):
-        own = dict.fromkeys([(0, 1, 2)], sd)
-        found = shrunk(
-            {(0, 1, 2): table}, lambda columns, own=own: (table, own.get(columns, 0.0)), (2, 3, 2), lambda _: model
-        )
+
+        def told(columns, sd=sd):
+            """Return a deviation of the whole table alone."""
+            return table, sd if len(columns) == 3 else 0.0
+
+        found = shrunk({(0, 1, 2): table}, told, (2, 3, 2), lambda _: model)
         assert np.allclose(found[0, 1, 2], table - (1 - kept) * centred(table))
         assert np.allclose(found[0, 1, 2].sum(axis=0), table.sum(axis=0))
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from farthing.mechanisms.residuals import precision_of
+from farthing.planning.release_shaped import ShapedDesign
 from farthing.synthetic.rows import made, model_of, noise_reach, subsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 def synthetic(  # noqa: PLR0917  # what a release knows of itself
     tables: tuple[tuple[str, ...], ...],
-    released: Callable[[tuple[str, ...]], tuple[Float64, Float64]],
+    released: Callable[[tuple[str, ...]], tuple[Float64, float]],
     plan: ReleasePlan,
     keys: Mapping[str, pa.Array],
     rows: int | None,
@@ -32,7 +35,7 @@ def synthetic(  # noqa: PLR0917  # what a release knows of itself
 
     Args:
         tables: the columns of each table of the workload.
-        released: the counts by some columns, and the half-widths of their intervals.
+        released: the counts by some columns, and their standard deviation.
         plan: how it was measured.
         keys: the listed values of each column.
         rows: as of `Release.synthetic`.
@@ -48,8 +51,7 @@ def synthetic(  # noqa: PLR0917  # what a release knows of itself
 
     def told(places: tuple[int, ...]) -> tuple[Float64, float]:
         """Return the released counts by some columns, and their standard deviation."""
-        value, widths = released(tuple(names[place] for place in places))
-        return value, float(widths.max()) / plan.goal.critical
+        return released(tuple(names[place] for place in places))
 
     def known(number: int, counts: Float64) -> tuple[float, float]:
         """Return how far synthetic counts are from the released ones, and how far those may be from the truth."""
@@ -63,6 +65,9 @@ def _reach(plan: ReleasePlan, number: int) -> float:
     """Return how far, in the sum over cells, the noise of a table of the workload reaches, by its number."""
     basis, design = plan.design.basis, plan.design
     columns = basis.tables[number]
+    if isinstance(design, ShapedDesign):  # the mean of a sum of sizes, and its concentration whatever is correlated
+        most = float(np.sqrt(design.by_table[number]).sum())
+        return most * (math.sqrt(2 / math.pi) + math.sqrt(2 * math.log(1 / plan.goal.beta)))
     grains = dict(zip(basis.subsets, design.grains.tolist(), strict=True))
     parts = {}
     for subset in subsets_of(tuple(place for place in columns if basis.sizes[place] > 1)):

@@ -12,11 +12,10 @@ from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
     Float64 = NDArray[np.float64]

@@ -49,7 +49,8 @@ class Wanted(TypedDict, total=False):
         max_epsilon: the most epsilon that this question may cost.
         at_most: the most that this ask may be charged, such as the `worst_price` of its plan, see `How`.
         cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
-        mechanism: "auto" (the default) or what `contest` calls a way to measure; for models of the data see `Named`.
+        mechanism: "auto" (the default) or what `contest` calls a way to measure; models of the data have other
+            options, see `Named`.
     """
 
     keys: Any
@@ -70,10 +71,10 @@ class Wanted(TypedDict, total=False):
 
 
 class Named(TypedDict, total=False):
-    """How a model of the data is released, whose error is told with the answer and not known before it.
+    """The options of a release by a model, whose error is told with the answer and not known before it.
 
     Keys:
-        keys, where, name, bounds: as of any release, see `Wanted`.
+        keys, where, name, bounds: which rows, see `Wanted`.
         loss: what it costs, in the ledger's currency.
         confidence: the chance that the error of a table is between the ends that are told, in [0.5, 1); default 0.95.
         simultaneous: whether all are at once instead of each; default False.
@@ -119,7 +120,7 @@ class Releases(Protocol):
 
         Args:
             workload: which tables: `farthing.workloads.marginals(columns, ways=2)`.
-            **wanted: the rows, the goal and the price, see `Wanted`; for a model of the data see `Named`.
+            **wanted: the rows, the goal and the price, see `Wanted`.
 
         Raises:
             InvalidTarget, InvalidKeys, InvalidBounds, InvalidOption, UnsupportedQuery: nothing is charged.
@@ -212,13 +213,14 @@ class Releases(Protocol):
         about = {"where": where, "bounds": bounds}
         return opened_online(self._context, self._reader, keys, promise, about)
 
+    def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
+        """Return a release by a model, read and checked."""
+        how, rows = _of_rows(wanted)
+        return synthetic.read(self._context, self._reader, workload, wanted.get("keys"), how, rows)
+
     def _tables(self, workload: object, wanted: Mapping[str, Any]) -> ReleaseRequest:
         """Return a release of tables, read and checked."""
         return release_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
-
-    def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
-        """Return a release by a model, read and checked."""
-        return synthetic.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
 
     def _products(self, workload: Products, wanted: Mapping[str, Any]) -> ProductRequest:
         """Return a release of products, read and checked."""
@@ -228,8 +230,13 @@ class Releases(Protocol):
 _ROWS = ("where", "bounds", "name")
 
 
-def _parted(reader: QuestionReader, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
-    """Return the keys, the goal with the price, and what tells the rows, of how a release is wanted."""
+def _of_rows(wanted: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the goal with the price, and what tells the rows, of how a release is wanted."""
     how = {name: value for name, value in wanted.items() if name not in {"keys", *_ROWS}}
-    rows = {name: wanted[name] for name in _ROWS if name in wanted}
+    return how, {name: wanted[name] for name in _ROWS if name in wanted}
+
+
+def _parted(reader: QuestionReader, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
+    """Return the keys, the goal with the price where defaults stand, and what tells the rows."""
+    how, rows = _of_rows(wanted)
     return wanted.get("keys"), reader.wanted(how) if how.get("rms") is None else how, rows

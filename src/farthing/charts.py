@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing import picture
 from farthing.errors import DataError, FarthingError, InvalidOption
 from farthing.query import outward
 
@@ -308,10 +309,10 @@ def save(chart: Any, path: str | Path) -> None:
     require_charts()
     kind = chosen.suffix.lower().removeprefix(".")
     how: dict[str, dict[str, Any]] = {
-        "html": {"inline": True, "json_kwds": {"cls": _InAPage}},
+        "html": {"inline": True, "json_kwds": {"cls": picture.InPage}},
         "png": {"scale_factor": 2},
     }
-    chart = type(chart).from_dict(_guarded(chart.to_dict()))
+    chart = picture.kind_of(chart).from_dict(picture.guarded(chart.to_dict()))
     try:
         chart.save(str(chosen), format=kind, **how.get(kind, {}))
     except OSError:
@@ -321,31 +322,6 @@ def save(chart: Any, path: str | Path) -> None:
             next_step="name another file",
             rule="a chart is written to a new or writable file",
         ) from None
-
-
-_PROGRAMS: Final = frozenset({"labelExpr", "expr", "calculate", "test", "filter"})
-"""Parts of a chart's description that are programs; the labels in ours are guarded where they are made."""
-
-
-class _InAPage(json.JSONEncoder):
-    """JSON that cannot end the script that it stands in."""
-
-    def encode(self, o: Any) -> str:
-        """Return a value as JSON."""
-        return super().encode(o).replace("<", "\\u003c")
-
-
-def _guarded(part: Any) -> Any:
-    """Return a part of a chart's description with all its texts fit to be drawn."""
-    match part:
-        case dict():
-            return {name: value if name in _PROGRAMS else _guarded(value) for name, value in part.items()}
-        case list():
-            return [_guarded(value) for value in part]
-        case str():
-            return outward.drawn(part)
-        case _:
-            return part
 
 
 def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) -> Any:

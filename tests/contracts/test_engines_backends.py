@@ -31,6 +31,7 @@ from questions import (
     without,
     worlds,
 )
+from questions_per_unit import asked_per_unit
 from spark_servers import spark_session
 
 from farthing.engines import open_table
@@ -95,14 +96,14 @@ def holds(kind, one, rows, draw):
     return [*wrong, *broken(one, full, less)]
 
 
-def checked(kind, ask, examples):
+def checked(kind, ask, examples, questions=asked):
     """Hold one engine to the slow one and to the FLOOR on so many tables and questions."""
 
     @settings(CONFIG, max_examples=examples, phases=(Phase.generate,), database=None)
     @given(world=worlds(), data=st.data())
     def each(world, data):
         palette, rows = world
-        assert [] == holds(kind, data.draw(asked(ask, palette)), rows, data.draw)
+        assert [] == holds(kind, data.draw(questions(ask, palette)), rows, data.draw)
 
     each()
 
@@ -113,6 +114,14 @@ def test_answers_and_floor(kind, ask):
     """Every answer is the slow engine's with the same hash; a unit moves one part, few groups, each by little."""
     share = {"postgres": 1, "spark": 1 / 3}  # Spark takes seconds an example
     checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 4))))
+
+
+@pytest.mark.parametrize("kind", ["memory", *ENGINES])
+@pytest.mark.parametrize("ask", REQUESTS)
+def test_answers_and_floor_of_rows_made_of_units(kind, ask):
+    """The same of questions of rows that are made of one unit's rows each, nested and joined."""
+    share = {"postgres": 2, "spark": 1 / 6}
+    checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 5))), asked_per_unit)
 
 
 @pytest.mark.parametrize("kind", ENGINES)

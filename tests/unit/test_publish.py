@@ -142,6 +142,10 @@ def test_the_statement_says_what_is_promised_and_obeys_no_text():
     assert "link" not in seen.tags
     for words in ("<script>alert(1)</script>", "epsilon 1", "any 10 rows together", "do not say", "bounds cut"):
         assert words in seen.text
+    page = Path("one/statement.html").read_text(encoding="utf-8")
+    assert "books in" not in page  # where the owner keeps them is the owner's
+    assert page.count("<table>") == page.count('<div class="wide"><table>') == 1 + 3
+    assert 'name="viewport"' in page
     assert ended["head"] in seen.text
     assert books()["head"] == ended["head"]
 

@@ -42,18 +42,24 @@ _BEGIN: Final[dict[Purpose, str]] = {
     "build": f"{_BEGIN_WRITING}; SELECT pg_advisory_xact_lock(6387)",
 }
 
+_MAY_USE: Final = (
+    "SELECT coalesce((SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s), true)"
+)
+
 # Start of PostgreSQL's error code, what it means here, the rule, the next step.
 _FAILURES: Final = (
     ("55P03", "the ledger is locked", "a writer must be free within the time limit",
      "let the other process finish, or raise timeout_s"),
-    ("57014", "the ledger is locked", "a writer must be free within the time limit",
-     "let the other process finish, or raise timeout_s"),
+    ("57014", "the server did not answer in time", "a statement is done within the time limit",
+     "see what keeps the server busy, or raise timeout_s"),
     ("53100", "the server's disk is full", "a charge must be written before noise is drawn", "free some space"),
     ("53200", "the server is out of memory", "a charge must be written before noise is drawn", "free some memory"),
     ("53300", "the server takes no more connections", "every process has one connection to its ledger",
      "close some sessions, or raise max_connections"),
     ("25006", "the server is read-only", "a charge must be written before noise is drawn", "name the primary server"),
     ("42501", "the ledger may not be opened", "the user must own the ledger's schema", "ask its owner for access"),
+    ("3F000", "the ledger's schema is gone, or may not be used", "the user must own the ledger's schema",
+     "ask its owner for access"),
     ("42P01", "the ledger is damaged", "every table of a ledger must be there",
      "restore it from a copy; what it had charged stays spent"),
     ("42703", "the ledger is damaged", "every column of a ledger must be there",
@@ -143,6 +149,7 @@ class PostgresStore:
         sa.event.listen(engine, "do_connect", self._connect)
         connection = engine.connect()
         self._require_durable(connection)
+        self._require_usage(connection)
         return connection
 
     def _connect(self, *given: Any) -> Any:
@@ -200,6 +207,17 @@ class PostgresStore:
             got=got,
             next_step="check the disk and the file's permissions; what was reserved stays charged",
         )
+
+    def _require_usage(self, connection: sa.Connection) -> None:
+        """Refuse a schema that is there and may not be used: its tables would seem to be missing."""
+        if not connection.exec_driver_sql(_MAY_USE, (self.schema,)).scalar_one():
+            connection.close()
+            raise LedgerError(
+                "the ledger may not be opened",
+                rule="the user needs USAGE of the ledger's schema",
+                got=self.place,
+                next_step="ask its owner for access",
+            )
 
     def _require_durable(self, connection: sa.Connection) -> None:
         """Refuse to write on a server that does not wait for its disk."""

@@ -132,6 +132,9 @@ class BaseReleasePlan:
     most_rows: int
     free: bool
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "worst_price", self.worst_price.booked)
+
     @property
     def made(self) -> ReleaseDesigned:
         """What will have been measured, in all."""

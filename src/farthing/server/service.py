@@ -9,6 +9,7 @@ from farthing.client import RefusedRequest
 from farthing.privacy.words import state
 from farthing.server import shapes
 from farthing.server.datasets import ServedTable, Sessions
+from farthing.server.people import LONGEST_NAME
 from farthing.server.tickets import Ticket, Tickets
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ OPTIONS: Final[dict[str, tuple[type, ...]]] = {
 
 _FIELDS: Final = frozenset({"dataset", "sql", "keys", "plan", *OPTIONS})
 _LONGEST_SQL: Final = 1 << 16
-LONGEST_NAME: Final = 255
-"""The longest name of a person."""
 _MOST_KEYS: Final = 200_000
 
 

@@ -18,6 +18,7 @@ from farthing.synthetic import rows as rows_module
 from farthing.synthetic.mixing import apportioned, shuffled
 from farthing.synthetic.model import forest, furthest_pairs, rake, simplex
 from farthing.synthetic.rows import noise_reach, tallies
+from farthing.synthetic.shrinking import centred, shrunk
 from farthing.workloads import conditions, marginals
 
 SIZES = {"a": 3, "b": 4, "c": 2}
@@ -241,7 +242,9 @@ def test_a_run_that_is_not_charged_is_seen(monkeypatch):
 def test_a_model_that_settles_below_its_loss_is_seen(monkeypatch):
     """Planted: half of the loss given back after it was used up."""
     real = Ledger.settle
-    monkeypatch.setattr(Ledger, "settle", lambda self, receipt, price, merged: real(self, receipt, price // 2, merged))
+    monkeypatch.setattr(
+        Ledger, "settle", lambda self, receipt, price, *more, **how: real(self, receipt, price // 2, *more, **how)
+    )
     with opened() as session:
         session.release(TWO, keys=KEYS, loss=Gdp(1), mechanism="tree")
         assert session.spent < Gdp(1)
@@ -267,6 +270,20 @@ def test_pieces_of_models():
     for model in (tree, HistogramModel((2, 3), joint.reshape(-1), 100.0)):
         assert abs(tallies(model.rows(100_000), (2, 3), (0, 1)) / 1000 - joint).max() < 0.01
     assert TreeModel((0,), (-1,), (np.zeros((1, 2)),), 5.0).rows(4).sum() == 2
+
+
+def test_wide_tables_are_drawn_to_what_pairs_tell():
+    """All the way where noise explains all that is apart, not at all without noise; sums over fewer columns stay."""
+    table, model = RANDOM.uniform(50, 60, (2, 3, 2)), np.full((2, 3, 2), 55.0)
+    for sd, kept in ((0.0, 1.0), (1e6, 0.0)):
+
+        def told(columns, sd=sd):
+            """Return a deviation of the whole table alone."""
+            return table, sd if len(columns) == 3 else 0.0
+
+        found = shrunk({(0, 1, 2): table}, told, (2, 3, 2), lambda _: model)
+        assert np.allclose(found[0, 1, 2], table - (1 - kept) * centred(table))
+        assert np.allclose(found[0, 1, 2].sum(axis=0), table.sum(axis=0))
 
 
 def test_the_reach_of_noise_is_that_of_a_table_of_independent_cells():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from farthing.errors import InvalidOption
 from farthing.synthetic.model import HistogramModel, forest, furthest_pairs, pairs_of, rake
+from farthing.synthetic.shrinking import shrunk
 from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -157,11 +159,20 @@ def model_of(
     cells = math.prod(sizes)
     if cells <= MOST_CELLS and cells * len(tables) <= MOST_WORK:
         rising = {tuple(sorted(table)): told(tuple(sorted(table)))[0] for table in tables if table}
+        wide = {columns: table for columns, table in rising.items() if len(columns) > 2}
+        if wide:
+            pairs_alone = rake({pair: told(pair)[0] for pair in pairs_of(tables)}, sizes, total, SWEEPS)
+            rising |= shrunk(wide, told, sizes, partial(_sums, pairs_alone.reshape(sizes)))
         return HistogramModel(sizes, rake(rising, sizes, total, SWEEPS), total)
     ones = [told((at,))[0] for at in range(len(sizes))]
     pairs = {pair: told(pair) for pair in pairs_of(tables)}
     edges = furthest_pairs(ones, pairs, total)
     return forest(ones, {pair: table for pair, (table, _) in pairs.items()}, total, edges)
+
+
+def _sums(histogram: Float64, columns: tuple[int, ...]) -> Float64:
+    """Return a table of a histogram."""
+    return np.asarray(histogram.sum(axis=tuple(axis for axis in range(histogram.ndim) if axis not in columns)))
 
 
 def noise_reach(parts: Mapping[tuple[int, ...], float], sizes: tuple[int, ...], beta: float) -> float:

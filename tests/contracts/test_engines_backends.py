@@ -42,6 +42,7 @@ from farthing.engines.memory import engine as memory_engine
 from farthing.errors import DataError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Type, counting
+from farthing.query import query as query_module
 from farthing.query.aggregates import Count, NamedAggregate, Sum
 from farthing.query.expressions import And, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
@@ -193,6 +194,27 @@ def test_a_planted_bug_breaks_the_floor(kind, bug, monkeypatch):
         monkeypatch.setattr(engine, "bounded", planted)
     with pytest.raises(AssertionError, match="moved"):
         checked(kind, "measure", 100)
+
+
+@pytest.mark.parametrize("kind", ["memory", "duckdb"])
+def test_one_row_a_unit_where_it_has_several_breaks_the_floor(kind, monkeypatch):
+    """Planted: every question of derived rows is taken for one of one row a unit; the FLOOR sees units move more."""
+    monkeypatch.setattr(query_module, "one_row", lambda derived, source, joins: bool(derived))  # noqa: ARG005
+    with pytest.raises(AssertionError, match="moved"):
+        checked(kind, "measure", 60, asked_per_unit)
+
+
+def test_rows_that_mix_units_break_the_floor(monkeypatch):
+    """Planted: rows of all units are one row, with the unit of the first; the FLOOR sees other units move."""
+
+    def mixed(each, rows, unit, scope):
+        rows = list(rows)
+        return gathered(each, [(rows[0][0], row) for _, row in rows], unit, scope)
+
+    gathered = memory_engine.gathered
+    monkeypatch.setattr(memory_engine, "gathered", mixed)
+    with pytest.raises(AssertionError, match="moved"):
+        checked("memory", "measure", 60, asked_per_unit)
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "postgres"])

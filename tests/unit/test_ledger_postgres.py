@@ -112,7 +112,7 @@ def test_commits_are_durable_and_waits_end(url):
     with Ledger.open(url, TERMS, timeout_s=7) as ledger, ledger._books.reading() as connection:
         names = ("synchronous_commit", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
         shown = {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names}
-    assert ["on", "6300ms", "6300ms", "12600ms"] == list(shown.values())
+    assert ["on", "5600ms", "6300ms", "12600ms"] == list(shown.values())
 
 
 def test_locked_ledger_is_refused_after_the_timeout(url):

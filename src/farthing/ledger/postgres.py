@@ -25,7 +25,10 @@ SCHEMA: Final = "farthing"
 """The schema of the books, unless the URL ends in ?schema=NAME."""
 
 _ON_SERVER: Final = 0.9
-"""What part of the time limit the server may wait for a lock or work on a statement, so that it says why in time."""
+"""What part of the time limit the server may work on a statement, so that it says why in time."""
+
+_FOR_A_LOCK: Final = 0.8
+"""What part of it the server may wait for a lock: less, so that a lock is told as one."""
 
 _LONGEST_MS: Final = 2**31 - 1
 
@@ -118,7 +121,7 @@ class PostgresStore:
         settings = {
             "search_path": self.schema,
             "synchronous_commit": "on",
-            "lock_timeout": wait_ms,
+            "lock_timeout": max(1, round(_FOR_A_LOCK * self.timeout_s * 1000)),
             "statement_timeout": wait_ms,
             # A writer that was stopped or cut off must not hold the lock for ever.
             "idle_in_transaction_session_timeout": 2 * wait_ms,
@@ -168,7 +171,7 @@ class PostgresStore:
 
     def begin(self, connection: sa.Connection, purpose: Purpose, wait_s: float) -> None:
         """Begin a transaction; a writer waits for its turn, no longer than what is left of its time."""
-        wait_ms = max(1, min(round(_ON_SERVER * wait_s * 1000), _LONGEST_MS))
+        wait_ms = max(1, min(round(_FOR_A_LOCK * wait_s * 1000), _LONGEST_MS))
         connection.exec_driver_sql(_BEGIN[purpose].format(wait_ms=wait_ms))
 
     def check(self, connection: sa.Connection) -> None:

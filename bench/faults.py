@@ -1,22 +1,35 @@
-"""What goes wrong in operations, replayed with counts: flipped bits, files that move, forks, threads that ask the same.
+"""What goes wrong in operations, replayed with counts.
 
+Flipped bits, files that move, forks, threads that ask the same, kills, Ctrl-C, disks that fill up, odd names and
+clocks, files that were cut off, many reservations that died and many stored questions.
 Figures to keep: nothing wrong shown, no raw error, never more than one budget given out, no worker that hangs, one
-payer.
+payer; nothing left open; thirteen kills in one look after the other cost what had been measured, where thirteen caps
+are 130 % of the budget; twenty times as many in the books is at most 1.3 times the calls of an ask.
 
     python bench/faults.py [--flips 200] [--json FILE]
 """
 
 import argparse
 import collections
+import itertools
 import json
 import multiprocessing
 import os
+import platform
 import random
+import resource
 import shutil
+import signal
+import sys
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +37,11 @@ import pyarrow.parquet as pq
 import farthing
 from farthing.errors import FarthingError
 from farthing.ledger.entry import Terms
+from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
+from farthing.session.answering import looks
+from farthing.session.core.records import Record, keys_to_bytes
+from farthing.session.core.tags import FAMILY, tags_of
 
 TERMS = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="1000 farthings")
 BUDGET = farthing.Budget(epsilon=1, delta=1e-6)
@@ -144,17 +161,183 @@ def payers(folder: Path, threads: int = 16) -> dict[str, int]:
         return {"threads": len(answers), "payers": len(session.history())}
 
 
+def kills(folder: Path, many: int = 13) -> dict[str, float]:
+    """Kill processes in the middle of a quantile, each one look later; what stays charged once the books are opened."""
+    opened = partial(farthing.Session, _rides(folder), budget=BUDGET, ledger=folder / "a.ledger", name="rides")
+    opened().close()
+    for number in range(many):
+        worker = multiprocessing.get_context("fork").Process(target=_killed, args=(opened, number))
+        worker.start()
+        worker.join(PATIENCE_S)
+    with opened() as session:
+        history = session.history()
+        session.verify()
+        charged = sum(entry.charged for entry in history) / session._ledger.terms.budget
+    counts = collections.Counter(entry.state for entry in history)
+    return {"kills": many, **{state: counts[state] for state in ("open", "failed")}, "% of the budget": 100 * charged}
+
+
+def _killed(opened: Callable[[], farthing.Session], number: int) -> None:
+    """Ask for a quantile that would take its whole cap, and die as soon as so many of its looks were begun."""
+    begun = itertools.count()
+    begin = looks.begin_look
+
+    def dies(*given: object) -> None:
+        begin(*given)
+        if next(begun) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    looks.begin_look = dies
+    with opened() as session:
+        session.quantile("amount", 0.5, lower=0, upper=50 + number, absolute=1e-3)
+
+
+def interrupts(folder: Path, many: int = 20) -> dict[str, int]:
+    """Press Ctrl-C at one moment after the other; every one is a KeyboardInterrupt, and leaves nothing open."""
+    counts = collections.Counter[str]()
+    with farthing.Session(_rides(folder), budget=BUDGET, ledger=folder / "a.ledger", name="rides") as session:
+        for number in range(many):
+            try:
+                threading.Timer(0.01 + 0.004 * number, os.kill, (os.getpid(), signal.SIGINT)).start()
+                while True:
+                    session.count(where=f"amount < {number}", absolute=2000)
+                    session.mean("amount", lower=0, upper=60 + number, absolute=20)
+            except KeyboardInterrupt:
+                counts["interrupts"] += 1
+            except farthing.errors.BudgetExceeded:
+                time.sleep(0.2)
+                counts["too late"] += 1
+        counts["left open"] = len(session.status()["open"])
+    return {name: counts[name] for name in ("interrupts", "left open")}
+
+
+def full_disks(folder: Path) -> dict[str, int]:
+    """Make a ledger on a disk that fills up after so many bytes; then make it where there is room."""
+    counts = collections.Counter[str]()
+    for number, size in enumerate(range(0, 160_000, 8192)):
+        path = folder / f"{number}.ledger"
+        worker = multiprocessing.get_context("fork").Process(target=_make_within, args=(path, size))
+        worker.start()
+        worker.join(PATIENCE_S)
+        counts["made" if worker.exitcode == 0 else "refused" if worker.exitcode == 1 else "raw errors"] += 1
+        with Ledger.open(path, TERMS) as ledger:
+            ask(ledger, "after")
+            counts["good after"] += 1
+    return {name: counts[name] for name in ("made", "refused", "raw errors", "good after")}
+
+
+def _make_within(path: Path, size: int) -> None:
+    """Make a ledger where no file may be larger."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    try:
+        Ledger.open(path, TERMS).close()
+    except FarthingError:
+        os._exit(1)
+    except BaseException:  # noqa: BLE001  what is counted
+        os._exit(2)
+    os._exit(0)
+
+
+def odd_things(folder: Path) -> dict[str, int]:
+    """Names of 250 letters, a clock beyond the year 9999, no memory, and Parquet files that were cut off."""
+    whole = _rides(folder)
+    text = whole.read_bytes()
+    files = []
+    for place in (1, len(text) // 2, len(text) - 5):
+        files.append(folder / f"cut{place}.parquet")
+        files[-1].write_bytes(text[:place])
+
+    def late() -> None:
+        with mock.patch("time.time_ns", return_value=1 << 60), Ledger.open(folder / "late.ledger", TERMS) as ledger:
+            ask(ledger, "late")
+            ledger.history()
+            ledger.verify()
+
+    def no_memory() -> None:
+        with Ledger.open(folder / "m.ledger", TERMS) as ledger, mock.patch("farthing.ledger.booking.reserve") as broken:
+            broken.side_effect = MemoryError
+            ask(ledger, "q")
+
+    works = [late, no_memory, partial(Ledger.open, folder / ("n" * 250), TERMS)]
+    works += [partial(farthing.Session, file, budget=BUDGET) for file in files]
+    counts = collections.Counter[str]()
+    for work in works:
+        try:
+            work()
+            counts["good"] += 1
+        except FarthingError:
+            counts["refused"] += 1
+        except Exception:  # noqa: BLE001  what is counted
+            counts["raw errors"] += 1
+    return {name: counts[name] for name in ("good", "refused", "raw errors")}
+
+
+def growth(_: Path) -> dict[str, float]:
+    """Count the calls of an ask beside many reservations that died, and beside many stored questions."""
+    found = {}
+    for name, fill in {"died": _dead, "stored": _stored}.items():
+        calls = []
+        for many in (100, 2000):
+            table = pa.table({"zone": [f"z{number}" for number in range(200)] * 10})
+            with farthing.Session(table, budget=BUDGET, name="rides") as session:
+                fill(session, many)
+                calls.append(_calls(partial(session.count, by="zone", keys={"zone": ["z7", "z9"]}, absolute=900)))
+        found[f"calls with 20 times as many {name}"] = calls[1] / calls[0]
+    return found
+
+
+def _dead(session: farthing.Session, many: int) -> None:
+    """Leave reservations open, by a process that is gone."""
+    gone = Process(1 << 22, platform.node(), "gone")
+    with mock.patch("farthing.ledger.rows.this_process", return_value=gone):
+        for number in range(many):
+            session._ledger.reserve(increase=1, fresh=1, question=f"q {number}", version=0, label="left")
+
+
+def _stored(session: farthing.Session, many: int) -> None:
+    """Store questions of the family that is asked, each with other groups."""
+    session.count(by="zone", keys={"zone": ["z0", "z1"]}, absolute=1000)
+    asked = session.history()[0].question
+    record = Record.from_bytes(session._ledger.load(asked).blob)
+    pairs = itertools.combinations([f"z{number}" for number in range(200)], 2)
+    for number, keys in enumerate(itertools.islice(pairs, many)):
+        blob = replace(record, listed=keys_to_bytes(pa.table({"zone": keys}))).to_bytes()
+        question = f"{asked[:FAMILY]}{number:032x}"
+        receipt = session._ledger.reserve(increase=1, fresh=1, question=question, version=0, label="stored")
+        session._ledger.settle(receipt, 1, lambda _, kept=blob: kept, tagged=partial(tags_of, question))
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """Count the functions that are called."""
+    count = itertools.count()
+    sys.setprofile(lambda _, event, __: next(count) if event in {"call", "c_call"} else None)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return next(count)
+
+
+def _rides(folder: Path) -> Path:
+    """Write a table, and return where it is."""
+    table = folder / "rides.parquet"
+    pq.write_table(pa.table({"zone": ["a", "b"] * 50_000, "amount": [float(n % 50) for n in range(100_000)]}), table)
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flips", type=int, default=200, help="how many bits are flipped, one at a time")
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
     options = parser.parse_args()
     figures = {}
-    faults = {"forked workers": forks, "the same at once": payers, "given of 1,000": moves}
+    faults = {"forked workers": forks, "the same at once": payers, "given of 1,000": moves, "kills": kills,
+              "Ctrl-C": interrupts, "full disks": full_disks, "odd things": odd_things, "growth": growth}  # fmt: skip
     for name, replay in (*faults.items(), ("flipped bits", lambda place: flips(place, options.flips))):
         with tempfile.TemporaryDirectory() as folder:
             figures[name] = replay(Path(folder))
-        print(f"{name:20}" + ", ".join(f"{what} {count:,}" for what, count in figures[name].items()), flush=True)
+        print(f"{name:20}" + ", ".join(f"{what} {count:,.6g}" for what, count in figures[name].items()), flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -62,9 +63,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         wheel = (given.wheel or built(folder)).resolve()
-        began = time.monotonic()
+        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         command = installed(wheel, folder / "venv")
         there = time.monotonic()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
         words = [str(command), "serve", "--demo", "--port", str(PORT), "--token-file", "tokens.json"]
         server = subprocess.Popen(words, cwd=folder, env=bare, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
@@ -76,7 +79,7 @@ def main() -> None:
         finally:
             server.terminate()
             server.wait()
-    print(f"pip install 'farthing[server]'   {there - began:6.1f} s")
+    print(f"pip install 'farthing[server]'   {there - began:6.1f} s, of them {busy:.1f} s of processor")
     print(f"farthing serve --demo, listening {serving - there:6.1f} s")
     print(f"sign in, click, answer           {seen - serving:6.1f} s")
     print(f"together                         {seen - began:6.1f} s")

@@ -22,9 +22,10 @@ import pyarrow.csv
 from farthing import Budget, Gdp, Session
 from farthing.limits import marginals_error
 from farthing.limits.tables import tables_of
-from farthing.mechanisms.gaussian import Coin
+from farthing.mechanisms.gaussian import GRAIN, Coin
 from farthing.planning.release import design_for
 from farthing.planning.release_plan import Goal
+from farthing.planning.release_shaped import ShapedDesign
 from farthing.workloads import marginals
 
 DOMAINS = {
@@ -58,6 +59,21 @@ def even(rows):
     return pyarrow.table({name: random.integers(0, size, rows) for name, size in sizes.items()}), sizes
 
 
+def members(release, table):
+    """Return what each row pays for a release, float64[rows], in mu squared: what was measured of its cells, and the
+    pilot; and what the books hold of it.
+    """
+    plan, names = release._plan, sorted(release.columns)
+    pilot, design = plan.pilot * float(GRAIN), plan.design
+    if not isinstance(design, ShapedDesign):
+        return np.full(len(table), design.total * float(GRAIN) + pilot), design.total * float(GRAIN) + pilot
+    codes = [table.column(name).to_numpy() for name in names]
+    paid = np.full(len(table), pilot)
+    for subset in design.basis.subsets:
+        paid += design.losses(subset)[tuple(codes[place] for place in subset)]
+    return paid, design.total * float(GRAIN) + pilot
+
+
 def measured(table, sizes, given):
     """Release all tables of a data set, several times; return what was found about them."""
     workload, keys = marginals(list(sizes), ways=given.ways), {name: range(size) for name, size in sizes.items()}
@@ -78,7 +94,7 @@ def measured(table, sizes, given):
             beyond = abs(release[columns].value - counts) > np.maximum(given.relative * counts, given.absolute)
             most += int(beyond.sum())
     found = np.sqrt(squares / cells) * 1.959964
-    return release, cells, missed / cells, most / cells, np.mean(prices), found
+    return release, cells, missed / cells, most / cells, np.mean(prices), found, members(release, table), floor
 
 
 def main():
@@ -96,12 +112,19 @@ def main():
     named |= {name: loaded(given.data / f"{name}.csv.gz") for name in (given.names.split(",") if given.data else ())}
     print(f"all {given.ways}-way tables, every cell within {100 * given.relative:g} % or {given.absolute:g}, 95 %")
     for name, (table, sizes) in named.items():
-        release, cells, missed, beyond, price, found = measured(table, sizes, given)
+        release, cells, missed, beyond, price, found, (paid, booked), floor = measured(table, sizes, given)
         print(
             f"{name}: {len(release)} tables, {cells // given.runs:,} cells, {given.runs} runs: {100 * missed:.2f} % of "
             f"intervals miss, {100 * beyond:.2f} % beyond the target, sd found/told {found:.3f}; mu "
             f"{release.paid.value:.4g}, {release.optimality().ratio:.3f} times the least mu^2 for these errors, "
             f"{price:.3g} times that of the absolute target"
+        )
+        least = float(floor.amount)
+        told = " ".join(f"{one:.3f}" for one in (*np.quantile(paid, (0.5, 0.95)) / least, paid.max() / least))
+        print(
+            f"    members, mu^2 over the optimum at the strictest cell: median, 95 %, most {told}; booked "
+            f"{booked / least:.3f}; median over booked {np.median(paid) / booked:.3f}",
+            flush=True,
         )
 
 

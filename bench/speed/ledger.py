@@ -10,8 +10,10 @@ in under 0.5 s, and memory does not grow with the entries.
 """
 
 import argparse
+import itertools
 import json
 import os
+import platform
 import sqlite3
 import statistics
 import subprocess
@@ -20,12 +22,22 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from farthing.ledger.entry import Terms
-from farthing.ledger.rows import advance, append, totals
+import pyarrow as pa
+import sqlalchemy as sa
+
+import farthing
+from farthing.ledger.chain import unsettled
+from farthing.ledger.entry import Stored, Terms
+from farthing.ledger.rows import advance, append, sealed_measurement, totals
 from farthing.ledger.store import Ledger
-from farthing.ledger.tables import CLOSE, RESERVE
+from farthing.ledger.tables import CLOSE, MEASUREMENTS, OPEN, RESERVE, TAGS, UNSETTLE
+from farthing.session.core.records import Record, keys_to_bytes
+from farthing.session.core.tags import FAMILY, tags_of
 
 TERMS = Terms("gdp", budget=1 << 60, delta=0, keys_delta=0, unit="row", description="bench")
 BLOB = os.urandom(8192)
@@ -239,11 +251,16 @@ def measured(place: str) -> dict[str, float]:
         _ = ledger.spent
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with _timed(times, "reserve_s"):
-        ledger.reserve(increase=1, fresh=1, question="question 1", version=0, label="one more")
+        held = ledger.reserve(increase=1, fresh=1, question="question 1", version=0, label="one more")
     with _timed(times, "read_all_s"):
         times["entries"] = float(sum(1 for _ in ledger.entries()))
+    with _timed(times, "last_page_s"):
+        ledger.history(100)
     with _timed(times, "verify_s"):
-        ledger.verify()
+        head = ledger.verify().head
+    ledger.settle(held, 0, None)
+    with _timed(times, "verify_since_s"):
+        ledger.verify(since=head)
     ledger.close()
     times["memory_grew_mb"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return times
@@ -282,7 +299,7 @@ class _Many:
 
     def flush(self) -> None:
         """Write what was gathered, reservations first."""
-        for insert in (RESERVE, CLOSE):
+        for insert in (RESERVE, CLOSE, UNSETTLE, OPEN):
             if self.rows.get(insert):
                 self.connection.execute(insert, self.rows.pop(insert))
 
@@ -300,6 +317,79 @@ class _timed:  # noqa: N801  reads as a statement
         self.times[self.name] = time.perf_counter() - self.start
 
 
+def asks(place: Path, many: int) -> dict[str, dict[str, float]]:
+    """Time an ask of three groups, and status(), beside nothing, many stored questions, many that died or failed."""
+    found = {}
+    for name, fill in {"nothing": None, "stored": _stored, "open, their process dead": _left, "failed": _left}.items():
+        table = pa.table({"zone": [f"z{number}" for number in range(200)] * 50})
+        books = place / f"{name[:4]}.ledger"
+        with farthing.Session(table, budget=farthing.Budget(epsilon=1, delta=1e-6), ledger=books, name="t") as session:
+            asked = partial(session.count, by="zone", absolute=900)
+            session.count(by="zone", keys={"zone": ["z1", "z2", "z3"]}, absolute=950)
+            if fill is not None:
+                fill(session, many, failed=name == "failed")
+            picks = [{"zone": [f"z{n}", f"z{n + 1}", f"z{n + 2}"]} for n in range(10, 40)]
+            took = [_took(partial(asked, keys=keys)) for keys in picks]
+            found[name] = {"ask_s": statistics.median(took), "status_s": min(_took(session.status) for _ in range(3))}
+        base = found["nothing"]
+        print(f"{many if fill else 0:>9,} {name:28}" + ", ".join(
+            f"{what[:-2]} {1e3 * took:,.1f} ms ({took / base[what]:.2f} x)" for what, took in found[name].items()
+        ), flush=True)  # fmt: skip
+    return found
+
+
+def _took(work: Callable[[], object]) -> float:
+    """Return how long a call took."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _stored(session: farthing.Session, many: int, *, failed: bool) -> None:  # noqa: ARG001  # as the other
+    """Store many questions of the family that is asked, of three other groups each, as no user could."""
+    ledger = session._ledger
+    asked = session.history()[0].question
+    record = Record.from_bytes(ledger.load(asked).blob)
+    triples = itertools.combinations([f"z{number}" for number in range(40, 200)], 3)
+    with ledger._books.writing() as connection:
+        rows, tagged = [], []
+        for number, keys in enumerate(itertools.islice(triples, many)):
+            question = f"{asked[:FAMILY]}{number:032x}"
+            blob = replace(record, listed=keys_to_bytes(pa.table({"zone": keys}))).to_bytes()
+            seal = sealed_measurement(question, Stored(1, blob))
+            rows.append({"question": question, "version": 1, "blob": blob, "digest": seal, "tagged": 1})
+            tags = tags_of(question, blob)
+            facts = {"rank": tags.rank, "groups": tags.groups, "bits": tags.bits, "question": question}
+            tagged += [{**facts, "tag": tag} for tag in tags.tags]
+        connection.execute(sa.insert(MEASUREMENTS), rows)
+        connection.execute(sa.insert(TAGS), tagged)
+
+
+def _left(session: farthing.Session, many: int, *, failed: bool) -> None:
+    """Leave many reservations behind, open with their process dead, or failed, as no user could."""
+    ledger, state = session._ledger, "failed"
+    with ledger._books.writing() as connection:
+        held, copies = totals(connection), 0
+        last, tip, writer = session.history()[0].id, held.tip, _Many(connection)
+        for number in range(last + 1, last + many + 1):
+            question = f"left {number}"
+            row = {"id": number, "request": None, "question": question, "label": "label", "target": "", "reserved": 1,
+                   "exclusive": True, "version": 0, "allotment": "", "partition": "", "part": "", "pid": 1 << 22,
+                   "host": platform.node(), "started": "gone", "who": "bench", "opened_at": tip.clock,
+                   "behind": 0}  # fmt: skip
+            tip = append(writer, RESERVE, row, tip)
+            if failed:
+                row = {"reservation": number, "state": state, "amount": 1, "stored": 0, "digest": "interrupted",
+                       "who": "bench", "closed_at": tip.clock, "behind": 0}  # fmt: skip
+                tip = append(writer, CLOSE, row, tip)
+            writer.execute(UNSETTLE, {"question": question, "reservation": number})
+            if not failed:
+                writer.execute(OPEN, {"reservation": number, "question": question, "looks": 0})
+            copies += unsettled(question, number)
+        writer.flush()
+        advance(connection, held.after(tip, change=many, copies=copies))
+
+
 def compare(places: Places, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Print and return the figures of one kind of books."""
     kind = "SQLite" if places.server is None else "PostgreSQL"
@@ -313,11 +403,17 @@ def compare(places: Places, options: argparse.Namespace) -> dict[str, dict[str, 
     shared = {many: in_threads(places, many, options.seconds) for many in THREADS}
     for many, pairs in shared.items():
         print(f"{f'{kind}, {many} threads of 1 process':40}{pairs:10.0f}{pairs / shared[1]:18.2f} x one", flush=True)
+    big = grown(places, options)
+    threads = {f"{kind}, threads": {f"{many}_pairs_per_s": pairs for many, pairs in shared.items()}}
+    return {**rows, **threads, f"{kind}, large": big}
+
+
+def grown(places: Places, options: argparse.Namespace) -> dict[str, float]:
+    """Print and return the figures of a large ledger."""
     big = large(places.new(), options.entries)
     figures = ", ".join(f"{k[:-2]} {v * 1e3:,.1f} ms" for k, v in big.items() if k.endswith("_s"))
     print(f"{big['entries']:,.0f} entries: {figures}; memory grew by {big['memory_grew_mb']:.0f} MB", flush=True)
-    threads = {f"{kind}, threads": {f"{many}_pairs_per_s": pairs for many, pairs in shared.items()}}
-    return {**rows, **threads, f"{kind}, large": big}
+    return big
 
 
 def main() -> None:
@@ -326,6 +422,8 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each side of each row")
     parser.add_argument("--entries", type=int, default=1_000_000, help="entries of the large ledger")
+    parser.add_argument("--left", type=int, default=100_000, help="stored, dead or failed questions beside an ask")
+    parser.add_argument("--only-growth", action="store_true", help="leave the throughput out")
     parser.add_argument("--worker", choices=("Ours", "Bare", "Large"), help=argparse.SUPPRESS)
     parser.add_argument("--place", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -335,14 +433,17 @@ def main() -> None:
     if options.worker:
         print(rate({"Ours": Ours, "Bare": Bare}[options.worker], options.place, None, options.seconds, waits=True))
         return
-    print(f"{'reserve + settle pairs a second':40}{'farthing':>10}{'bare':>10}{'ratio':>8}")
+    if not options.only_growth:
+        print(f"{'reserve + settle pairs a second':40}{'farthing':>10}{'bare':>10}{'ratio':>8}")
     figures = {}
     for server in [None, *filter(None, [options.postgres])]:
         places = Places(server)
         try:
-            figures |= compare(places, options)
+            figures |= {"large": grown(places, options)} if options.only_growth else compare(places, options)
         finally:
             places.close()
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
+        figures["asks"] = asks(Path(folder), options.left)
     if options.json:
         Path(options.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing import picture
 from farthing.errors import DataError, FarthingError, InvalidOption
 from farthing.query import outward
 
@@ -85,7 +86,9 @@ def require_format(path: str | Path) -> Path:
     return chosen
 
 
-def answer_chart(table: pa.Table, *, keys: tuple[str, ...], name: str, title: str, parameter: str) -> Any:
+def answer_chart(
+    table: pa.Table, *, keys: tuple[str, ...], name: str, title: str, parameter: str, in_order: bool = False
+) -> Any:
     """Return an altair chart of one answer: intervals on the left, what each group paid on the right.
 
     Args:
@@ -94,9 +97,10 @@ def answer_chart(table: pa.Table, *, keys: tuple[str, ...], name: str, title: st
         name: the name of its answer column.
         title: the promise, a line above the picture.
         parameter: the currency's parameter, "mu", "rho" or "epsilon".
+        in_order: whether all groups are drawn in the order of the rows; else texts by their answers.
     """
     alt = require_charts()
-    rows = _largest(table, keys, name)
+    rows = _largest(table, keys, name, in_order=in_order)
     base = alt.Chart(alt.Data(values=rows)).properties(height=max(48, 17 * len(rows)))
     labels = json.dumps([row["group"] for row in rows])
     axis = alt.Axis(labelExpr=f"{labels}[datum.value]", labelLimit=260, domain=False, ticks=False, labelPadding=8)
@@ -305,10 +309,10 @@ def save(chart: Any, path: str | Path) -> None:
     require_charts()
     kind = chosen.suffix.lower().removeprefix(".")
     how: dict[str, dict[str, Any]] = {
-        "html": {"inline": True, "json_kwds": {"cls": _InAPage}},
+        "html": {"inline": True, "json_kwds": {"cls": picture.InPage}},
         "png": {"scale_factor": 2},
     }
-    chart = type(chart).from_dict(_guarded(chart.to_dict()))
+    chart = picture.kind_of(chart).from_dict(picture.guarded(chart.to_dict()))
     try:
         chart.save(str(chosen), format=kind, **how.get(kind, {}))
     except OSError:
@@ -318,31 +322,6 @@ def save(chart: Any, path: str | Path) -> None:
             next_step="name another file",
             rule="a chart is written to a new or writable file",
         ) from None
-
-
-_PROGRAMS: Final = frozenset({"labelExpr", "expr", "calculate", "test", "filter"})
-"""Parts of a chart's description that are programs; the labels in ours are guarded where they are made."""
-
-
-class _InAPage(json.JSONEncoder):
-    """JSON that cannot end the script that it stands in."""
-
-    def encode(self, o: Any) -> str:
-        """Return a value as JSON."""
-        return super().encode(o).replace("<", "\\u003c")
-
-
-def _guarded(part: Any) -> Any:
-    """Return a part of a chart's description with all its texts fit to be drawn."""
-    match part:
-        case dict():
-            return {name: value if name in _PROGRAMS else _guarded(value) for name, value in part.items()}
-        case list():
-            return [_guarded(value) for value in part]
-        case str():
-            return outward.drawn(part)
-        case _:
-            return part
 
 
 def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) -> Any:
@@ -359,20 +338,23 @@ def _title(alt: Any, title: str, table: pa.Table, rows: list[dict[str, Any]]) ->
     )
 
 
-def _largest(table: pa.Table, keys: tuple[str, ...], name: str) -> list[dict[str, Any]]:
+def _largest(table: pa.Table, keys: tuple[str, ...], name: str, *, in_order: bool = False) -> list[dict[str, Any]]:
     """Return the rows with the largest answers, as plain values in the order of the picture.
 
-    Numbers, days and truth values run in their order; of texts the largest answers come first.
+    Numbers, days and truth values run in their order; of texts the largest answers come first, unless
+    rows stay in their order.
     """
     import numpy as np
 
     ranked = f"{name}_estimate"
     value = table.column(ranked if ranked in table.column_names else name).to_numpy()
-    chosen = table.take(np.argsort(-value, kind="stable")[:MOST_GROUPS])
-    if keys and all(_runs(table.schema.field(key).type) for key in keys):
+    places = np.argsort(-value, kind="stable")[:MOST_GROUPS]
+    chosen = table.take(np.sort(places) if in_order else places)
+    if keys and not in_order and all(_runs(table.schema.field(key).type) for key in keys):
         chosen = chosen.take(_in_order(chosen, keys))
     stems = {key.removesuffix(end) for key, end in zip(keys, ("_from", "_to"), strict=False) if key.endswith(end)}
-    between = " .. " if len(keys) == 2 and len(stems) == 1 else " / "
+    both = len(keys) == 2 and keys[0].endswith("_from") and keys[1].endswith("_to")
+    between = " .. " if both and len(stems) == 1 else " / "
     labels = {key: _labels(chosen.column(key).to_pylist()) for key in keys}
     return [
         {

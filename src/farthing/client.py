@@ -256,6 +256,7 @@ class RemoteAnswer(Tabular):
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
         """Return an altair chart of one answer column, as `Answer.chart`; with a path save it too."""
         from farthing import charts
+        from farthing.picture import still
 
         name, shown = column or self.names[0], {f"{one}{end}" for one in self.names for end in ("", "_lower", "_upper")}
         keys = tuple(one for one in self._table.column_names if one not in shown | {"met", "paid"})
@@ -263,7 +264,7 @@ class RemoteAnswer(Tabular):
         picture = charts.answer_chart(self._table, keys=keys, name=name, **about)
         if path is not None:
             charts.save(picture, path)
-        return picture
+        return still(picture)
 
     def _shaped(self, name: str) -> Any:
         """Return a column, or its only entry where there are no groups."""

@@ -14,17 +14,22 @@ from __future__ import annotations
 import ast
 import shlex
 from argparse import ArgumentParser, Namespace
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from farthing.client import RemoteSession
 from farthing.errors import FarthingError, InvalidOption
 from farthing.session import Session
+from farthing.tabular import html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from farthing.session import Progress
 
 _TARGETS: Final = ("relative", "absolute", "confidence", "rank", "share", "max_epsilon")
+_BAR: Final = 30
 _FACES: Final = (Session, RemoteSession)
 
 
@@ -72,7 +77,11 @@ class Notebook:
             print("Nothing was paid. Run the cell with --pay to be answered at no more than this.")  # noqa: T201
             return None
         most = {"at_most": plan.worst_price}
-        answer = plan.ask() if hasattr(plan, "ask") else session.sql(text, keys=keys, **how, **most)
+        if hasattr(plan, "ask"):  # of a server
+            answer = plan.ask()
+        else:
+            with moving() as tick:
+                answer = session.sql(text, keys=keys, **how, **most, progress=tick)
         if given.into:
             self.shell.user_ns[given.into] = answer
         if given.chart:
@@ -99,6 +108,39 @@ class Notebook:
                 next_step=f"%%farthing {next(iter(there), 'session')}",
             )
         return there[name]
+
+
+@contextmanager
+def moving() -> Iterator[Callable[[Progress], None]]:
+    """Give a callback for `progress=` that shows in a notebook's cell how a refinement closes in, in one moving line.
+
+    It is gone when the answer is there. Where no notebook listens, nothing moves.
+
+    >>> import pyarrow as pa
+    >>> import farthing
+    >>> s = farthing.Session(pa.table({"x": range(500)}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+    >>> with moving() as tick:  # doctest: +SKIP
+    ...     answer = s.count(absolute=50, progress=tick)
+    """
+    from IPython import display
+
+    show: Any = display.display
+    line = show({"text/plain": "refining"}, raw=True, display_id=True)
+
+    def tick(seen: Progress) -> None:
+        """Move the line on."""
+        if line is None:
+            return
+        done = round(_BAR * seen.done / max(seen.groups, 1))
+        bar = "#" * done + "-" * (_BAR - done)
+        told = f"refining [{bar}] {seen.done:,}/{seen.groups:,} groups, look {seen.look}{seen.closing}"
+        line.update({"text/plain": told, "text/html": f"<code>{html_text(told)}</code>"}, raw=True)
+
+    try:
+        yield tick
+    finally:
+        if line is not None:
+            line.update({"text/plain": "", "text/html": ""}, raw=True)
 
 
 def _parser() -> _Words:

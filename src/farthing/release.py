@@ -320,6 +320,7 @@ class Answer(Tabular):
             column: the name of an answer column.
         """
         from farthing import charts
+        from farthing.picture import still
 
         name = self.name if column is None else column
         shown = replace(self, names=(name,), columns=(self[name],), _shown=())
@@ -329,7 +330,7 @@ class Answer(Tabular):
         )
         if path is not None:
             charts.save(picture, path)
-        return picture
+        return still(picture)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain values, for JSON: its rows, its price, its promise; losses with their epsilon.

@@ -13,6 +13,7 @@ import numpy as np
 
 from farthing.errors import InvalidOption, UnsupportedQuery
 from farthing.mechanisms.residuals import put_together, residual_table
+from farthing.planning.release_shaped import ShapedDesign
 from farthing.released_tables import BaseRelease, ReleasedTable
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.planning.release import ReleasePlan
+    from farthing.synthetic import SyntheticRows
 
     Float64 = NDArray[np.float64]
 
@@ -120,6 +122,24 @@ class Release(BaseRelease, Mapping[tuple[str, ...], Table]):
             )
         return self._table(self.columns, [], whole=True)
 
+    def synthetic(self, rows: int | None = None, *, seed: int = 0) -> SyntheticRows:
+        """Return rows that nobody has, whose tables are near the released ones, with the error of each: free.
+
+        Args:
+            rows: how many; by default as many as were told.
+            seed: a public number: the rows are a function of it and of what was released.
+
+        Raises:
+            InvalidOption: a number of rows or a seed that is none.
+        """
+        from farthing.synthetic.released import synthetic
+
+        def told(table: tuple[str, ...]) -> tuple[Float64, float]:
+            found = self[table]
+            return found.value, float(np.sqrt(np.mean(found.half_width**2))) / self._plan.goal.critical
+
+        return synthetic(self.tables, told, self._plan, self._keys, rows, seed)
+
     def to_arrow(self, columns: str | tuple[str, ...] | None = None) -> pa.Table:
         """Return one table as Arrow, see `Table.to_arrow`; without columns one row a table, with its half-width."""
         import pyarrow as pa
@@ -144,15 +164,27 @@ class Release(BaseRelease, Mapping[tuple[str, ...], Table]):
         )
 
     @cached_property
+    def _weights(self) -> dict[int, NDArray[np.int64]] | None:
+        """The weights of the values of each column, in the order in which they were listed; None for even ones."""
+        design = self._plan.design
+        if not isinstance(design, ShapedDesign):
+            return None
+        return {place: weights[self._places[self._names[place]]] for place, weights in design.weights.items()}
+
+    @cached_property
     def _residuals(self) -> dict[tuple[int, ...], Float64]:
         """The residual tables, in the order of the listed values."""
-        found = {}
+        design, found = self._plan.design, {}
         for subset, mean in self._contrasts.items():
-            table = residual_table(mean)
-            for axis, place in enumerate(subset):
-                table = table.take(self._places[self._names[place]], axis=axis)
-            found[subset] = table
+            own = [design.weights[place] for place in subset] if isinstance(design, ShapedDesign) else None
+            found[subset] = self._in_order(subset, residual_table(mean, own))
         return found
+
+    def _in_order(self, subset: tuple[int, ...], table: Float64) -> Float64:
+        """Return a table by places in the order of the listed values."""
+        for axis, place in enumerate(subset):
+            table = table.take(self._places[self._names[place]], axis=axis)
+        return table
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -176,17 +208,17 @@ class Release(BaseRelease, Mapping[tuple[str, ...], Table]):
             for subset in combinations(real, many):
                 if subset not in residuals:
                     residuals[subset], measured = np.zeros([basis.sizes[i] for i in subset]), False
-        value = put_together(table, dict(enumerate(basis.sizes)), residuals)
-        sd = math.sqrt(design.variance_of(table)) if measured else math.inf
+        value = put_together(table, dict(enumerate(basis.sizes)), residuals, self._weights)
+        sd = np.sqrt(self._in_order(table, design.cells_of(table))) if measured else np.full(value.shape, math.inf)
         absolute, relative = self._plan.goal.absolute, self._plan.goal.relative
         aimed, weight = (max((each.weights[at] for at in holding), default=1.0) for each in (self._plan.aimed, basis))
-        value = value.transpose(np.argsort(order)) if asked else value
+        value, sd = (one.transpose(np.argsort(order)) if asked else one for one in (value, sd))
         target = math.inf if absolute is None or not measured else absolute / aimed
         return Table(
             self.name,
             tuple({column: self._keys[column]} for column in asked),
             value,
-            np.full(value.shape, self._plan.goal.critical * sd),
+            np.asarray(self._plan.goal.critical * sd),
             np.maximum(target, relative / weight * abs(value)),
             self.paid.value,
             self.paid.parameter,

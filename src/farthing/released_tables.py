@@ -96,7 +96,12 @@ class ReleasedTable(Tabular):
         if path is not None:
             charts.require_format(path)
         picture = charts.answer_chart(
-            self.to_arrow(), keys=tuple(self.keys), name=self.name, title=self.caption, parameter=self.parameter
+            self.to_arrow(),
+            keys=tuple(self.keys),
+            name=self.name,
+            title=self.caption,
+            parameter=self.parameter,
+            in_order=True,
         )
         if path is not None:
             charts.save(picture, path)

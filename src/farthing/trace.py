@@ -174,6 +174,7 @@ class Trace(Tabular):
             column: the answer column; by default the first.
         """
         from farthing import charts
+        from farthing.picture import still
 
         alt = charts.require_charts()
         rows = self._drawn(self.names[0] if column is None else column)
@@ -181,7 +182,7 @@ class Trace(Tabular):
         picture = picture.configure_axis(gridColor="#E6E6E6", labelFontSize=11, titleFontSize=12)
         if path is not None:
             charts.save(picture, path)
-        return picture
+        return still(picture)
 
     def _drawn(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of the largest answers of one column that have an interval, as a picture takes them."""

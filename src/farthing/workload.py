@@ -149,13 +149,10 @@ class Workload(Tabular):
         return pa.Table.from_pylist(self.rows(), pa.schema([(name, kinds.get(name, pa.string())) for name in names]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as plain values, for JSON."""
+        """Return the workload as plain values, for JSON; each answer in the shape of `Answer.to_dict`."""
         return {
             "questions": self.rows(),
-            "answers": {
-                name: {"rows": answer.rows(), "paid": state(answer.paid, self.delta), "about": answer.about}
-                for name, answer in self.answers.items()
-            },
+            "answers": {name: answer.to_dict() for name, answer in self.answers.items()},
             "unanswered": {name: plan.to_dict() for name, plan in self.unanswered.items()},
             "failed": {name: str(error) for name, error in self.failed.items()},
             "paid": state(self.paid, self.delta),

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -72,3 +73,13 @@ def test_help_lists_the_commands_in_the_order_of_a_first_day():
     names = list(typer.main.get_command(app).commands)
     assert ["demo", "init", "ask", "plan"] == names[:4]
     assert "attack" == names[-1]
+
+
+def test_every_environment_variable_is_in_the_reference():
+    """The table of the command line's page has each variable that the code reads, and two usual ones."""
+    named = set()
+    for path in Path(farthing.__file__).parent.rglob("*.py"):
+        named |= set(re.findall(r"FARTHING_[A-Z]+", path.read_text(encoding="utf-8")))
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \|", page, re.MULTILINE)
+    assert {name for row in table for name in re.findall(r"[A-Z_]+", row)} == named | {"NO_COLOR", "COLUMNS"}

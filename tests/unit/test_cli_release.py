@@ -142,3 +142,63 @@ def test_a_unit_column_needs_bounds(tmp_path, monkeypatch):
     one = told(*asked, "--max-groups", "1", "--max-rows", "1", "--dry-run")
     four = told(*asked, "--max-groups", "4", "--max-rows", "1", "--dry-run")
     assert four["worst_price"]["mu"] == pytest.approx(4 * one["worst_price"]["mu"], rel=1e-5)
+
+
+PART = """
+[[part]]
+marginals = ["zone"]
+ways = 1
+prefixes = {day = [0, 1, 2, 3]}
+weight = 2
+
+[[part]]
+conditions = ["late", "day = 1"]
+
+[[part]]
+matrix = [[1, -1]]
+over = ["late"]
+"""
+
+
+@pytest.mark.usefixtures("folder")
+def test_prefixes_conditions_and_files_are_released(tmp_path):
+    """Options and a file name any workload; what a file says is what the options say."""
+    typed = ("--prefixes", "day=0,1,2,3", "--ranges", "day=0,1,3", "--condition", "late", "--condition", "day = 1")
+    facts = told("release", *typed, "--absolute", "200")
+    assert ["prefixes of day", "ranges of day", "late", "day = 1"] == [table["words"] for table in facts["tables"]]
+    assert abs(facts["tables"][2]["rows"][0]["count"] - 3_400) < 600
+    shown = run("release", *typed, "--columns", "zone", "--marginals", "1", *KEYS[:2], "--absolute", "200")
+    assert shown.exit_code == 0, shown.stderr
+    assert "prefixes of day, each within" in shown.stdout
+    (tmp_path / "wanted.toml").write_text(PART)
+    facts = told("release", "--workload", "wanted.toml", *KEYS, "--absolute", "200", "--cap", "all")
+    assert ["2 x zone * prefixes of day", "late", "day = 1"] == [table["words"] for table in facts["tables"]][:3]
+    assert facts["tables"][0]["half_width"] <= 100 * (1 + 1e-9)
+    priced = told("release", "--workload", "wanted.toml", *KEYS, "--absolute", "200", "--dry-run")
+    assert priced["free"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "nothing to release"),
+        (("--marginals", "1"), "--marginals without --columns"),
+        (("--prefixes", "day"), "--prefixes has no edges"),
+        (("--prefixes", "day=0,x"), "--prefixes has no edges"),
+        (("--prefixes", "day=2,1"), "rising edges"),
+        (("--condition", "late +"), "unreadable SQL"),
+        (("--workload", "none.toml"), "no workload"),
+        (("--workload", "bad.toml"), "not understood"),
+        (("--workload", "empty.toml"), "a part of the file is empty"),
+        (("--workload", "bad.toml", "--columns", "zone"), "beside other tables"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_workloads_that_are_none_are_refused_free(tmp_path, args, said):
+    """What names no workload is refused in words, and nothing is charged."""
+    (tmp_path / "bad.toml").write_text('[[part]]\nmargins = ["zone"]\n')
+    (tmp_path / "empty.toml").write_text("[[part]]\nprefixes = {}\n")
+    ended = run("release", *args, *KEYS, "--absolute", "200")
+    assert ended.exit_code != 0
+    assert said in ended.stderr
+    assert told("status")["spent"]["mu"] == 0

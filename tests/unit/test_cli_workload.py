@@ -58,7 +58,7 @@ def test_a_file_of_statements():
     facts = json.loads(ended.stdout)
 
     assert ["zones", "q2", "mean"] == list(facts["answers"])
-    assert ["a", "b", "c"] == [row["zone"] for row in facts["answers"]["zones"]["rows"]]
+    assert ["a", "b", "c"] == [row["zone"] for row in facts["answers"]["zones"]["answers"]]
     assert facts["complete"]
     again = run("workload", "report.sql", "--relative", "5%", "--absolute", "50")
     assert 3 == again.stdout.count("  free ")
@@ -72,7 +72,7 @@ def test_a_table_of_questions_with_options_of_their_own():
     facts = json.loads(ended.stdout)
 
     assert (["zones"], ["expensive"]) == (list(facts["answers"]), list(facts["unanswered"]))
-    assert ["b", "c"] == [row["zone"] for row in facts["answers"]["zones"]["rows"]]
+    assert ["b", "c"] == [row["zone"] for row in facts["answers"]["zones"]["answers"]]
     assert ["within 60", "within 0.5"] == [row["goal"] for row in facts["questions"]]
     shown = run("workload", "report.toml", "--absolute", "50", "--order", "cheapest")
     assert 3 == shown.exit_code

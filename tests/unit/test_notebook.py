@@ -60,10 +60,13 @@ def test_a_chart_comes_with_the_answer(shell, monkeypatch):
     """--chart shows intervals and prices by group, of either face."""
     pytest.importorskip("altair")
     shown = []
-    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr("IPython.display.display", lambda one, **_: shown.append(one))
     shell.run_cell_magic("farthing", "rides --absolute 200 --pay --chart", SQL)
-    text = json.dumps(shown[0].to_dict(validate=False))
+    text = json.dumps(shown[-1].to_dict(validate=False))
     assert '"group": "a"' in text
+    still = shown[-1]._repr_mimebundle_()
+    assert still["image/svg+xml"].startswith("<svg")
+    assert "text/html" not in still  # which would load a script
     assert "within 200" in text
 
 
@@ -91,3 +94,33 @@ def test_keys_are_named_in_the_line(shell):
     """Groups of a cell: a list, or a look for them."""
     some = shell.run_cell_magic("farthing", "rides --keys zone=a,b --absolute 100 --pay", SQL)
     assert some.to_arrow()["zone"].to_pylist() == ["a", "b"]
+
+
+def test_progress_moves(shell, session, monkeypatch):
+    """While a session refines, one line of the cell tells how near it is; it is gone at the end."""
+    if isinstance(session, farthing.client.RemoteSession):
+        pytest.skip("a server is asked by one request")
+    told = []
+
+    class Line:
+        """What `display` gives with an id."""
+
+        def update(self, bundle, *, raw):
+            """Note what is shown."""
+            assert raw
+            told.append(bundle["text/plain"])
+
+    monkeypatch.setattr("IPython.display.display", lambda *_, **how: Line() if how.get("display_id") else None)
+    shell.run_cell_magic("farthing", "rides --relative 10% --absolute 30 --cap all --pay", SQL)
+    assert "3/3 groups" in told[-2]
+    assert told[-1] == ""
+
+
+def test_everything_that_is_shown_is_shown_as_html(session):
+    """Answers, plans, books and the session have a view of their own in notebooks."""
+    if isinstance(session, farthing.client.RemoteSession):
+        pytest.skip("the same classes, or tables of a server")
+    answer = session.sql(SQL, absolute=100)
+    for one in (answer, session.plan(SQL, absolute=50), session.history(), session.status(), session, answer.trace(),
+                session.workload([SQL], absolute=100)):  # fmt: skip
+        assert "<" in one._repr_html_(), type(one)

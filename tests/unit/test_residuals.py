@@ -77,8 +77,8 @@ BUGS = {
     "a reach of one": ("sigma_of", lambda grains, sizes, _: sigma_of(grains, sizes, 1)),
     "a price that is squared": ("price_of", lambda sizes: price_of(sizes) ** 2),
     "half the noise": ("sigma_of", lambda grains, sizes, reach: sigma_of(grains, sizes, reach) / 2),
-    "lengths of one": ("lengths_of", lambda sizes: np.ones([size - 1 for size in sizes])),
-    "lengths of k": ("lengths_of", lambda sizes: np.floor(lengths_of(sizes))),
+    "lengths of one": ("lengths_of", lambda sizes, _: np.ones([size - 1 for size in sizes])),
+    "lengths of k": ("lengths_of", lambda sizes, _: np.floor(lengths_of(sizes))),
     "rounded down": ("UP", 1 - 2.0**-40),
 }
 

@@ -104,6 +104,9 @@ def test_a_question_by_clicks_is_priced_paid_and_shown(opened, world):
     assert page.locator("#paid-chart circle").count() == 3
     assert "alice" in page.inner_text("#history")
     assert "Free" in page.inner_text("#price")
+    page.click("#sharpen")
+    page.wait_for_selector("#price:has-text('Costs at most')")
+    assert page.input_value("#absolute") == "50"
     page.select_option("#filter", "x")
     page.fill("#against", "10")
     assert page.input_value("#sql").endswith("WHERE x = 10 GROUP BY zone")
@@ -326,9 +329,10 @@ def test_nothing_moves_for_those_who_wish_no_motion(opened):
     moving = """[...document.querySelectorAll('*')].filter((node) => { const seen = getComputedStyle(node);
         return parseFloat(seen.transitionDuration) || seen.animationName !== 'none'
             || seen.scrollBehavior === 'smooth'; }).length"""
+    page = opened("alice")
+    page.wait_for_selector(READY)
     for wish, moves in (("reduce", False), ("no-preference", True)):
-        page = opened("alice", reduced_motion=wish)
-        page.wait_for_selector(READY)
+        page.emulate_media(reduced_motion=wish)
         assert bool(page.evaluate(moving)) is moves
 
 
@@ -350,9 +354,8 @@ def poisoned(told, place=""):
     return EVIL.format(place) if isinstance(told, str) and not kept else told
 
 
-def test_no_text_of_the_server_is_markup(opened, world):
-    """Every text in every response is replaced by a hostile one, keys and names of columns too: none runs."""
-    page = opened(None)
+def poison(page):
+    """Replace every text that the server sends to a page; return the set into which the addresses come."""
     places = set()
 
     def answer(route):
@@ -372,6 +375,13 @@ def test_no_text_of_the_server_is_markup(opened, world):
         route.fulfill(response=came, body=json.dumps(body))
 
     page.route("**/v1/**", answer)
+    return places
+
+
+def test_no_text_of_the_server_is_markup(opened, world):
+    """Every text in every response is replaced by a hostile one, keys and names of columns too: none runs."""
+    page = opened(None)
+    places = poison(page)
     page.fill("#token", world.tokens["owner"])
     page.keyboard.press("Enter")
     page.wait_for_selector("#people tbody tr")
@@ -391,6 +401,25 @@ def test_no_text_of_the_server_is_markup(opened, world):
     assert page.evaluate("window.hit") is None
     assert page.locator("img, iframe, object, embed, base, body a[href]:not(.skip)").count() == 0
     assert page.locator("script").count() == 1
+
+
+def test_markup_would_be_seen(browser, world):
+    """With a planted mistake, texts that are put in place as markup, elements of the server's texts are there."""
+    page = browser.new_context().new_page()
+
+    def mistaken(route):
+        """Give the script with the mistake."""
+        came = route.fetch()
+        route.fulfill(response=came, body=came.text().replace("node.textContent = String", "node.innerHTML = String"))
+
+    page.route("**/dom.js", mistaken)
+    poison(page)
+    page.goto(world.address)
+    page.fill("#token", world.tokens["owner"])
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#people tbody tr")
+    assert page.locator("img").count() > 0
+    page.context.close()
 
 
 def test_nothing_else_runs_or_is_reached(opened, world):

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -92,11 +93,60 @@ def test_what_cannot_be_served_is_told(words, said):
     assert said in ended.stderr
 
 
+@pytest.mark.thorough
+def test_workers_answer_die_and_are_replaced(folder):
+    """Two processes behind one port; one is killed and another takes its place; SIGTERM ends all, in order."""
+    token = json.loads(command("token", "add", "alice", "--json"))["token"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
+    words = [sys.executable, "-u", "-c", RUN, "serve", "--port", "0", "--workers", "2"]
+    headers = {"Authorization": f"Bearer {token}"}
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        address = process.stdout.readline().split()[-1]
+        before = children(process.pid)
+        body = {"dataset": "rides", "sql": SQL}
+        plan = httpx.post(f"{address}/v1/plan", json=body, headers=headers, timeout=60).json()["plan"]
+        paid = [asked(address, {"plan": plan}, headers).json()["paid"]["mu"] for _ in range(6)]
+        os.kill(before[0], signal.SIGKILL)
+        until = time.monotonic() + 60
+        while len(set(children(process.pid)) - set(before)) < 1 and time.monotonic() < until:
+            time.sleep(0.1)
+        after = [asked(address, {"plan": plan}, headers).status_code for _ in range(4)]
+        last = children(process.pid)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=90)
+    assert process.returncode == 0
+    assert len(last) == 2
+    assert paid[0] > 0
+    assert not any(paid[1:])
+    assert set(after) == {200}
+    assert not [one for one in last if Path(f"/proc/{one}").exists()]
+
+
+def asked(address, body, headers):
+    """Ask; a connection that a killed process had taken is tried again."""
+    for _ in range(20):
+        try:
+            return httpx.post(f"{address}/v1/ask", json=body, headers=headers, timeout=60)
+        except httpx.TransportError:
+            time.sleep(0.2)
+    raise AssertionError
+
+
+def children(process):
+    """Return the processes that a process started to answer."""
+    found = subprocess.run(
+        ["pgrep", "-P", str(process), "-f", "spawn_main"], capture_output=True, text=True, check=False
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
 def test_sessions_are_closed_after_both_faces(tmp_path, monkeypatch):
     """What the wire has under way is answered before the sessions are closed: HTTP ends first, the sessions last."""
     order = []
 
-    async def served(server: uvicorn.Server) -> None:
+    async def served(server: uvicorn.Server, **_: object) -> None:
         """Begin and end at once."""
         server.started = True
         order.append("HTTP")

@@ -429,9 +429,9 @@ def test_what_is_measured_never_decides_how_precisely(monkeypatch):
     """The noise of the answers changes neither designs nor prices: they follow from the pilot alone."""
     real = ResidualMeasurements.measure
 
-    def shifted(self, subset, state, grains):
+    def shifted(self, subset, state, grains, shape=None):
         """Measure; what is for the answer, which is measured last and once, comes out far too large."""
-        seen = real(self, subset, state, grains)
+        seen = real(self, subset, state, grains, shape)
         return seen if looking[0] else replace(seen, mean=seen.mean + 1e6)
 
     looking, found = [True], []
@@ -450,6 +450,7 @@ def test_what_is_measured_never_decides_how_precisely(monkeypatch):
             noise = np.random.default_rng(3)
             patched.setattr(releasing._BookedTables, "_piloted", noted)
             patched.setattr(residuals, "on_own_grid", lambda x, s, _, noise=noise: drawn(x, s, noise))
+            patched.setattr(residuals, "rounded_gaussian", lambda s, **_: np.rint(s).astype(np.int64))
             patched.setattr(ResidualMeasurements, "measure", shifted)
             release = session.release(THREE, keys=FEW, relative=0.1, absolute=50)
             found.append(float(release.paid.amount))

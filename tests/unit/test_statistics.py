@@ -1,19 +1,22 @@
 """Counts, means and variances as functions of noisy measures."""
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar, get_args
 
 import numpy as np
 import pytest
 
 from farthing.accuracy.joint_prices import JointPrices
-from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic, fieller, from_aggregates
+from farthing.accuracy.statistics import FORMS, Linear, RatioStatistic, VarianceStatistic, fieller, from_aggregates
 from farthing.accuracy.stop_rule import two_sided
 from farthing.engines.contributions import contribution
 from farthing.errors import UnsupportedQuery
-from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, needed
+from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, needed
 from farthing.query.aggregates import Ratio as Quotient
 from farthing.query.aggregates import Variance as Spread
 from farthing.query.expressions import Column
+from farthing.query.measures import Rows, Total
 
 MEAN = RatioStatistic(0, 1, 50.0, 0.0, 100.0)
 LESS = 50.0**2 / 2
@@ -160,3 +163,33 @@ def test_quantiles_are_refused_by_name():
     """A quantile is not a function of counts and sums."""
     with pytest.raises(UnsupportedQuery, match="not a function of counts"):
         from_aggregates([NamedAggregate("q", Quantile(Column("fare"), 0.5, 0, 100))], ())
+
+
+def test_every_aggregate_has_the_function_of_its_form():
+    """Which function of its measures an aggregate is, it says itself; ranks alone are not read from measures."""
+    forms = {aggregate.form for aggregate in get_args(Aggregate)}
+
+    assert {*FORMS, "rank"} == forms
+
+
+@dataclass(frozen=True, slots=True)
+class _RootMeanSquare:
+    """An aggregate that somebody adds without saying which function of its two measures it is."""
+
+    value: Column
+    lower: float
+    upper: float
+    form: ClassVar[str] = "a form of nobody"
+
+    @property
+    def measures(self):
+        """The count and the sum of squares."""
+        return Rows(self.value), Total(self.value, self.lower, self.upper, power=2)
+
+
+def test_a_new_aggregate_is_not_taken_for_a_mean():
+    """Two measures do not make a mean: an aggregate of a form that nobody wrote a function for is refused."""
+    made = _RootMeanSquare(Column("fare"), -20, 20)
+
+    with pytest.raises(UnsupportedQuery, match="not a function of counts and sums"):
+        from_aggregates([NamedAggregate("rms", made)], needed([made]))

@@ -8,7 +8,6 @@ import pytest
 from rides import BY, KEYS, TABLE, opened
 
 from farthing import Budget, FarthingError, Progress, Pure, Session
-from farthing.cli.run.progress import closing
 from farthing.session.answering import traced
 from farthing.trace import DRAWN, MOST_GROUPS
 
@@ -58,7 +57,7 @@ def test_what_is_told_on_the_way(asked):
     assert [one.paid for one in seen] == sorted(one.paid for one in seen)
     assert all(one.furthest > one.target for one in seen[:-1])
     assert seen[-1].furthest <= seen[-1].target * (1 + 1e-9)
-    assert " on the way to +/-" in closing(seen[-1])
+    assert " on the way to +/-" in seen[-1].closing
     assert seen[-1].look == len(seen) >= asked[0].trace().look.max()
 
 
@@ -169,9 +168,9 @@ def test_texts_and_pictures(asked, tmp_path):
 
 def test_what_is_told_without_a_target():
     """Where nothing is known on the way there is no text; the price comes where it is known."""
-    assert "" == closing(Progress(1, 2, 0, math.inf))
-    assert ": +/-7 on the way to +/-5" == closing(Progress(1, 2, 0, 9.0, 7.0, 5.0))
-    assert closing(Progress(1, 2, 0, 700.0, 700.0, 5.0, Pure(0.5))).endswith("paid epsilon 0.5")
+    assert "" == Progress(1, 2, 0, math.inf).closing
+    assert ": +/-7 on the way to +/-5" == Progress(1, 2, 0, 9.0, 7.0, 5.0).closing
+    assert Progress(1, 2, 0, 700.0, 700.0, 5.0, Pure(0.5)).closing.endswith("paid epsilon 0.5")
 
 
 def test_a_picture_begins_where_looks_came_near():

@@ -17,7 +17,7 @@ from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from farthing.accuracy.jumps import Floats
 
@@ -346,8 +346,8 @@ class _NamedAggregate(Protocol):
 def from_aggregates(outputs: Sequence[_NamedAggregate], measures: Sequence[Any]) -> tuple[Statistic, ...]:
     """Return every output as a statistic of the measures of a question, in values: whole numbers times their step.
 
-    An aggregate of one measure is linear, of two a mean or a ratio, of three a variance. A sum whose centred sum and
-    count are there for another output is read from these.
+    Which function an aggregate is, its form says. A sum whose centred sum and count are there for another output is
+    read from these.
 
     >>> from farthing.query.aggregates import Mean, NamedAggregate, Sum, needed
     >>> from farthing.query.expressions import Column
@@ -360,39 +360,49 @@ def from_aggregates(outputs: Sequence[_NamedAggregate], measures: Sequence[Any])
 
 
 def _statistic(aggregate: Any, measures: Sequence[Any]) -> Statistic:
-    """Return an aggregate as a function of lanes."""
-    match aggregate.measures:
-        case [measure]:
-            return _linear(aggregate, measure, measures)
-        case [_, _] | [_, _, _]:
-            return _fraction(aggregate, *(measures.index(measure) for measure in aggregate.measures), measures=measures)
-    raise UnsupportedQuery(
-        "this aggregate is not a function of counts and sums",
-        construct=type(aggregate).__name__,
-        got=str(aggregate),
-        rule="counts, sums, means and variances are answered together",
-        next_step="ask for it in a question of its own",
-    )
+    """Return an aggregate as a function of lanes: the one of its form, never one guessed from how many it reads."""
+    if aggregate.form not in FORMS:
+        raise UnsupportedQuery(
+            "this aggregate is not a function of counts and sums",
+            construct=type(aggregate).__name__,
+            got=str(aggregate),
+            rule="counts, sums, means and variances are answered together",
+            next_step="ask for it in a question of its own",
+        )
+    return FORMS[aggregate.form](aggregate, measures)
 
 
-def _fraction(
-    aggregate: Any, count: int, total: int, squares: int | None = None, *, measures: Sequence[Any]
-) -> Statistic:
-    """Return a mean, a ratio or a variance."""
-    if hasattr(aggregate, "typical"):
-        return RatioStatistic(count, total, 0.0, aggregate.least, np.inf, aggregate.typical)
-    centre = measures[total].centre
-    if squares is None:
-        return RatioStatistic(count, total, centre, aggregate.lower, aggregate.upper)
+def _places(aggregate: Any, measures: Sequence[Any]) -> list[int]:
+    """Return the lanes of an aggregate's measures."""
+    return [measures.index(measure) for measure in aggregate.measures]
+
+
+def _mean(aggregate: Any, measures: Sequence[Any]) -> RatioStatistic:
+    """Return a mean of clamped values: the centre of their sum, and the sum over the count."""
+    count, total = _places(aggregate, measures)
+    return RatioStatistic(count, total, measures[total].centre, aggregate.lower, aggregate.upper)
+
+
+def _ratio(aggregate: Any, measures: Sequence[Any]) -> RatioStatistic:
+    """Return one count or sum over another."""
+    bottom, top = _places(aggregate, measures)
+    return RatioStatistic(bottom, top, 0.0, aggregate.least, np.inf, aggregate.typical)
+
+
+def _variance(aggregate: Any, measures: Sequence[Any]) -> VarianceStatistic:
+    """Return a variance or its root."""
+    count, total, squares = _places(aggregate, measures)
+    centre, less = measures[total].centre, measures[squares].less
     half = max(aggregate.upper - centre, centre - aggregate.lower)
-    return VarianceStatistic(count, total, squares, half, aggregate.sample, aggregate.root, measures[squares].less)
+    return VarianceStatistic(count, total, squares, half, aggregate.sample, aggregate.root, less)
 
 
-def _linear(aggregate: Any, measure: Any, measures: Sequence[Any]) -> Linear:
+def _linear(aggregate: Any, measures: Sequence[Any]) -> Linear:
     """Return a count or a sum; a sum through its centred sum and count, where other outputs need both.
 
     With centre c and half-width h of the range, |lower|, |upper| <= h + |c|: nothing is lost by putting it together.
     """
+    (measure,) = aggregate.measures
     if not hasattr(aggregate, "lower"):
         return Linear((measures.index(measure),))
     row = max(abs(aggregate.lower), abs(aggregate.upper)) / 2
@@ -408,3 +418,12 @@ def _linear(aggregate: Any, measure: Any, measures: Sequence[Any]) -> Linear:
 def _same_values(one: Any, other: Any) -> bool:
     """Tell whether two sums are of the same clamped values."""
     return (one.value, one.lower, one.upper) == (other.value, other.lower, other.upper)
+
+
+FORMS: Final[dict[str, Callable[[Any, Sequence[Any]], Statistic]]] = {
+    "linear": _linear,
+    "mean": _mean,
+    "ratio": _ratio,
+    "variance": _variance,
+}
+"""The function of each form of aggregates."""

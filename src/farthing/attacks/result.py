@@ -11,6 +11,8 @@ import numpy as np
 from farthing.attacks.picture import accuracy_chart
 from farthing.attacks.target import UNSTATED, Claim, Verdict
 from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed, shown_chance
+from farthing.picture import still
+from farthing.tabular import html_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -108,7 +110,11 @@ class AttackResult:
 
     def chart(self) -> Any:
         """Return a picture: the accuracy with its interval, between the baseline and the cap of the claim."""
-        return accuracy_chart([self])
+        return still(accuracy_chart([self]))
+
+    def _repr_html_(self) -> str:
+        """Return the notebook's view: the same lines."""
+        return f"<pre>{html_text(repr(self))}</pre>"
 
     def __repr__(self) -> str:
         low, high = self.interval

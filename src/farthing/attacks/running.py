@@ -144,8 +144,9 @@ class AttackReport(Tabular):
     def chart(self) -> Any:
         """Return a picture: what each attack guessed, between the baseline and the cap of the claim."""
         from farthing.attacks.picture import accuracy_chart
+        from farthing.picture import still
 
-        return accuracy_chart(self.results)
+        return still(accuracy_chart(self.results))
 
     def to_arrow(self) -> pa.Table:
         """Return one row an attack: what was asked, the share guessed right with its interval, and the verdict."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 WHOLE: Final = ""
 """The owner that every charge draws on; all others have the name of an allotment."""
 
+MOST_COMPARED: Final = 1000
+"""So many open and failed reservations are all compared with the totals whenever some of them are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -225,6 +228,17 @@ def copies_of(connection: sa.Connection) -> int:
     for row in connection.execute(sa.select(tables.UNSETTLED)):
         copies += unsettled(row.question, row.reservation)
     return copies % (1 << 256)
+
+
+def require_few_copies(connection: sa.Connection, totals: Totals) -> bool:
+    """Refuse working copies that are not what the totals say, if they are few; return whether they were compared.
+
+    Of many, those that are shown are checked one by one; all of them when the ledger is opened, and by `verify`.
+    """
+    few = connection.execute(tables.MANY_UNSETTLED, {"most": MOST_COMPARED}).scalar_one() < MOST_COMPARED
+    if few:
+        require_copies(connection, totals)
+    return bool(few)
 
 
 def require_copies(connection: sa.Connection, totals: Totals) -> None:

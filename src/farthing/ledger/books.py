@@ -87,7 +87,7 @@ class Books:
         self._crowd, self._took_s = 1, 0.0  # how many wrote in the last transaction, and how long that took
         self._owner: int | None = None  # the thread that is inside a transaction
         self._connection: sa.Connection | None = None
-        self._readers = Readers(self._opened, self._require_unmoved)
+        self._readers = Readers(self._opened, self._require_unmoved, (store.timeout_s, self._busy))
         self._place: LedgerPlace | None = None
         self._resting = False
         self._clean = True  # whether the process that forked this one had closed its connections

@@ -124,11 +124,14 @@ def link(previous: str, kind: str, content: Mapping[str, Any]) -> str:
     >>> link("", "settled", {"amount": 5}) == link("", "settled", {"amount": 6})
     False
     """
-    facts = {name: value for name, value in content.items() if name != "hash"}
-    text = json.dumps([previous, kind, facts], sort_keys=True, separators=(",", ":"), default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()
+    facts = dict(content)
+    facts.pop("hash", None)
+    return hashlib.sha256(_ENCODER.encode([previous, kind, facts]).encode()).hexdigest()
 
 
 def _plain(value: object) -> str:
     """Return bytes as JSON text; the only other kind of value a table of ours holds."""
     return f"bytes {value.hex()}" if isinstance(value, bytes) else f"{type(value).__name__} {value}"
+
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plain)

@@ -133,11 +133,14 @@ _LOST: Final = (
 )
 
 
-def check(connection: sa.Connection) -> list[str]:
-    """Return the ways in which the books contradict themselves, at most `MOST_FAULTS`; none in good books."""
+def check(connection: sa.Connection, since: Seal | None = None) -> list[str]:
+    """Return the ways in which the books contradict themselves, at most `MOST_FAULTS`; none in good books.
+
+    With a seal, the hashes of the records up to it are not computed again.
+    """
     everything = chain(
         _pages(connection),
-        _chain(connection),
+        _chain(connection, since or Seal(0, _start(connection))),
         _seals(connection),
         _sums(connection),
         _entries(connection),
@@ -146,9 +149,11 @@ def check(connection: sa.Connection) -> list[str]:
     return list(islice(everything, MOST_FAULTS))
 
 
-def require_good(connection: sa.Connection, noted: str | None = None) -> Seal:
+def require_good(connection: sa.Connection, noted: str | None = None, *, since: str | None = None) -> Seal:
     """Return the end of the chain of good books; refuse books that contradict themselves, or lost a noted head."""
-    faults = check(connection)
+    sealed = None if since is None else _sealed_at(connection, since)
+    faults = check(connection, sealed)
+    noted = noted or (since if sealed is None else None)
     end = connection.execute(sa.select(TOTALS)).one()
     if noted is not None and not _has_head(connection, noted):
         faults.append(f"the noted head {noted[:12]} is not in the chain: it was rewritten, or is an older copy")
@@ -160,6 +165,15 @@ def require_good(connection: sa.Connection, noted: str | None = None) -> Seal:
             next_step="restore the ledger from a copy, and charge nothing more to it",
         )
     return Seal(end.records, end.head)
+
+
+def _sealed_at(connection: sa.Connection, head: str) -> Seal | None:
+    """Return the number of the record with a hash; None where there is none."""
+    for table in _MOMENTS:
+        number = connection.execute(sa.select(table.c.seq).where(table.c.hash == head)).scalar()
+        if number is not None:
+            return Seal(number, head)
+    return None
 
 
 def _has_head(connection: sa.Connection, head: str) -> bool:
@@ -231,11 +245,11 @@ def _seals(connection: sa.Connection) -> Iterator[str]:
         yield error.what
 
 
-def _chain(connection: sa.Connection) -> Iterator[str]:
-    """Give every record that is missing, or not as it was written; reads one record at a time."""
+def _chain(connection: sa.Connection, since: Seal) -> Iterator[str]:
+    """Give every record after a seal that is missing, or not as it was written; reads one record at a time."""
     terms = connection.execute(sa.select(TERMS)).one()
-    head, last, clock = _start(connection), 0, terms.made_at
-    for number, table, row in heapq.merge(*(_records(connection, table) for table in _MOMENTS), key=lambda r: r[0]):
+    head, last, clock = since.head, since.records, terms.made_at
+    for number, table, row in heapq.merge(*(_records(connection, table, last) for table in _MOMENTS), key=_number):
         if number != last + 1:
             yield f"record {last + 1} is missing" if number > last else f"record {number} is there twice"
         if link(head, table.name, row) != row["hash"]:
@@ -248,15 +262,23 @@ def _chain(connection: sa.Connection) -> Iterator[str]:
         yield "terms and totals are not the first row of their tables"
     if (end.records, end.head) != (last, head):
         yield f"the chain ends at record {last} ({head[:12]}), the totals say {end.records} ({str(end.head)[:12]})"
-    if end.clock != clock:
+    if end.clock != clock and (not since.records or end.records > since.records):
         yield f"the latest moment is {clock}, the totals say {end.clock}"
 
 
-def _records(connection: sa.Connection, table: sa.Table) -> Iterator[tuple[int, sa.Table, Any]]:
-    """Give one table's records by their number."""
-    found = connection.execute(sa.select(table).order_by(table.c.seq), execution_options=_STREAMED)
-    for row in map(dict, found.mappings()):
-        yield (row["seq"] if type(row["seq"]) is int else -1), table, row
+def _number(record: tuple[int, sa.Table, Any]) -> int:
+    """Return a record's number."""
+    return record[0]
+
+
+def _records(connection: sa.Connection, table: sa.Table, after: int) -> Iterator[tuple[int, sa.Table, Any]]:
+    """Give one table's records after a number, by their number."""
+    wanted = sa.select(table).order_by(table.c.seq)
+    found = connection.execute(wanted.where(table.c.seq > after) if after else wanted, execution_options=_STREAMED)
+    names = [column.name for column in table.columns]
+    for row in found:
+        record = dict(zip(names, row, strict=True))
+        yield (record["seq"] if type(record["seq"]) is int else -1), table, record
 
 
 def _sums(connection: sa.Connection) -> Iterator[str]:

@@ -27,6 +27,10 @@ PATIENCE_S: Final = 10.0
 """How long a fork waits for transactions under way; a child that is made within one gets no ledger."""
 
 
+Refusal = tuple[float, "Callable[[], Exception]"]
+"""How long one waits, in seconds, and what is raised then."""
+
+
 class Rests(Protocol):
     """What has connections that do not cross a fork."""
 
@@ -46,11 +50,13 @@ class Readers:
     Args:
         connect: opens one.
         admit: refuses to let one begin. Nothing is closed or opened by another thread while it looks.
+        refuse: how long one waits for the others, in seconds, and what is raised then.
     """
 
-    def __init__(self, connect: Callable[[], sa.Connection], admit: Callable[[], None]) -> None:
+    def __init__(self, connect: Callable[[], sa.Connection], admit: Callable[[], None], refuse: Refusal) -> None:
         self._connect = connect
         self._admit = admit
+        self._refuse = refuse
         self._idle: list[sa.Connection] = []
         self._used: dict[sa.Connection, int] = {}  # and by which thread
         self._gate = threading.Condition(threading.RLock())
@@ -59,10 +65,16 @@ class Readers:
     @contextmanager
     def one(self) -> Iterator[sa.Connection]:
         """Give a connection; it is kept for the next unless something went wrong with it."""
-        with self._gate:
+        wait_s, busy = self._refuse
+        gate = self._gate  # another one after a fork
+        if not gate.acquire(timeout=min(wait_s, threading.TIMEOUT_MAX)):
+            raise busy()
+        try:
             self._admit()
             connection = self._idle.pop() if self._idle else self._connect()
             self._used[connection] = threading.get_ident()
+        finally:
+            gate.release()
         good = False
         try:
             yield connection

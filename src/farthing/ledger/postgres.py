@@ -25,7 +25,10 @@ SCHEMA: Final = "farthing"
 """The schema of the books, unless the URL ends in ?schema=NAME."""
 
 _ON_SERVER: Final = 0.9
-"""What part of the time limit the server may wait for a lock or work on a statement, so that it says why in time."""
+"""What part of the time limit the server may work on a statement, so that it says why in time."""
+
+_FOR_A_LOCK: Final = 0.8
+"""What part of it the server may wait for a lock: less, so that a lock is told as one."""
 
 _LONGEST_MS: Final = 2**31 - 1
 
@@ -42,18 +45,24 @@ _BEGIN: Final[dict[Purpose, str]] = {
     "build": f"{_BEGIN_WRITING}; SELECT pg_advisory_xact_lock(6387)",
 }
 
+_MAY_USE: Final = (
+    "SELECT coalesce((SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s), true)"
+)
+
 # Start of PostgreSQL's error code, what it means here, the rule, the next step.
 _FAILURES: Final = (
     ("55P03", "the ledger is locked", "a writer must be free within the time limit",
      "let the other process finish, or raise timeout_s"),
-    ("57014", "the ledger is locked", "a writer must be free within the time limit",
-     "let the other process finish, or raise timeout_s"),
+    ("57014", "the server did not answer in time", "a statement is done within the time limit",
+     "see what keeps the server busy, or raise timeout_s"),
     ("53100", "the server's disk is full", "a charge must be written before noise is drawn", "free some space"),
     ("53200", "the server is out of memory", "a charge must be written before noise is drawn", "free some memory"),
     ("53300", "the server takes no more connections", "every process has one connection to its ledger",
      "close some sessions, or raise max_connections"),
     ("25006", "the server is read-only", "a charge must be written before noise is drawn", "name the primary server"),
     ("42501", "the ledger may not be opened", "the user must own the ledger's schema", "ask its owner for access"),
+    ("3F000", "the ledger's schema is gone, or may not be used", "the user must own the ledger's schema",
+     "ask its owner for access"),
     ("42P01", "the ledger is damaged", "every table of a ledger must be there",
      "restore it from a copy; what it had charged stays spent"),
     ("42703", "the ledger is damaged", "every column of a ledger must be there",
@@ -112,7 +121,7 @@ class PostgresStore:
         settings = {
             "search_path": self.schema,
             "synchronous_commit": "on",
-            "lock_timeout": wait_ms,
+            "lock_timeout": max(1, round(_FOR_A_LOCK * self.timeout_s * 1000)),
             "statement_timeout": wait_ms,
             # A writer that was stopped or cut off must not hold the lock for ever.
             "idle_in_transaction_session_timeout": 2 * wait_ms,
@@ -143,6 +152,7 @@ class PostgresStore:
         sa.event.listen(engine, "do_connect", self._connect)
         connection = engine.connect()
         self._require_durable(connection)
+        self._require_usage(connection)
         return connection
 
     def _connect(self, *given: Any) -> Any:
@@ -161,7 +171,7 @@ class PostgresStore:
 
     def begin(self, connection: sa.Connection, purpose: Purpose, wait_s: float) -> None:
         """Begin a transaction; a writer waits for its turn, no longer than what is left of its time."""
-        wait_ms = max(1, min(round(_ON_SERVER * wait_s * 1000), _LONGEST_MS))
+        wait_ms = max(1, min(round(_FOR_A_LOCK * wait_s * 1000), _LONGEST_MS))
         connection.exec_driver_sql(_BEGIN[purpose].format(wait_ms=wait_ms))
 
     def check(self, connection: sa.Connection) -> None:
@@ -200,6 +210,17 @@ class PostgresStore:
             got=got,
             next_step="check the disk and the file's permissions; what was reserved stays charged",
         )
+
+    def _require_usage(self, connection: sa.Connection) -> None:
+        """Refuse a schema that is there and may not be used: its tables would seem to be missing."""
+        if not connection.exec_driver_sql(_MAY_USE, (self.schema,)).scalar_one():
+            connection.close()
+            raise LedgerError(
+                "the ledger may not be opened",
+                rule="the user needs USAGE of the ledger's schema",
+                got=self.place,
+                next_step="ask its owner for access",
+            )
 
     def _require_durable(self, connection: sa.Connection) -> None:
         """Refuse to write on a server that does not wait for its disk."""

@@ -27,6 +27,10 @@ _BEYOND: Final = sa.union_all(
 )
 
 
+_RESERVED: Final = [column.name for column in tables.RESERVATIONS.columns]
+_ENDED: Final = [column.name for column in tables.SETTLEMENTS.columns]
+
+
 def require_entries(connection: sa.Connection, found: Sequence[Any]) -> None:
     """Refuse rows of the history that are not as they were written.
 
@@ -93,7 +97,8 @@ def _require_linked(connection: sa.Connection, records: Iterable[tuple[sa.Table,
     """Refuse records that do not come to their hashes."""
     listed = list(records)
     numbers = {row["seq"] - 1 for _, row in listed if type(row["seq"]) is int}
-    before = _hashes(connection, numbers)
+    before = {row["seq"]: row["hash"] for _, row in listed}  # most come one after the other
+    before |= _hashes(connection, numbers - before.keys())
     for table, row in listed:
         number = row["seq"] - 1 if type(row["seq"]) is int else None
         if number not in before or link(before[number], table.name, row) != row["hash"]:
@@ -111,13 +116,13 @@ def _hashes(connection: sa.Connection, numbers: set[int]) -> dict[int | None, st
 
 
 def _reservation(row: Any) -> dict[str, Any]:
-    """Return the record of a reservation in a row of the history."""
-    return {column.name: getattr(row, column.name) for column in tables.RESERVATIONS.columns}
+    """Return the record of a reservation in a row of the history, whose columns come first."""
+    return dict(zip(_RESERVED, row, strict=False))
 
 
 def _settlement(row: Any) -> dict[str, Any]:
-    """Return the record of what became of it."""
-    return {column.name: getattr(row, f"{tables.ENDED}{column.name}") for column in tables.SETTLEMENTS.columns}
+    """Return the record of what became of it, whose columns come next."""
+    return dict(zip(_ENDED, row[len(_RESERVED) :], strict=False))
 
 
 def _wrong(what: str) -> Exception:

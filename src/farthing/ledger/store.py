@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from farthing.errors import LedgerError
 from farthing.ledger import booking, freezing, rows, rules, tables, tags
-from farthing.ledger.accounts import Scope, allot, purses, require_copies, shares
+from farthing.ledger.accounts import Scope, allot, purses, require_few_copies, shares
 from farthing.ledger.checking import require_good
 from farthing.ledger.data import DataSet
 from farthing.ledger.entry import Allotment, Receipt, Seal
@@ -189,12 +189,8 @@ class Ledger(Told):
     def freeze(self, analyst: str | None = None, *, frozen: bool = True) -> None:
         """Charge nothing more to an analyst, or to anybody, until they are thawed; the owner's act.
 
-        It holds for whoever asks under this name, and for the share of this name, in every process; what was reserved
-        before is finished, and what was released before stays free to read.
-
-        Args:
-            analyst: whose charges; None for everybody's. Each is frozen and thawed apart from the others.
-            frozen: False thaws.
+        It holds for whoever asks under this name or draws on its share, in every process; what was reserved before is
+        finished, and what was released stays free. `frozen=False` thaws; each name apart, None for everybody.
         """
         name = freezing.EVERYBODY if analyst is None else rules.text("analyst", analyst)
         self._books.write(lambda connection: booking.freeze(self._booking, connection, name, frozen=frozen))
@@ -204,7 +200,7 @@ class Ledger(Told):
         """Every allotment, by name."""
         with self._books.reading() as connection:
             totals = rows.totals(connection)
-            require_copies(connection, totals)
+            require_few_copies(connection, totals)
             left, held = self.terms.budget - totals.spent, shares(connection)
         return {row.allotment: Allotment(row.allotment, row.share, row.spent, left) for row in held}
 
@@ -309,20 +305,19 @@ class Ledger(Told):
         request = None if request is None else rules.text("request", request)
         if self._data is not None:
             self._data.require_unchanged()
-        facts = booking.ReservationFacts(asked, label, request, target, delta, self._data, alone=alone, at_most=at_most)
-        facts = facts._replace(first=None if first is None else rules.whole("first", first))
+        facts = booking.ReservationFacts(
+            asked, label, request, target, delta, self._data, alone=alone, at_most=at_most, first=first
+        )
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
     def look(self, receipt: Receipt, amount: int) -> None:
         """Let a reservation be measured up to a price, durably, before the noise of that look is drawn.
 
-        What is reserved stays charged as long as the reservation is open. If it fails, or its process dies, it is
-        closed at the price of the last look that was begun.
+        All that is reserved stays charged while it is open; what fails or dies is closed at its last look.
 
         Args:
             receipt: what `reserve` gave, with `first`.
-            amount: farthings, of all that was measured on it and of this look, priced as `receipt.exclusive` says;
-                at most `receipt.reserved`.
+            amount: farthings of all that it measures, this look included, priced as `receipt.exclusive` says.
 
         Raises:
             LedgerError: the reservation is closed, by whoever took its process for dead: nothing more may be drawn.
@@ -388,8 +383,7 @@ class Ledger(Told):
         """Close reservations of dead processes that were measured look by look, each at its last look; count them.
 
         Args:
-            unknown: also those of processes of which this machine cannot tell: on other machines, in other containers.
-                If one of them is alive, it is refused its next look.
+            unknown: also those of processes on other machines, which are refused their next look if they are alive.
         """
 
         def dead(process: Process) -> bool:
@@ -416,12 +410,14 @@ class Ledger(Told):
         with self._books.reading() as connection:
             return rules.reserved(connection, receipt, self.identity).state is None and receipt.reserved > 0
 
-    def verify(self, noted: str | None = None) -> Seal:
+    def verify(self, noted: str | None = None, *, since: str | None = None) -> Seal:
         """Recompute the books from their entries, and the hash chain from its content.
 
         Args:
             noted: the head of a seal that was noted earlier. If it is not in the chain, the ledger was rewritten since,
                 or replaced by an older copy.
+            since: the head of a seal that was found good earlier: the hashes of the records up to it are not computed
+                again. Totals are, from all entries.
 
         Returns:
             The seal of the chain as it is now.
@@ -430,7 +426,7 @@ class Ledger(Told):
             LedgerError: the file is damaged, or the books contradict themselves; says in which ways.
         """
         with self._books.reading() as connection:
-            return require_good(connection, noted)
+            return require_good(connection, noted, since=since)
 
     def close(self) -> None:
         """Close the ledger. Reservations that are open stay charged. Closing twice is fine."""

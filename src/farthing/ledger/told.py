@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.ledger import freezing, proving, rows, rules, tables, tags
-from farthing.ledger.accounts import require_copies
+from farthing.ledger.accounts import require_few_copies
 from farthing.ledger.entry import Receipt, Seal
 from farthing.ledger.process import Process
 
@@ -26,7 +26,6 @@ _BEYOND: Final = 1 << 62
 """More than any entry's number."""
 
 _MOST_SHOWN: Final = 100
-_MOST_CHECKED: Final = 1000
 
 _RECENT: Final = 16
 """So many closed reservations are looked at for failures in a row."""
@@ -59,8 +58,7 @@ class Told:
         and whether one is missing is left to `verify`.
         """
         with self._books.reading() as connection:
-            if connection.execute(tables.MANY_UNSETTLED, {"most": _MOST_CHECKED}).scalar_one() < _MOST_CHECKED:
-                require_copies(connection, rows.totals(connection))
+            if require_few_copies(connection, rows.totals(connection)):
                 proving.require_opened(connection)
             found = connection.execute(self._mine(tables.OPEN_ONES).limit(_MOST_SHOWN)).all()
             proving.require_entries(connection, found)

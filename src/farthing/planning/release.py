@@ -52,6 +52,15 @@ class ReleaseDesign:
         found: Float64 = self.basis.spread @ each
         return found
 
+    @property
+    def means(self) -> Float64:
+        """float64[tables], the mean variance of a cell of each table."""
+        return self.variances
+
+    def cells_of(self, table: tuple[int, ...]) -> Float64:
+        """Return the variance of each cell of any table over measured subsets: places of columns, in rising order."""
+        return np.full([self.basis.sizes[place] for place in table], self.variance_of(table))
+
     def variance_of(self, table: tuple[int, ...]) -> float:
         """Return the variance of a cell of any table over measured subsets: places of columns, in rising order."""
         one = Residuals(self.basis.sizes, (table,), (1.0,))
@@ -61,12 +70,12 @@ class ReleaseDesign:
     @property
     def rmse(self) -> float:
         """The root mean squared error of a cell, every cell of every table alike."""
-        return _root_mean(self.basis.cells, self.variances)
+        return _root_mean(self.basis.cells, self.means)
 
     @property
     def counted(self) -> float:
         """The same, the errors of each table counting by its weight: what rms= is about."""
-        return _root_mean(self.basis.cells, self.basis.counted * self.variances)
+        return _root_mean(self.basis.cells, self.basis.counted * self.means)
 
     @property
     def total(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from farthing.mechanisms.residuals import put_together, residual_table
 from farthing.planning.release import ReleaseDesign, design_for
+from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +36,14 @@ ENOUGH: Final = 6
 STEP: Final = 4
 """Each look of it costs so many times as much as all before."""
 
+USEFUL: Final = 0.9
+"""A finer pilot takes one look more, where it says that so much of the absolute target's price is enough."""
+
 _FIRST: Final = 4.0**10
-_SURE: Final = 3.5
+_SEEN: Final = 2.0
+"""Cells of fewer such deviations are taken for empty, where it is asked how many members there are."""
+
+_SURE: Final = 3.0
 """Cells are taken for as small as the pilot's value less so many standard deviations."""
 
 
@@ -50,6 +57,7 @@ class Pilot:
         goal: the relative and the absolute target.
         reach: the most rows that one unit adds.
         held: float64[subsets], the grains that were measured for answers before.
+        finer: whether it goes on where that lowers the price: noise by cell follows from it.
     """
 
     basis: Residuals
@@ -57,6 +65,7 @@ class Pilot:
     goal: Goal
     reach: int
     held: Float64
+    finer: bool = False
 
     def floor(self, held: Float64 | None = None) -> ReleaseDesign:
         """Return the design that has every cell within the absolute target, on top of what is held; by default of all.
@@ -89,7 +98,10 @@ class Pilot:
         """
         most, total = self.most, float(paid.sum())
         if total >= most.sum():
-            return None
+            every = self.floor(self.nothing).total
+            more = self.level(every / MOST * STEP)
+            useful = self.finer and self.design(paid, contrasts, self.nothing).total <= USEFUL * every
+            return np.maximum(paid, more) if useful and total < more.sum() else None
         if total > 0 and total * ENOUGH >= self.design(paid, contrasts, self.nothing).total:
             return None
         wanted = most if total * STEP >= most.sum() else self.level(max(total * STEP, float(most.sum()) / _FIRST))
@@ -106,6 +118,31 @@ class Pilot:
             wide = max(self.goal.relative * least, self.goal.absolute)
             weights.append(weight * self.goal.absolute / wide)
         return replace(self.basis, weights=tuple(weights))
+
+    def shaped(self, paid: Float64, contrasts: Contrasts, most: int) -> ShapedDesign | None:
+        """Return the design whose noise differs by cell, going by the pilot; None where a unit would pay above `most`.
+
+        Args:
+            paid: float64[subsets], what the pilot has cost.
+            contrasts: what it told.
+            most: grains.
+        """
+        return self.program(paid, contrasts).best(most)
+
+    def program(self, paid: Float64, contrasts: Contrasts) -> ShapeProgram:
+        """Return what noise by cell is chosen from: about how large cells are, and how roughly each may be known."""
+        assert self.goal.absolute is not None  # noqa: S101  # a relative target has a floor
+        told = ReleaseDesign(self.basis, self.reach, paid)
+        residuals = {subset: residual_table(mean) for subset, mean in contrasts.items()}
+        sizes, widest, counts = dict(enumerate(self.basis.sizes)), [], {}
+        for table, variance, weight in zip(self.basis.tables, told.variances, self.basis.weights, strict=True):
+            least = abs(put_together(table, sizes, residuals)) - _SURE * float(np.sqrt(variance))
+            wide = np.maximum(self.goal.relative * least, self.goal.absolute)
+            widest.append((wide / weight / self.goal.critical) ** 2)
+        for subset in self.basis.subsets:
+            seen = put_together(subset, sizes, residuals)
+            counts[subset] = np.where(seen > _SEEN * np.sqrt(told.variance_of(subset)), seen, 0.0)
+        return ShapeProgram(self.basis, self.reach, counts, tuple(widest))
 
     def design(self, paid: Float64, contrasts: Contrasts, held: Float64 | None = None) -> ReleaseDesign:
         """Return the cheapest design that has every cell within its own target, going by the pilot.

@@ -73,7 +73,7 @@ def _deployment(tables: Sequence[PrintedTable], imprint: Imprint, standing: Stan
         "privacy_loss": {
             "privacy_unit": standing.whom,
             "privacy_unit_details": f"Adjacent data sets differ by {standing.whom}, added or removed. "
-            + " ".join(dict.fromkeys(table.footnotes[-1] for table in tables)),
+            + "; ".join(dict.fromkeys(part for table in tables for part in table.footnotes[-1].split("; "))),
             "privacy_parameters": {name: standing.budget[name] for name in _OWN[standing.currency]},
             "privacy_parameters_details": f"The budget of the books, for everything ever released from them: "
             f"{loss_words(standing.budget)}. Spent when this was published: {loss_words(standing.spent)}.",

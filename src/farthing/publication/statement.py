@@ -20,7 +20,14 @@ table { border-collapse: collapse; font-size: 9.5pt; margin: .6em 0 }
 th, td { padding: .15em .8em .15em 0; border-bottom: 1px solid #ccc; text-align: left }
 code { overflow-wrap: anywhere; font-size: 9pt }
 pre { white-space: pre-wrap; font-size: 9pt }
-@media print { body { margin: 0; max-width: none } tr, h2, h3 { break-inside: avoid } h2, h3 { break-after: avoid } }
+.wide { overflow-x: auto }
+@media print {
+  body { margin: 0; max-width: none }
+  .wide { overflow: visible }
+  .wide table { font-size: 8pt }
+  tr, h2, h3 { break-inside: avoid }
+  h2, h3 { break-after: avoid }
+}
 """
 
 _SILENT: Final = """
@@ -66,7 +73,9 @@ def statement(tables: Sequence[PrintedTable], names: Sequence[str], imprint: Imp
     ]
     body = "\n".join(parts)
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html_text(title)}</title>\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html_text(title)}</title>\n"
         f"<style>{_STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -92,7 +101,9 @@ def _protected(standing: Standing) -> Iterator[str]:
     )
     yield "<p>Several together are hidden less well. The whole budget promises:</p>"
     rows = (f"<tr><td>{html_text(each.who)}</td><td>{_promise(each)}</td></tr>" for each in standing.promises)
-    yield f"<table><thead><tr><th>to hide</th><th>promise</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    yield _wide(
+        f"<table><thead><tr><th>to hide</th><th>promise</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
     yield (
         "<p>An epsilon of e means that whatever anybody concludes from the numbers is at most exp(e) times as likely "
         "as if the hidden ones had not been in the data, but for a chance of about delta.</p>"
@@ -113,16 +124,20 @@ def _bounds(tables: Sequence[PrintedTable]) -> Iterator[str]:
         "<p>Each unit counts only up to bounds that were fixed beforehand; what is above them is left out before "
         "anything is counted. Of the tables:</p>"
     )
-    yield _list(dict.fromkeys(table.footnotes[-1] for table in tables))
+    yield _list(f"{table.name}: {_cut(table)}" for table in tables)
+
+
+def _cut(table: PrintedTable) -> str:
+    """Return what is said of a table's bounds; the unit is said above."""
+    unit, _, rest = table.footnotes[-1].partition("; ")
+    return (rest if unit.startswith("privacy unit") else table.footnotes[-1]) or "nothing is cut, each row counts"
 
 
 def _chances(tables: Sequence[PrintedTable]) -> Iterator[str]:
     """Give how often an interval misses."""
     yield "<h2>How accurate the numbers are</h2>"
-    yield _list(
-        f"{table.name}: {table.caption}. Its {table.rows.num_rows:,} rows are marked met where the target is reached."
-        for table in tables
-    )
+    yield _list(f"{table.name}: {table.caption}" for table in tables)
+    yield "<p>The column <code>met</code> of each table says which of its rows reach the target.</p>"
     yield (
         "<p>A confidence is the chance that an interval holds the number that would be counted without noise. Where it "
         "is not said to be for all groups at once, it is for each by itself: of many intervals some miss.</p>"
@@ -134,8 +149,13 @@ def _table(table: PrintedTable, name: str) -> str:
     files = " ".join(f'<a href="tables/{name}.{kind}">{name}.{kind}</a>' for kind in ("csv", "parquet"))
     return (
         f"<h3>{html_text(table.name)}</h3>\n<pre>{html_text(table.sql)}</pre>\n"
-        f"{tabular.html(table.rows, most=None)}\n{_list(table.footnotes)}\n<p>{files}</p>"
+        f"{_wide(tabular.html(table.rows, most=None))}\n{_list(table.footnotes)}\n<p>{files}</p>"
     )
+
+
+def _wide(table: str) -> str:
+    """Return a table that a narrow screen moves by itself, rather than cut it off."""
+    return f'<div class="wide">{table}</div>'
 
 
 def _books(standing: Standing) -> Iterator[str]:

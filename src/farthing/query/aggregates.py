@@ -3,6 +3,8 @@
 An *aggregate* is what an analyst asks for. A *measure* is one bounded whole number a group, with a known sensitivity:
 all that an engine ever computes. Every aggregate but a quantile is a function of a few measures, so several aggregates
 of one question share measures, one pass over the rows and one cut of each unit's contribution.
+
+Its `form` says which function: `accuracy.statistics.FORMS` has one for each but "rank", which is a quantile's.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
 from farthing.query.expressions import And, Case, Literal
@@ -29,6 +31,7 @@ class Count:
     """COUNT(*), or COUNT(value): rows where the value is there."""
 
     value: Scalar | None = None
+    form: ClassVar[str] = "linear"
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -46,6 +49,8 @@ class Count:
 @dataclass(frozen=True, slots=True)
 class CountUnits:
     """COUNT(DISTINCT unit)."""
+
+    form: ClassVar[str] = "linear"
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -74,6 +79,7 @@ class Sum:
     lower: float
     upper: float
     words: str = field(default="", compare=False)
+    form: ClassVar[str] = "linear"
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -95,6 +101,7 @@ class Mean:
     value: Scalar
     lower: float
     upper: float
+    form: ClassVar[str] = "mean"
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -123,6 +130,7 @@ class Variance:
     upper: float
     sample: bool = False
     root: bool = False
+    form: ClassVar[str] = "variance"
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -157,6 +165,7 @@ class Ratio:
 
     top: Count | CountUnits | Sum
     bottom: Count | CountUnits | Sum
+    form: ClassVar[str] = "ratio"
 
     def __post_init__(self) -> None:
         wrong = [part for part in (self.top, self.bottom) if not isinstance(part, Count | CountUnits | Sum)]
@@ -246,6 +255,7 @@ class Quantile:
     lower: float
     upper: float
     leaves_log2: int = 16
+    form: ClassVar[str] = "rank"
 
     def __post_init__(self) -> None:
         check_range(self.lower, self.upper)

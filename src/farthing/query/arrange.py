@@ -52,11 +52,37 @@ def places(stored: pa.Table, wanted: pa.Table) -> NDArray[np.int64] | None:
     return at if bool((has[at] == asked).all()) else None
 
 
+def distinct(column: pa.ChunkedArray) -> pa.Array:
+    """Return the distinct values of a column, in the order in which they come.
+
+    Numbers that rise, as long lists of keys mostly do, are put into no table of hashes, which is five times as large.
+
+    >>> import pyarrow as pa
+    >>> distinct(pa.chunked_array([[1, 2, 5]])).to_pylist(), distinct(pa.chunked_array([[2, 1, 2, None]])).to_pylist()
+    ([1, 2, 5], [2, 1, None])
+    """
+    import pyarrow.compute as pc
+
+    return column.combine_chunks() if _rising(column) else pc.unique(column)
+
+
+def _rising(column: pa.ChunkedArray) -> bool:
+    """Return whether a column holds whole numbers, each larger than the one before, and no NULL."""
+    import pyarrow as pa
+
+    if not pa.types.is_integer(column.type) or column.null_count:
+        return False
+    values = column.combine_chunks().to_numpy(zero_copy_only=False)
+    return bool((values[1:] > values[:-1]).all())
+
+
 def _ranks(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return each value's place among the distinct values of a column, NULL last."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if _rising(column):
+        return np.arange(len(column))
     encoded = pc.dictionary_encode(column.combine_chunks())
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()

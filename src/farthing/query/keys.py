@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import InvalidKeys
-from farthing.query.arrange import arrangement
+from farthing.query.arrange import arrangement, distinct
 from farthing.query.reading import DECLARE
 from farthing.query.schema import REAL_TYPES, Schema, Type
 
@@ -333,13 +333,9 @@ def _not_too_many(groups: int) -> None:
 
 def _distinct(table: pa.Table) -> None:
     """Refuse repeated keys: a row would count twice."""
-    import pyarrow.compute as pc
-
     names = table.column_names
     alone = len(names) == 1
-    found = (
-        len(pc.unique(table.column(0))) if alone else table.group_by(names, use_threads=False).aggregate([]).num_rows
-    )
+    found = len(distinct(table.column(0))) if alone else table.group_by(names, use_threads=False).aggregate([]).num_rows
     if found == table.num_rows:
         return
     counts = table.group_by(names, use_threads=False).aggregate([([], "count_all")])

@@ -18,14 +18,17 @@ from farthing.client import RefusedRequest
 from farthing.errors import FarthingError
 from farthing.server import formats, openapi, shapes, static
 from farthing.server.guard import HEADERS, Counts, Guard, Limits, Repeats, body_of
+from farthing.server.people import LONGEST_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from starlette.requests import Request
 
-    from farthing.server.people import Person, Register
+    from farthing.server.clock import PublicClock
+    from farthing.server.people import PeopleSource, Person
     from farthing.server.service import Service
+    from farthing.server.shared import Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Faces:
     """What the routes share."""
 
     service: Service
-    people: Register
+    people: PeopleSource
     limits: Limits
     repeats: Repeats
     counts: Counts
@@ -42,7 +45,7 @@ class Faces:
         """Return who asks; RefusedRequest with 401 if nobody that is known."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         person = None
-        if kind.lower() == "bearer" and 0 < len(token) <= 512:  # longer than any token
+        if kind.lower() == "bearer" and 0 < len(token) <= LONGEST_TOKEN:
             person = await run_in_threadpool(self.people.entering, token)
         if person is None:
             self.limits.take(f"stranger {request.client.host if request.client else ''}")
@@ -103,16 +106,16 @@ class Faces:
         if "text/event-stream" in request.headers.get("accept", ""):
             return StreamingResponse(self._events(person, asked), media_type="text/event-stream", headers=HEADERS)
 
-        async def work() -> tuple[int, Any]:
+        async def work() -> Any:
             """Answer it."""
-            return 200, await run_in_threadpool(self.service.ask, person, asked)
+            return await run_in_threadpool(self.service.ask, person, asked)
 
         key = request.headers.get("idempotency-key")
-        status, value = await self.repeats.once(person.name, key, json.dumps(asked, sort_keys=True), work)
+        value = await self.repeats.once(person.name, key, json.dumps(asked, sort_keys=True), work)
         written = formats.wanted(request.headers.get("accept", ""))
         if written is not None and "answers" in value:
             return Response(await run_in_threadpool(written[1], value), media_type=written[0])
-        return _json(value, status)
+        return _json(value)
 
     async def verify(self, request: Request) -> Response:
         """Check the books of a data set."""
@@ -157,9 +160,26 @@ class Faces:
             yield _event("error", shapes.of_error(error))
 
 
-def app(service: Service, people: Register, *, limits: Limits | None = None) -> Starlette:
-    """Return the server as an ASGI application."""
-    faces = Faces(service, people, limits or Limits(), Repeats(), Counts())
+def app(
+    service: Service,
+    people: PeopleSource,
+    *,
+    limits: Limits | None = None,
+    clock: PublicClock | None = None,
+    shared: Shared | None = None,
+    worker: int | None = None,
+) -> Starlette:
+    """Return the server as an ASGI application.
+
+    Args:
+        service: plans, asks and tells.
+        people: who may come in.
+        limits: how many requests they may make.
+        clock: when answers leave.
+        shared: what other processes of this server know.
+        worker: which of several processes this is, for its counts.
+    """
+    faces = Faces(service, people, limits or Limits(), Repeats(shared), Counts(worker=worker))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -188,7 +208,7 @@ def app(service: Service, people: Register, *, limits: Limits | None = None) -> 
         lifespan=lifespan,
         exception_handlers={FarthingError: _refused, 404: _unknown, 405: _unknown, Exception: _broken},
     )
-    made.add_middleware(Guard, counts=faces.counts)
+    made.add_middleware(Guard, counts=faces.counts, clock=clock)
     return made
 
 

@@ -11,14 +11,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from farthing.client import RefusedRequest
+from farthing.server.clock import PublicClock
+from farthing.server.shapes import dumped
+from farthing.server.shared import used_for_another
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
+
+    from farthing.server.shared import Shared
 
 LOG: Final = logging.getLogger("farthing.server")
 LARGEST: Final = 1 << 20
@@ -26,6 +32,10 @@ LARGEST: Final = 1 << 20
 SLOWEST: Final = 30.0
 """Seconds in which a request's body has to arrive."""
 _REMEMBERED: Final = 10_000
+_MOST_NAMES: Final = 100_000
+_LONGEST_KEY: Final = 200
+_WITHOUT_DATA: Final = frozenset({"/", "/health", "/openapi.json"})
+"""What does not wait for the public clock: it is the same for everybody, whatever the data."""
 HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -46,7 +56,7 @@ class Limits:
 
     a_minute: float = 600.0
     burst: float = 120.0
-    _left: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def take(self, name: str) -> None:
         """Count one request of somebody; RefusedRequest with 429 if it is one too many."""
@@ -61,6 +71,9 @@ class Limits:
                 next_step="wait, and send fewer at once",
             )
         self._left[name] = (left - 1, now)
+        self._left.move_to_end(name)
+        while len(self._left) > _MOST_NAMES:  # of addresses there is no end; who was not seen for longest has most left
+            self._left.popitem(last=False)
 
 
 @dataclass(slots=True)
@@ -79,6 +92,7 @@ class Counts:
     """
 
     under_way: int = 0
+    worker: int | None = None
     _made: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
 
     def add(self, route: str, status: int, seconds: float) -> None:
@@ -89,73 +103,100 @@ class Counts:
     def written(self) -> str:
         """Return the counts as Prometheus reads them."""
         lines = ["# TYPE farthing_requests_total counter"]
-        lines += [f"farthing_requests_total{_where(place)} {number}" for place, (number, _) in self._made.items()]
+        lines += [f"farthing_requests_total{self._where(*place)} {number}" for place, (number, _) in self._made.items()]
         lines += ["# TYPE farthing_request_seconds_total counter"]
-        lines += [f"farthing_request_seconds_total{_where(place)} {s:.3f}" for place, (_, s) in self._made.items()]
-        lines += ["# TYPE farthing_requests_open gauge", f"farthing_requests_open {self.under_way}"]
+        lines += [f"farthing_request_seconds_total{self._where(*at)} {s:.3f}" for at, (_, s) in self._made.items()]
+        lines += ["# TYPE farthing_requests_open gauge", f"farthing_requests_open{self._where()} {self.under_way}"]
         return "\n".join(lines) + "\n"
 
-
-def _where(place: tuple[str, int]) -> str:
-    """Return the labels of a count."""
-    return f'{{route="{place[0]}",status="{place[1]}"}}'
+    def _where(self, route: str | None = None, status: int = 0) -> str:
+        """Return the labels of a count; of several processes each counts for itself."""
+        labels = [] if route is None else [f'route="{route}"', f'status="{status}"']
+        labels += [] if self.worker is None else [f'worker="{self.worker}"']
+        return "{" + ",".join(labels) + "}" if labels else ""
 
 
 @dataclass(slots=True)
 class Repeats:
-    """Answers by idempotency key: the same request again gets the same answer, while the server runs.
+    """Requests by idempotency key: the same one again gets the same answer, from whichever process it is asked.
 
     The ledger keeps answers for good, so a repeat after that is free as well, and never charged twice.
+
+    Attributes:
+        shared: what other processes know; None where there is one process, and nothing is to outlast it.
     """
 
-    _kept: OrderedDict[tuple[str, str], asyncio.Future[tuple[str, int, Any]]] = field(default_factory=OrderedDict)
+    shared: Shared | None = None
+    _kept: OrderedDict[tuple[str, str], asyncio.Future[tuple[str, Any]]] = field(default_factory=OrderedDict)
 
-    async def once(self, name: str, key: str | None, body: str, work: Callable[[], Awaitable[tuple[int, Any]]]) -> Any:
+    async def once(self, name: str, key: str | None, body: str, work: Callable[[], Awaitable[Any]]) -> Any:
         """Return what a request came to: of one that was made before, what that came to."""
         if key is None:
             return await work()
+        if not 0 < len(key) <= _LONGEST_KEY:
+            raise RefusedRequest(
+                "the idempotency key is empty or too long",
+                status=400,
+                rule=f"1 to {_LONGEST_KEY} characters",
+                next_step="a random one, such as a UUID",
+            )
         place = (name, key)
         if place in self._kept:
-            same, status, value = await asyncio.shield(self._kept[place])
+            same, value = await asyncio.shield(self._kept[place])
             if same != body:
-                raise RefusedRequest(
-                    "this idempotency key was used for another request",
-                    status=409,
-                    rule="a key stands for one request",
-                    next_step="choose a new key for each request",
-                )
-            return status, value
-        made: asyncio.Future[tuple[str, int, Any]] = asyncio.get_running_loop().create_future()
+                raise used_for_another()
+            return value
+        made: asyncio.Future[tuple[str, Any]] = asyncio.get_running_loop().create_future()
         self._kept[place] = made
         while len(self._kept) > _REMEMBERED:
             self._kept.popitem(last=False)
         try:
-            status, value = await work()
+            value = await self._made(name, key, body, work)
         except BaseException:
             self._kept.pop(place, None)
             made.cancel()
             raise
-        made.set_result((body, status, value))
-        return status, value
+        made.set_result((body, value))
+        return value
+
+    async def _made(self, name: str, key: str, body: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what a request comes to that this process has not made; another one may have."""
+        if self.shared is None:
+            return await work()
+        known = await run_in_threadpool(self.shared.begun, name, key, body)
+        if known is not None:
+            return known
+        try:
+            value = await work()
+        except BaseException:
+            await run_in_threadpool(self.shared.failed, name, key)
+            raise
+        await run_in_threadpool(self.shared.ended, name, key, dumped(value))
+        return value
 
 
 class Guard:
     """Secure headers on every response, one line in the log for each request, and no request that is too large."""
 
-    def __init__(self, app: Any, *, counts: Counts) -> None:
+    def __init__(self, app: Any, *, counts: Counts, clock: PublicClock | None = None) -> None:
         self._app = app
         self._counts = counts
+        self._clock = clock or PublicClock()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.monotonic(), 0
+        began, status, streams = time.monotonic(), 0, False
+        clock = PublicClock() if scope["path"] in _WITHOUT_DATA or scope["path"].startswith("/page/") else self._clock
 
         async def guarded(message: Any) -> None:
-            """Send with our headers."""
-            nonlocal status
+            """Send with our headers, at a tick: a whole response at one, each part of a stream at its own."""
+            nonlocal status, streams
+            streams = streams or bool(message.get("more_body"))
+            if message["type"] == "http.response.start" or streams:
+                await clock.tick()
             if message["type"] == "http.response.start":
                 status = message["status"]
                 there = {name.lower() for name, _ in message["headers"]}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from farthing.server.service import LONGEST_NAME, OPTIONS
+from farthing.server.people import LONGEST_NAME
+from farthing.server.service import OPTIONS
 
 _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 _ERROR: Final = {"$ref": "#/components/responses/Error"}
 _TEXT: Final = {"type": "string"}
+_KEYS: Final = {"type": ["array", "string"]}
+_CLOSED: Final = {"additionalProperties": False}
 _LOSS: Final = {"type": "object", "additionalProperties": {"type": "number"}}
 
 
@@ -73,17 +76,17 @@ def _question() -> dict[str, Any]:
     fields = {
         "dataset": {"type": "string"},
         "sql": {"type": "string", "maxLength": 65_536},
-        "keys": {"type": ["object", "string", "null"]},
+        "keys": {"anyOf": [{"type": "object", "additionalProperties": _KEYS}, {"const": "private"}, {"type": "null"}]},
         "plan": {"type": "string", "description": "the id of a plan: the question is charged at most what it told"},
     }
     whole = {"required": ["dataset", "sql"]}, {"required": ["plan"]}
-    return _body(_object(fields | options) | {"anyOf": list(whole)})
+    return _body(_object(fields | options) | _CLOSED | {"anyOf": list(whole)})
 
 
 def _whose() -> dict[str, Any]:
     """Return the body that names a data set, and perhaps an analyst."""
     name = {"type": ["string", "null"], "minLength": 1, "maxLength": LONGEST_NAME}
-    return _body(_object({"dataset": _TEXT, "analyst": name}, "dataset"))
+    return _body(_object({"dataset": _TEXT, "analyst": name}, "dataset") | _CLOSED)
 
 
 def _stopped() -> dict[str, Any]:

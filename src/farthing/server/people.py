@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, Protocol, get_args
 
 from farthing.errors import DataError, InvalidOption
 
@@ -26,6 +26,12 @@ Role = Literal["owner", "analyst", "auditor"]
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 """What a person may be called: it is a part of the token, a user of the database wire and a name in the ledger."""
+
+LONGEST_NAME: Final = 255
+"""The longest name of a person, whoever knows them."""
+
+LONGEST_TOKEN: Final = 8192
+"""The longest token: those of an issuer say much."""
 
 _BYTES: Final = 24
 """Random bytes in a token: 192 bits."""
@@ -70,6 +76,16 @@ class Person:
     def welcome(self, now: datetime) -> bool:
         """Whether the token is still good."""
         return not self.revoked and (self.until is None or now < self.until)
+
+
+class PeopleSource(Protocol):
+    """Those who may come in, as a server asks for them."""
+
+    def entering(self, token: str) -> Person | None:
+        """Return whose token it is; None if nobody's, or no longer good."""
+
+    def everybody(self) -> list[Person]:
+        """Return all people, by name."""
 
 
 class Register:
@@ -167,9 +183,15 @@ class Register:
             self._refresh()
             return sorted(self._people.values(), key=lambda person: person.name)
 
+    def holds(self, name: str) -> bool:
+        """Whether somebody of this name has, or ever had, a token."""
+        with self._lock:
+            self._refresh()
+            return name in self._people
+
     def entering(self, token: str) -> Person | None:
         """Return whose token it is; None if nobody's, or no longer good."""
-        name, _, secret = token.partition(".")
+        name, _, secret = token.rpartition(".")  # a name may have dots, a secret has none
         with self._lock:
             self._refresh()
             person = self._people.get(name)

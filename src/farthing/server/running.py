@@ -16,10 +16,13 @@ from farthing.server.service import Service
 from farthing.server.tickets import Tickets
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator, Mapping
 
+    from farthing.server.clock import PublicClock
     from farthing.server.datasets import ServedTable
-    from farthing.server.people import Register
+    from farthing.server.people import PeopleSource
+    from farthing.server.shared import Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,32 @@ class Address:
     postgres: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How a server behaves, whatever it serves.
+
+    Attributes:
+        open_history: whether analysts see each other's questions.
+        clock: when answers leave; None as soon as they are ready.
+        shared: what its processes share: the key of plans, and requests by idempotency key. None where there is one
+            process whose plans end with it.
+        worker: which of several processes this is; None for the only one.
+        sockets: what several processes listen on together: for HTTP, and for the PostgreSQL wire where it is served.
+    """
+
+    open_history: bool = False
+    clock: PublicClock | None = None
+    shared: Shared | None = None
+    worker: int | None = None
+    sockets: tuple[socket.socket, ...] = ()
+
+
 def serve(
     data_sets: Mapping[str, ServedTable],
-    people: Register,
+    people: PeopleSource,
     address: Address,
+    conduct: Conduct | None = None,
     *,
-    key: bytes | None = None,
-    open_history: bool = False,
     ready: Callable[[int, int | None], Any] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; running questions are finished, and what they cost is settled.
@@ -52,13 +74,16 @@ def serve(
         data_sets: what may be asked, by name.
         people: who may ask.
         address: where to listen.
-        key: signs the ids of plans; the same for all workers. By default a fresh one, for one process.
-        open_history: whether analysts see each other's questions.
+        conduct: how it behaves.
         ready: called with the ports when both are open.
     """
-    service = Service(data_sets, Tickets(key or secrets.token_bytes(32)), open_history)
+    how = conduct or Conduct()
+    key = secrets.token_bytes(32) if how.shared is None else how.shared.key()
+    service = Service(data_sets, Tickets(key), how.open_history)
     with suppress(KeyboardInterrupt), _ended_by_us():  # told to stop, and stopped
-        asyncio.run(_served(service, people, address, ready))
+        asyncio.run(_served(service, people, address, how, ready))
+    if how.shared is not None:
+        how.shared.close()
 
 
 @contextmanager
@@ -75,7 +100,11 @@ def _ended_by_us() -> Iterator[None]:
 
 
 async def _served(
-    service: Service, people: Register, address: Address, ready: Callable[[int, int | None], Any] | None
+    service: Service,
+    people: PeopleSource,
+    address: Address,
+    how: Conduct,
+    ready: Callable[[int, int | None], Any] | None,
 ) -> None:
     """Serve both faces in one loop."""
     import uvicorn
@@ -84,7 +113,7 @@ async def _served(
 
     limits = Limits()
     config = uvicorn.Config(
-        app(service, people, limits=limits),
+        app(service, people, limits=limits, clock=how.clock, shared=how.shared, worker=how.worker),
         http=TimedConnection,
         lifespan="off",  # the sessions are closed below, when the other wire has answered as well
         host=address.host,
@@ -102,9 +131,9 @@ async def _served(
     if address.postgres is not None:
         from farthing.server.wire.listener import Listener
 
-        listener = Listener(service, people, service.catalog(), limits.take)
-        wire = await listener.start(address.host, address.postgres)
-    running = asyncio.ensure_future(server.serve())
+        listener = Listener(service, people, service.catalog(), limits.take, clock=how.clock)
+        wire = await listener.start(address.host, address.postgres, bound=how.sockets[1] if how.sockets else None)
+    running = asyncio.ensure_future(server.serve(sockets=list(how.sockets[:1]) or None))
     while not server.started and not running.done():  # noqa: ASYNC110
         await asyncio.sleep(0.01)  # uvicorn tells by no event that it has started
     if server.started and ready is not None:

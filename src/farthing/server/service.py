@@ -9,6 +9,7 @@ from farthing.client import RefusedRequest
 from farthing.privacy.words import state
 from farthing.server import shapes
 from farthing.server.datasets import ServedTable, Sessions
+from farthing.server.people import LONGEST_NAME
 from farthing.server.tickets import Ticket, Tickets
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ OPTIONS: Final[dict[str, tuple[type, ...]]] = {
 
 _FIELDS: Final = frozenset({"dataset", "sql", "keys", "plan", *OPTIONS})
 _LONGEST_SQL: Final = 1 << 16
-LONGEST_NAME: Final = 255
-"""The longest name of a person."""
 _MOST_KEYS: Final = 200_000
 
 
@@ -295,7 +294,7 @@ def _checked(request: Mapping[str, Any]) -> Mapping[str, Any]:
     if unknown:
         raise _unreadable(f"the request has a field {unknown[0]!r}", f"the fields are {', '.join(sorted(_FIELDS))}", "")
     for name in ("dataset", "sql"):
-        if not isinstance(request.get(name), str):
+        if not isinstance(request.get(name), str) or (name == "sql" and "\0" in request[name]):
             raise _unreadable(f"{name} is not a text", f"a request names its {name}", request.get(name))
     if len(request["sql"]) > _LONGEST_SQL:
         raise _unreadable("the SQL is too long", f"at most {_LONGEST_SQL:,} characters", f"{len(request['sql']):,}")

@@ -11,6 +11,7 @@ from farthing.errors import InvalidBudget
 from farthing.history import History, Status
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
+from farthing.log import Event, log
 from farthing.privacy.budget import Budget
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds
@@ -22,6 +23,7 @@ from farthing.session.core.transaction import give_up, resume
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.reading.reader import QuestionReader
+from farthing.tabular import html_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,6 +120,7 @@ class Session(Batches):
         self._reader = QuestionReader(
             self._context.engine, self._unit, bounds or Bounds(), keys=dict(keys or {}), target=target
         )
+        log(Event.OPENED)
 
     def partition(self, by: str, keys: Any) -> Partition:
         """Return disjoint parts of the data, to be asked one by one and charged in parallel.
@@ -323,6 +326,10 @@ class Session(Batches):
             f"<farthing.Session on {self._engine.name!r}, unit {self._unit.label}, {self._context.budget.describe()}; "
             f"left {self.remaining!r}; {self._context.where_kept}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the notebook's view: the same line, and what the books say."""
+        return f"<p>{html_text(repr(self))}</p>{self.status()._repr_html_()}"
 
     def _data_set(self, version: str) -> str:
         """Return the identity of the data set as its owner declares it."""

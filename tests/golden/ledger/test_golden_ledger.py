@@ -180,11 +180,32 @@ print(number)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_every_statement_of_the_migration(old):
+@pytest.mark.parametrize(("made", "statements"), [("format_1", 40), ("format_4", 15)])
+def test_killed_at_every_statement_of_the_migration(made, statements, tmp_path):
     """A process that dies anywhere in carrying a ledger over leaves the old one or the new one, whole."""
+    old = Path(shutil.copy(HERE / f"{made}.sqlite", tmp_path / "old.ledger"))
+    if (HERE / f"{made}.sqlite{SUFFIX}").exists():
+        shutil.copy(HERE / f"{made}.sqlite{SUFFIX}", f"{old}{SUFFIX}")
     command = [sys.executable, "-c", KILLED, str(old), str(HERE)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert 40 < int(done.stdout)
+    assert statements < int(done.stdout)
+
+
+def test_format_4_keeps_its_chain(tmp_path):
+    """Format 4 gets tables for looks and for what is found by them; its head stays, and so does what is open."""
+    path = Path(shutil.copy(HERE / "format_4.sqlite", tmp_path / "old.ledger"))
+    shutil.copy(HERE / f"format_4.sqlite{SUFFIX}", f"{path}{SUFFIX}")
+    with Ledger.inspect(path) as ledger:
+        head = ledger.verify().head
+    with Ledger.open(path, TERMS) as ledger:
+        assert head == ledger.verify().head == ledger.seal.head
+        assert ["died"] == [entry.label for entry in ledger.open_reservations]
+        assert ["question 1"] == ledger.untagged("question")
+        receipt = ledger.reserve(increase=9, fresh=9, question="q", version=0, label="looks", first=2)
+        ledger.look(receipt, 5)
+        ledger.fail(receipt)
+        assert 282 + 5 == ledger.spent
+        ledger.verify(head)
 
 
 def test_two_open_an_old_ledger_at_once(old):

@@ -29,6 +29,9 @@ def serve(
         ),
     ] = None,
     tokens: Annotated[str, typer.Option(metavar="FILE", help="The tokens of `farthing token`.")] = "farthing.tokens",
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Processes that answer.", rich_help_panel=_WHERE)
+    ] = 1,
     token_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the demo's tokens there, as JSON by name.")
     ] = None,
@@ -47,4 +50,5 @@ def serve(
     with explained():
         from farthing.cli.run.serve import serve
 
-        serve(configs or [], host, port, postgres, tokens=tokens, token_file=token_file, demo=demo)
+        where = (host, port, postgres)
+        serve(configs or [], *where, tokens=tokens, token_file=token_file, demo=demo, workers=workers)

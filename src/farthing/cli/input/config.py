@@ -30,7 +30,8 @@ _SETTINGS: Final[dict[str, dict[str, tuple[type, ...]]]] = {
     "bounds": {"max_groups": (int,), "max_rows": (int,), "lower": (int, float), "upper": (int, float)},
     "ledger": {"path": (str,)},
     "target": {"relative": (int, float), "absolute": (int, float), "confidence": (int, float), "simultaneous": (bool,)},
-    "serve": {"askers": (list,), "open_history": (bool,)},
+    "serve": {"askers": (list,), "open_history": (bool,), "clock": (str,)},
+    "oidc": dict.fromkeys(("issuer", "audience", "name", "role"), (str,)) | {"algorithms": (list,), "roles": (dict,)},
 }
 _NAMED: Final[dict[str, tuple[type, ...]]] = {
     "keys": (list, str),
@@ -77,7 +78,8 @@ class Config:
         protected: paths of further tables with the unit column that may be joined, by their names in SQL.
         csv: how the tables that are CSV files are read, by their names in SQL; the arguments of `Csv`.
         target: the accuracy of questions that name none; the arguments of `Target`.
-        serve: what only the server reads: who may ask, and whether analysts see each other's questions.
+        serve: what only the server reads: who may ask, whether analysts see each other's questions, when answers leave.
+        oidc: whose tokens the server takes beside its own; the arguments of `Issuer`.
     """
 
     folder: Path
@@ -94,6 +96,7 @@ class Config:
     csv: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=dict)
     serve: Mapping[str, Any] = field(default_factory=dict)
+    oidc: Mapping[str, Any] = field(default_factory=dict)
 
     def source(self, name: str, path: str) -> str | Csv:
         """Return what a session opens as a table: its path, read as [csv.NAME] says."""
@@ -176,6 +179,7 @@ def read(path: str | None) -> Config:
         csv=settings.get("csv", {}),
         target=settings.get("target", {}),
         serve=settings.get("serve", {}),
+        oidc=settings.get("oidc", {}),
     )
 
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farthing.cli import show
 from farthing.cli.input import config as settings
-from farthing.cli.input import typed
+from farthing.cli.input import released, typed
 from farthing.cli.input.options.question import QuestionOptions
 from farthing.cli.input.question import listed_bounds, question_keys, require_bounds, schema_of
 from farthing.cli.input.session import opened
 from farthing.errors import InvalidOption
-from farthing.privacy.words import state
 
 if TYPE_CHECKING:
     from farthing.cli.input.config import Config
     from farthing.cli.input.options.release import ReleaseOptions
-    from farthing.released import Release, Table
+    from farthing.released_tables import BaseRelease, ReleasedTable
     from farthing.session import Session
 
 
 def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> None:
     """Release tables, or with --dry-run tell what that would cost."""
     most = _most(wanted)
-    workload = _workload(wanted)
+    workload = released.workload(wanted)
     goal = _goal(wanted)
     chosen = settings.read(config)
     with opened(chosen) as session:
-        asked = goal | _about(wanted, workload.columns, chosen, session)
+        asked = goal | _about(wanted, released.columns_of(workload), chosen, session)
         if wanted.dry_run:
             _tell(session.plan_release(workload, **asked), as_json=as_json)
             return
@@ -55,22 +53,6 @@ def _most(wanted: ReleaseOptions) -> int | None:
     if wanted.rows is not None:
         return typed.rows(wanted.rows)
     return show.MOST_ROWS if sys.stdout.isatty() else None
-
-
-def _workload(wanted: ReleaseOptions) -> Any:
-    """Return the workload that was typed."""
-    from farthing.workloads import marginals
-
-    names = [name.strip() for name in next(csv.reader([wanted.columns], skipinitialspace=True), [])]
-    ways = wanted.marginals.strip()
-    if not ways.isdecimal() or not ways.isascii() or len(ways) > 3:
-        raise InvalidOption(
-            "--marginals is not a number of columns",
-            rule="a whole number, 0 for the total",
-            got=wanted.marginals,
-            next_step="--marginals 2 for all two-way tables",
-        )
-    return marginals(names, ways=int(ways), up_to=wanted.up_to)
 
 
 def _goal(wanted: ReleaseOptions) -> dict[str, Any]:
@@ -119,28 +101,20 @@ def _tell(plan: Any, *, as_json: bool) -> None:
         show.say(str(plan))
 
 
-def _facts(made: Release, files: list[Path]) -> dict[str, Any]:
+def _facts(made: BaseRelease, files: list[Path]) -> dict[str, Any]:
     """Return a release as plain values: its tables, or the files that they went into."""
     tables = []
-    for place, columns in enumerate(made.tables):
-        table = made[columns]
-        facts = {"columns": list(columns), "cells": table.value.size, "half_width": float(table.half_width.max())}
+    for place, (words, table) in enumerate(made.parts):
+        width = float(table.half_width.max())
+        facts = {"words": words, "columns": list(table.keys), "cells": table.value.size, "half_width": width}
         tables.append(facts | ({"file": str(files[place])} if files else {"rows": table.rows()}))
-    return {
-        "tables": tables,
-        "goal": made.goal,
-        "confidence": made.confidence,
-        "rmse": made.rmse,
-        "paid": state(made.paid, made.delta),
-        "remaining": state(made.remaining, made.delta),
-        "about": made.about,
-    }
+    return made.to_dict() | {"tables": tables}
 
 
-def _show(made: Release, files: list[Path], most: int | None) -> None:
+def _show(made: BaseRelease, files: list[Path], most: int | None) -> None:
     """Print a release: its tables, or the files that they went into; its promise, its price."""
     out = show.console()
-    for table in () if files else (made[columns] for columns in made.tables):
+    for table in () if files else (table for _, table in made.parts):
         _print_table(table, most)
     for file in files:
         out.print(str(file))
@@ -150,7 +124,7 @@ def _show(made: Release, files: list[Path], most: int | None) -> None:
     out.print(made.about, style="dim")
 
 
-def _print_table(table: Table, most: int | None) -> None:
+def _print_table(table: ReleasedTable, most: int | None) -> None:
     """Print one table, of too many cells the largest."""
     out, cells = show.console(), table.rows()
     shown = cells if most is None else sorted(cells, key=lambda cell: -cell[table.name])[:most]

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from farthing.cli import show
 from farthing.cli.input import config as settings
@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farthing.cli.input.config import Config
+    from farthing.server.clock import PublicClock
     from farthing.server.datasets import ServedTable
+    from farthing.server.people import PeopleSource
     from farthing.server.running import Address
+
+_PARTS: Final = ("starlette", "uvicorn", "argon2", "pygwire")
+"""What the extra brings, beside what only an issuer needs."""
 
 
 def serve(
@@ -33,6 +38,7 @@ def serve(
     tokens: str,
     token_file: str | None,
     demo: bool,
+    workers: int = 1,
 ) -> None:
     """Serve the data sets of some settings to the people of a file of tokens, or the demo."""
     require_server()
@@ -40,15 +46,16 @@ def serve(
 
     where = Address(host, port, postgres)
     if demo:
-        _serve_demo(configs, where, token_file)
+        _serve_demo(configs, where, token_file, workers)
     else:
-        _serve_settings(configs or [None], where, tokens, token_file)
+        _serve_settings(configs or [None], where, tokens, token_file, workers)
 
 
-def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, token_file: str | None) -> None:
+def _serve_settings(
+    configs: Sequence[str | None], where: Address, tokens: str, token_file: str | None, workers: int
+) -> None:
     """Serve the data sets of some settings."""
-    from farthing.server.people import Register
-    from farthing.server.running import serve as served
+    from farthing.server.workers import serve_many
 
     if token_file is not None:
         raise InvalidOption(
@@ -57,7 +64,44 @@ def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, 
             got=token_file,
             next_step="farthing token add alice --role analyst",
         )
+    if workers == 1:
+        _settings_served(configs, where, tokens, ready=partial(_ready, where.host))
+        return
+    _declared([settings.read(config) for config in configs])  # what cannot be served is told once, and here
+    work = partial(work_of_one, configs, where, tokens)
+    serve_many(work, where, workers, ready=partial(_ready, where.host))
+
+
+def work_of_one(configs: Sequence[str | None], where: Address, tokens: str, *, started: Any, **how: Any) -> None:
+    """Serve as one of several processes, on their sockets."""
+
+    def ready(*_: Any) -> None:
+        """Note that it has begun."""
+        _log()
+        started.set()
+
+    _settings_served(configs, where, tokens, ready=ready, **how)
+
+
+def _settings_served(configs: Sequence[str | None], where: Address, tokens: str, *, ready: Any, **how: Any) -> None:
+    """Serve the data sets of some settings in this process."""
+    from farthing.server.running import Conduct
+    from farthing.server.running import serve as served
+    from farthing.server.shared import Shared
+
     read = [settings.read(config) for config in configs]
+    declared = _declared(read)
+    conduct = Conduct(
+        open_history=any(config.serve.get("open_history", False) for config in read),
+        clock=_clock(read),
+        shared=Shared.beside(read[0].ledger_place),
+        **how,
+    )
+    served({one.name: one for one in declared}, _people(read, Path(tokens)), where, conduct, ready=ready)
+
+
+def _declared(read: Sequence[Config]) -> Sequence[ServedTable]:
+    """Return the data sets of some settings."""
     declared = [data_set(config) for config in read]
     names = [one.name for one in declared]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -67,26 +111,54 @@ def _serve_settings(configs: Sequence[str | None], where: Address, tokens: str, 
             rule="each has a name of its own",
             next_step="change table.name in one of the settings",
         )
-    place = Path(tokens)
-    if not place.exists():
+    return declared
+
+
+def _people(read: Sequence[Config], place: Path) -> PeopleSource:
+    """Return who may come in: by the file of tokens, and by the issuer of the settings where there is one."""
+    from farthing.server.oidc import Entrance, Issuer
+    from farthing.server.people import Register
+
+    issuers = [config.oidc for config in read if config.oidc]
+    if any(issuer != issuers[0] for issuer in issuers):
+        raise InvalidOption(
+            "the settings name several issuers",
+            rule="a server has one [oidc] section, or the same in all settings",
+            next_step="write it into one of them",
+        )
+    if not issuers and not place.exists():
         raise InvalidOption(
             "nobody has a token",
             rule="people need a token to ask",
             got=place,
             next_step="farthing token add alice --role analyst",
         )
-    history = any(config.serve.get("open_history", False) for config in read)
-    served(
-        {one.name: one for one in declared},
-        Register(place),
-        where,
-        open_history=history,
-        ready=partial(_ready, where.host),
-    )
+    if not issuers:
+        return Register(place)
+    given: dict[str, Any] = {"issuer": "", "audience": ""} | dict(issuers[0])
+    if "algorithms" in given:
+        given["algorithms"] = tuple(map(str, given["algorithms"]))
+    require_server("joserfc")
+    return Entrance(Register(place), Issuer(**given))
 
 
-def _serve_demo(configs: Sequence[str], where: Address, token_file: str | None) -> None:
+def _clock(read: Sequence[Config]) -> PublicClock | None:
+    """Return the slowest clock that the settings name."""
+    from farthing.server.clock import PublicClock
+
+    clocks = [PublicClock.of(config.serve["clock"]) for config in read if "clock" in config.serve]
+    return max(clocks, key=lambda clock: clock.period_s, default=None)
+
+
+def _serve_demo(configs: Sequence[str], where: Address, token_file: str | None, workers: int) -> None:
     """Serve real flights from a ledger that is forgotten at the end."""
+    if workers != 1:
+        raise InvalidOption(
+            "--workers and --demo were both given",
+            rule="the demo is one process",
+            got=workers,
+            next_step="drop one of them",
+        )
     if configs:
         raise InvalidOption(
             "settings and --demo were both given",
@@ -132,11 +204,16 @@ def data_set(config: Config) -> ServedTable:
 
 def _ready(host: str, port: int, wire: int | None) -> None:
     """Tell where the server listens; from now on each request is one line on stderr."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("farthing.server").setLevel(logging.INFO)
+    _log()
     show.say(f"farthing answers on http://{host}:{port}")
     if wire is not None:
         show.say(f"and on the PostgreSQL wire, host {host}, port {wire}")
+
+
+def _log() -> None:
+    """Let each request be one line on stderr."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("farthing.server").setLevel(logging.INFO)
 
 
 def _write(place: Path, tokens: dict[str, str]) -> None:
@@ -158,11 +235,11 @@ def _write(place: Path, tokens: dict[str, str]) -> None:
         raise problem
 
 
-def require_server() -> None:
+def require_server(*more: str) -> None:
     """Refuse where the extra is missing."""
     from importlib.util import find_spec
 
-    missing: list[Any] = [name for name in ("starlette", "uvicorn", "argon2", "pygwire") if find_spec(name) is None]
+    missing: list[Any] = [name for name in (*_PARTS, *more) if find_spec(name) is None]
     if missing:
         raise DataError(
             "the server is not installed",

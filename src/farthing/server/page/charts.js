@@ -4,14 +4,16 @@ import { draw, make, number, short } from "./dom.js";
 
 export const labelOf = (row, keys) => keys.map((key) => (row[key] === null ? "NULL" : String(row[key]))).join(", ");
 
-const MOST = 30;
+const MOST = 30, DOTS = 2000;
+
+const ends = (numbers) => numbers.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
 
 // Which columns of the rows are numbers with intervals, and which are keys.
 export function columnsOf(rows) {
   const names = rows.length ? Object.keys(rows[0]) : [];
   const numbers = names.filter((name) => names.includes(`${name}_lower`) && names.includes(`${name}_upper`));
-  const ends = numbers.flatMap((name) => [`${name}_lower`, `${name}_upper`]);
-  return { numbers, keys: names.filter((name) => !numbers.includes(name) && !ends.includes(name) && name !== "met" && name !== "paid") };
+  const sides = numbers.flatMap((name) => [`${name}_lower`, `${name}_upper`]);
+  return { numbers, keys: names.filter((name) => !numbers.includes(name) && !sides.includes(name) && name !== "met" && name !== "paid") };
 }
 
 function picture(wide, tall, title) {
@@ -36,8 +38,8 @@ export function bars(rows, keys, name, wide) {
     text.append(draw("title", {}, label));
     chart.append(text);
     chart.append(draw("rect", { class: "bar", x: Math.min(x(0), x(row[name])), y, width: Math.abs(x(row[name]) - x(0)), height: step - 8 }));
-    const ends = [row[`${name}_lower`] ?? low, row[`${name}_upper`] ?? high].map(x);
-    chart.append(draw("path", { class: "whisker", d: `M${ends[0]} ${y + 2}v10M${ends[0]} ${y + 7}H${ends[1]}M${ends[1]} ${y + 2}v10` }));
+    const [from, to] = [row[`${name}_lower`] ?? low, row[`${name}_upper`] ?? high].map(x);
+    chart.append(draw("path", { class: "whisker", d: `M${from} ${y + 2}v10M${from} ${y + 7}H${to}M${to} ${y + 2}v10` }));
   });
   chart.append(draw("line", { class: "axis", x1: x(0), x2: x(0), y1: 0, y2: shown.length * step }));
   chart.append(draw("text", { x: x(low), y: shown.length * step + 16 }, number(Math.round(low))));
@@ -46,19 +48,23 @@ export function bars(rows, keys, name, wide) {
 }
 
 // Who paid what: the loss of each group against its size, sizes by powers of ten.
-export function payers(rows, keys, name, parameter, wide) {
+export function payers(all, keys, name, parameter, wide) {
+  const every = Math.ceil(all.length / DOTS);
+  const rows = all.filter((_, k) => k % every === 0);
   const tall = 190, left = 62, low = 26, foot = tall - 40;
   const size = (row) => Math.log10(Math.max(1, Math.abs(row[name])));
-  const least = Math.floor(Math.min(...rows.map(size))), greatest = Math.max(least + 1, Math.ceil(Math.max(...rows.map(size))));
-  const most = Math.max(...rows.map((row) => row.paid), 1e-12);
+  const [smallest, largest] = ends(rows.map(size));
+  const least = Math.floor(smallest), greatest = Math.max(least + 1, Math.ceil(largest));
+  const most = Math.max(ends(rows.map((row) => row.paid))[1], 1e-12);
   const x = (power) => left + 12 + ((power - least) / (greatest - least)) * (wide - left - 40);
   const y = (paid) => foot - (paid / most) * (foot - low);
-  const title = "Who paid what: the loss of each group against its size";
+  const title = "Who paid what: the loss of each group against its size" + (every > 1 ? `, one group in ${every}` : "");
   const chart = picture(wide, tall, `${title}. The largest loss is ${most.toPrecision(2)} ${parameter}.`);
   chart.append(draw("path", { class: "axis", d: `M${left} ${low - 8}V${foot}H${wide - 8}`, fill: "none" }));
   for (let power = least; power <= greatest; power += 1) {
     chart.append(draw("line", { class: "axis", x1: x(power), x2: x(power), y1: foot, y2: foot + 4 }));
-    chart.append(draw("text", { x: x(power), y: foot + 17, "text-anchor": "middle" }, number(10 ** power)));
+    const last = power === greatest;
+    chart.append(draw("text", { x: last ? wide : x(power), y: foot + 17, "text-anchor": last ? "end" : "middle" }, number(10 ** power)));
   }
   chart.append(draw("text", { x: (left + wide) / 2, y: tall - 4, "text-anchor": "middle" }, `${name} of the group`));
   for (const part of [0, 0.5, 1]) chart.append(draw("text", { x: left - 6, y: y(part * most) + 4, "text-anchor": "end" }, part ? (part * most).toPrecision(2) : "0"));

@@ -66,6 +66,9 @@ export function loss(facts) { return facts ? `epsilon ${short(facts.epsilon)}` :
 
 export const percent = (part) => (part > 0 && part < 0.001 ? "below 0.1 %" : `${(100 * part).toFixed(part < 0.1 ? 1 : 0)} %`);
 
+// What adds up: a part of a budget is a part of its square in mu, of rho, or of a pure epsilon.
+export const square = (facts) => (facts.mu === undefined ? (facts.rho ?? facts.epsilon) : facts.mu ** 2);
+
 // A table; a cell is a text or a node. `head` has [name, whether its column holds numbers].
 export function table(node, caption, head, lines) {
   const row = (cells, kind) => {

@@ -1,6 +1,6 @@
 // What owners and auditors see: people with their shares, data sets, and the books.
 
-import { at, button, loss, make, meter, percent, short, show, table } from "./dom.js";
+import { at, button, loss, make, meter, percent, short, show, square, table } from "./dom.js";
 
 // A press asks first; a second press, or Escape, decides.
 function asking(text, question, act) {
@@ -32,7 +32,7 @@ function freezing(may, frozen, whom, act) {
 
 function held(share) {
   const place = make("span", `${loss(share.spent)} of ${loss(share.share)}`, { class: "held" });
-  const used = share.share.epsilon ? share.spent.epsilon / share.share.epsilon : 0;
+  const used = square(share.share) ? square(share.spent) / square(share.share) : 0;
   place.append(meter(used, 0, `${percent(used)} of the share is used`));
   return place;
 }

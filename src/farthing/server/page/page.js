@@ -1,7 +1,7 @@
 // The page of a farthing server: who is here, what a question costs, its answer, and the books.
 
 import { bars, closing, columnsOf, payers } from "./charts.js";
-import { at, fill, loss, make, mark, meter, near, number, percent, say, short, show, table } from "./dom.js";
+import { at, fill, loss, make, mark, meter, near, number, percent, say, short, show, square, table } from "./dom.js";
 import * as owner from "./owner.js";
 import { promise } from "./promise.js";
 import { clicked, kindOf, rounded, target } from "./question.js";
@@ -84,17 +84,16 @@ function chooseSet() {
 
 // ---- the budget: what is used, and what the question that stands there would take
 
-const square = (facts) => (facts.mu === undefined ? (facts.rho ?? facts.epsilon) : facts.mu ** 2); // what adds up
-
 function tellBudget(one, plan) {
   const more = plan && plan.fits && !plan.free ? square(plan.worst_price) / square(one.total) : 0;
-  const text = `${percent(one.used)} used, ${loss(one.remaining)} left of ${loss(one.total)}` + (one.total.delta ? ` at delta ${one.total.delta}` : "");
+  const left = one.share ? ` of ${loss(one.total)} used by all together` : ` used, ${loss(one.remaining)} left of ${loss(one.total)}`;
+  const text = `${percent(one.used)}${left}` + (one.total.delta ? ` at delta ${one.total.delta}` : "");
   const would = more ? `; this question would use at most ${percent(more)}` : "";
   at("gauge").replaceChildren(meter(one.used, more, text + would));
   at("gauge-words").textContent = `${text}${would}.`;
   show("share", Boolean(one.share));
   if (one.share) {
-    const part = square(one.share.spent) / square(one.share.share);
+    const part = square(one.share.share) ? square(one.share.spent) / square(one.share.share) : 1;
     const own = `Your share: ${percent(part)} used, ${loss(one.share.left)} left of ${loss(one.share.share)}`;
     at("share-gauge").replaceChildren(meter(part, more && square(plan.worst_price) / square(one.share.share), own));
     at("share-words").textContent = `${own}.`;
@@ -244,7 +243,10 @@ function tellLook(facts, looks) {
 
 // ---- what came
 
-function answerLines(rows, keys, numbers, parameter) {
+const MOST_ROWS = 2000; // more would keep the browser busy; files have them all
+
+function answerLines(all, keys, numbers, parameter) {
+  const rows = all.slice(0, MOST_ROWS);
   const head = [...keys.map((name) => [name, false]), ...numbers.flatMap((name) => [[name, true], ["interval", true]]), ["met", false], [`paid (${parameter})`, true]];
   const lines = rows.map((row) => [
     ...keys.map((name) => (row[name] === null ? "NULL" : row[name])),
@@ -266,7 +268,8 @@ function tellAnswer() {
     `${answer.goal[0].toUpperCase()}${answer.goal.slice(1)}, ${number(100 * answer.confidence)} % confidence, met by ${number(met)} of ${number(rows.length)}. ` +
     `${free ? "Free: it was paid for before" : `Paid ${loss(answer.paid)}`}; left ${loss(answer.remaining)}.`;
   at("about").textContent = `${answer.about}. ${asked.sql}`;
-  table(at("rows"), "Each number with its interval, and what its group paid", ...answerLines(rows, keys, numbers, parameter));
+  const caption = "Each number with its interval, and what its group paid" + (rows.length > MOST_ROWS ? `: the first ${number(MOST_ROWS)} of ${number(rows.length)}; files have them all` : "");
+  table(at("rows"), caption, ...answerLines(rows, keys, numbers, parameter));
   drawAnswer();
   show("python", false);
   say("take-error", "");
@@ -281,7 +284,8 @@ function drawAnswer() {
   const parameter = Object.keys(answer.paid).find((one) => one !== "delta") || "epsilon";
   const wide = width("answer");
   at("bars").replaceChildren(...(name && keys.length && rows.length ? bars(rows, keys, name, wide) : []));
-  at("paid-chart").replaceChildren(...(name && rows.length > 2 && rows.some((row) => row.paid > 0) ? payers(rows, keys, name, parameter, wide) : []));
+  const somebody = name && rows.length > 2 && rows.some((row) => row.paid > 0);
+  at("paid-chart").replaceChildren(...(somebody ? payers(rows, keys, name, parameter, wide) : []));
   const closed = closing(looks, wide);
   at("closed-chart").replaceChildren(...closed);
   show("closed", closed.length > 0);
@@ -297,6 +301,16 @@ async function save(kind, ending) {
   } catch (error) {
     say("take-error", reason(error));
   }
+}
+
+// The same question at about half the width: it costs the difference.
+function sharpen() {
+  at("sql").value = state.told.asked.sql;
+  at("accuracy").value = Math.min(100, Number(at("accuracy").value) + 15);
+  if (Number(at("absolute").value) > 0) at("absolute").value = rounded(Number(at("absolute").value) / 2);
+  state.cap = null;
+  later();
+  at("accuracy").focus();
 }
 
 function showPython() {
@@ -355,6 +369,7 @@ at("to-csv").addEventListener("click", () => save("text/csv", "csv"));
 at("to-parquet").addEventListener("click", () => save("application/vnd.apache.parquet", "parquet"));
 at("to-arrow").addEventListener("click", () => save("application/vnd.apache.arrow.stream", "arrows"));
 at("to-notebook").addEventListener("click", () => keep(new Blob([notebook(state.told.asked, location.origin)], { type: "application/json" }), "answer.ipynb"));
+at("sharpen").addEventListener("click", sharpen);
 at("to-python").addEventListener("click", showPython);
 at("verify").addEventListener("click", () => owner.verify(state.sets, (name) => told("/v1/verify", { dataset: name }), reason));
 addEventListener("resize", drawAnswer);

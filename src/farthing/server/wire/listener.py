@@ -12,17 +12,20 @@ from pygwire import BackendConnection, PygwireError, TransactionStatus, messages
 
 from farthing.advice import Face
 from farthing.client import RefusedRequest
-from farthing.errors import FarthingError, UnsupportedQuery
+from farthing.errors import FarthingError
 from farthing.server import shapes
+from farthing.server.clock import PublicClock
+from farthing.server.people import LONGEST_TOKEN
 from farthing.server.wire import values
 from farthing.server.wire.desk import REPORTED, Desk, Result
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from pygwire.messages import PGMessage
 
-    from farthing.server.people import Person, Register
+    from farthing.server.people import PeopleSource, Person
     from farthing.server.service import Service
     from farthing.server.wire.catalog import EmptyTables
 
@@ -50,14 +53,24 @@ class Prepared:
 class Listener:
     """Serves the wire on one port."""
 
-    def __init__(self, service: Service, people: Register, catalog: EmptyTables, take: Callable[[str], None]) -> None:
-        self._service, self._people, self._catalog, self._take = service, people, catalog, take
+    def __init__(
+        self,
+        service: Service,
+        people: PeopleSource,
+        catalog: EmptyTables,
+        take: Callable[[str], None],
+        *,
+        clock: PublicClock | None = None,
+    ) -> None:
+        self._shared = (service, people, catalog, take)
+        self._clock = clock
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.Task[None], asyncio.StreamReader] = {}
 
-    async def start(self, host: str, port: int) -> int:
-        """Begin to listen; return the port."""
-        self._server = await asyncio.start_server(self._connected, host, port)
+    async def start(self, host: str, port: int, *, bound: socket.socket | None = None) -> int:
+        """Begin to listen, on a socket of several processes or on one of its own; return the port."""
+        where: dict[str, Any] = {"host": host, "port": port} if bound is None else {"sock": bound}
+        self._server = await asyncio.start_server(self._connected, **where)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -84,7 +97,7 @@ class Listener:
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client to its end."""
-        client = Client(writer, self._service, self._people, self._catalog, self._take)
+        client = Client(writer, *self._shared, clock=self._clock)
         try:
             while not client.gone:
                 waits = _PATIENCE if client.desk is None else None
@@ -105,10 +118,13 @@ class Client:
         self,
         writer: asyncio.StreamWriter,
         service: Service,
-        people: Register,
+        people: PeopleSource,
         catalog: EmptyTables,
         take: Callable[[str], None],
+        *,
+        clock: PublicClock | None = None,
     ) -> None:
+        self._clock = clock or PublicClock()
         self.gone = False
         self.desk: Desk | None = None
         self._wire = BackendConnection()
@@ -193,16 +209,15 @@ class Client:
             case messages.Flush():
                 pass
             case _:
-                raise _unsupported(type(message).__name__)
+                raise values.unsupported(type(message).__name__)
 
     async def _enter(self, password: str) -> None:
         """Let somebody in by their token, whose name has to be the user's."""
-        self._take(f"wire {self._user}"[:80])
-        person: Person | None = await asyncio.to_thread(self._people.entering, password[:512])
+        person: Person | None = await asyncio.to_thread(self._people.entering, password[:LONGEST_TOKEN])
         if person is None or person.name != self._user:
-            self._tell_error(_stranger())
             self.gone = True
-            return
+            self._take(f"stranger {_address(self._writer)}")  # so that guesses shut out no name
+            raise _stranger()
         self.desk = Desk(self._service, person, self._catalog)
         self._send(messages.AuthenticationOk())
         for name, value in REPORTED.items():
@@ -223,18 +238,21 @@ class Client:
         self._ready()
 
     async def _done(self, text: str) -> Result:
-        """Do one statement, in a thread."""
+        """Do one statement, in a thread; what it comes to, an error too, leaves at a tick of the public clock."""
         if self.desk is None:
             raise _stranger()
         self._take(self.desk.person.name)
-        return await asyncio.to_thread(self.desk.done, text)
+        try:
+            return await asyncio.to_thread(self.desk.done, text)
+        finally:
+            await self._clock.tick()
 
     def _bind(self, message: messages.Bind) -> None:
         """Put parameters into a prepared statement."""
         made = self._statements.get(message.statement)
         if made is None:
-            raise _unsupported("an unknown prepared statement")
-        text = bound(made.text, made.types, message.param_formats, message.param_values)
+            raise values.unsupported("an unknown prepared statement")
+        text = values.bound(made.text, made.types, message.param_formats, message.param_values)
         self._portals[message.portal] = Prepared(text, formats=list(message.result_formats))
         self._send(messages.BindComplete())
 
@@ -243,8 +261,8 @@ class Client:
         if kind == "S":
             made = self._statements.get(name)
             if made is None:
-                raise _unsupported("an unknown prepared statement")
-            count = _parameters(made.text)
+                raise values.unsupported("an unknown prepared statement")
+            count = values.parameters(made.text)
             self._send(messages.ParameterDescription(type_oids=(made.types + [values.TEXT] * count)[:count]))
             result = None if count else await self._result(made)
         else:
@@ -276,7 +294,7 @@ class Client:
         """Return a portal."""
         made = self._portals.get(name)
         if made is None:
-            raise _unsupported("an unknown portal")
+            raise values.unsupported("an unknown portal")
         return made
 
     def _rows(self, result: Result, formats: list[int], start: int, most: int) -> int:
@@ -286,7 +304,7 @@ class Client:
         chosen = result.table.slice(start, most or None)
         for row in zip(*(column.to_pylist() for column in chosen.columns), strict=True):
             cells = [
-                values.encoded(value, oid, binary=_format(formats, place) == 1)
+                values.encoded(value, oid, binary=values.format_of(formats, place) == 1)
                 for place, (value, oid) in enumerate(zip(row, kinds, strict=True))
             ]
             self._send(messages.DataRow(columns=cells))
@@ -319,51 +337,6 @@ class Client:
         self._writer.write(self._wire.send(message))
 
 
-def bound(text: str, types: list[int], formats: list[int], given: list[bytes | None]) -> str:
-    """Return a statement with its parameters in place, each as a literal of its type.
-
-    >>> bound("SELECT COUNT(*) FROM t WHERE x = $1 AND y = $2", [values.INT8], [], [b"3", b"it's"])
-    "SELECT COUNT(*) FROM t WHERE x = 3 AND y = 'it''s'"
-    """
-    if not given:
-        return text
-    import sqlglot
-    from sqlglot import exp
-
-    def filled(node: Any) -> Any:
-        """Return a literal for a parameter."""
-        if not isinstance(node, exp.Parameter | exp.Placeholder) or not str(node.name).isdigit():
-            return node
-        place = int(node.name) - 1
-        if not 0 <= place < len(given):
-            raise _unsupported("a parameter that was not given")
-        oid = types[place] if place < len(types) else 0
-        return exp.convert(values.decoded(given[place], oid, binary=_format(formats, place) == 1))
-
-    try:
-        tree = sqlglot.parse_one(text, dialect="postgres")
-        found = str(tree.transform(filled).sql(dialect="postgres"))
-    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
-        found = ""
-    if not found:
-        raise _unsupported("a statement or a parameter that cannot be read")
-    return found
-
-
-def _parameters(text: str) -> int:
-    """Return how many parameters a statement has."""
-    import re
-
-    return max((int(one) for one in re.findall(r"\$(\d{1,4})\b", text)), default=0)
-
-
-def _format(formats: list[int], place: int) -> int:
-    """Return the format of one column: the list has one for each, one for all, or none."""
-    if not formats:
-        return 0
-    return formats[0] if len(formats) == 1 else formats[place] if place < len(formats) else 0
-
-
 def _description(result: Result, formats: list[int]) -> Any:
     """Return the description of a result's columns."""
     return messages.RowDescription(
@@ -373,11 +346,17 @@ def _description(result: Result, formats: list[int]) -> Any:
                 type_oid=oid,
                 type_size=values.SIZES[oid],
                 type_modifier=-1,
-                format_code=_format(formats, place),
+                format_code=values.format_of(formats, place),
             )
             for place, (name, oid) in enumerate(result.columns)
         ]
     )
+
+
+def _address(writer: Any) -> str:
+    """Return where a connection comes from."""
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
 
 
 def _stranger() -> FarthingError:
@@ -387,14 +366,4 @@ def _stranger() -> FarthingError:
         status=401,
         rule="the user is the name of a token, and the password is the token",
         next_step="the owner gives tokens with `farthing token add`",
-    )
-
-
-def _unsupported(what: str) -> FarthingError:
-    """Return the refusal of a part of the protocol."""
-    return UnsupportedQuery(
-        f"refused: {what}",
-        construct="protocol",
-        rule="questions, prepared questions and settings",
-        next_step="send one statement at a time",
     )

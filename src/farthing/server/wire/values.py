@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,3 +101,64 @@ def decoded(value: bytes | None, oid: int, *, binary: bool) -> str | int | float
     if oid in _NUMBERS:
         return float(text) if oid in {700, 701} else int(text)
     return text.lower() in {"t", "true", "1", "on", "yes"} if oid == BOOL else text
+
+
+def bound(text: str, types: list[int], formats: list[int], given: list[bytes | None]) -> str:
+    """Return a statement with its parameters in place, each as a literal of its type.
+
+    >>> bound("SELECT COUNT(*) FROM t WHERE x = $1 AND y = $2", [INT8], [], [b"3", b"it's"])
+    "SELECT COUNT(*) FROM t WHERE x = 3 AND y = 'it''s'"
+    """
+    if not given:
+        return text
+    import sqlglot
+    from sqlglot import exp
+
+    def filled(node: Any) -> Any:
+        """Return a literal for a parameter."""
+        if not isinstance(node, exp.Parameter | exp.Placeholder) or not str(node.name).isdigit():
+            return node
+        place = int(node.name) - 1
+        if not 0 <= place < len(given):
+            raise unsupported("a parameter that was not given")
+        oid = types[place] if place < len(types) else 0
+        return exp.convert(decoded(given[place], oid, binary=format_of(formats, place) == 1))
+
+    try:
+        tree = sqlglot.parse_one(text, dialect="postgres")
+        found = str(tree.transform(filled).sql(dialect="postgres"))
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
+        found = ""
+    if not found:
+        raise unsupported("a statement or a parameter that cannot be read")
+    return found
+
+
+def parameters(text: str) -> int:
+    """Return how many parameters a statement has.
+
+    >>> parameters("SELECT $1 + $2")
+    2
+    """
+    return max((int(one) for one in re.findall(r"\$(\d{1,4})\b", text)), default=0)
+
+
+def format_of(formats: list[int], place: int) -> int:
+    """Return the format of one column: the list has one for each, one for all, or none.
+
+    >>> format_of([0, 1], 1), format_of([], 3)
+    (1, 0)
+    """
+    if not formats:
+        return 0
+    return formats[0] if len(formats) == 1 else formats[place] if place < len(formats) else 0
+
+
+def unsupported(what: str) -> UnsupportedQuery:
+    """Return the refusal of a part of the protocol."""
+    return UnsupportedQuery(
+        f"refused: {what}",
+        construct="protocol",
+        rule="questions, prepared questions and settings",
+        next_step="send one statement at a time",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.query.aggregates import Count, CountUnits, Ratio
+from farthing.query.arrange import distinct
 from farthing.version import VERSION
 
 if TYPE_CHECKING:
@@ -46,7 +47,5 @@ def _keys(query: Query) -> dict[str, Any]:
     """Return the listed values of each grouping column, or how many there are."""
     if query.keys is None:
         return {}
-    listed = {
-        name: column.unique().to_pylist() for name, column in zip(query.by, query.keys.table.columns, strict=True)
-    }
-    return {name: values if len(values) <= MOST_KEYS else len(values) for name, values in listed.items()}
+    listed = {name: distinct(column) for name, column in zip(query.by, query.keys.table.columns, strict=True)}
+    return {name: len(values) if len(values) > MOST_KEYS else values.to_pylist() for name, values in listed.items()}

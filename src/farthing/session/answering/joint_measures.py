@@ -17,7 +17,7 @@ from farthing.planning.joint_measures import JointMeasuresPricing, plan_joint_me
 from farthing.query.measures import Rows, Total
 from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
-from farthing.session.answering.looks import Looks
+from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
 from farthing.session.core.progress import Progress
@@ -97,7 +97,7 @@ class JointMeasuresMethod:
             if watcher is not None:
                 hand_over(watcher, Progress(state.stages, query.groups, done, math.inf))
 
-        paid = Looks(receipt, before.paid, pricing.coin)
+        paid = BegunLooks(receipt, before.paid, pricing.coin)
 
         def measure(grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
             """Begin a look, then measure it."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
 
 
-class Looks:
+class BegunLooks:
     """The grains that groups pay on one receipt, and what they come to.
 
     Args:

@@ -25,7 +25,7 @@ from farthing.query.aggregates import Quantile
 from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session.answering.gaussian_count import parameter_of
-from farthing.session.answering.looks import Looks
+from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
 from farthing.session.core.progress import Progress
@@ -99,7 +99,7 @@ class QuantileMethod:
             price = context.loss(min(receipt.reserved, price.farthings))
             return self._outcome(found, paid, price, self.standing.trail)
         before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
-        looks = Looks(receipt, before, pricing.coin)
+        looks = BegunLooks(receipt, before, pricing.coin)
         state = bisected(pricing, ranks, watcher, looks)
         price = looks.price(state.paid - before)
         found = QuantileFound.of(pricing.sought, state, pricing.served)
@@ -182,7 +182,9 @@ def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
     return Ranks.of(found.groups, found.leaves, found.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
 
 
-def bisected(pricing: QuantileBisectionPricing, ranks: Ranks, watcher: Watcher | None, looks: Looks) -> QuantileState:
+def bisected(
+    pricing: QuantileBisectionPricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks
+) -> QuantileState:
     """Find a quantile of every group by bisection, each look begun in the ledger before it is measured.
 
     Guarantee: over all runs of a question, each on the trail of those before, mu-GDP for mu^2 = the sum over the

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,20 +13,27 @@ from farthing.limits.query import Limit
 from farthing.mechanisms.residuals import Residual, ResidualMeasurements
 from farthing.planning.release import ReleaseDesign, ReleasePlan, design_for
 from farthing.planning.release_pilot import Pilot
+from farthing.planning.release_plan import CLOSE
+from farthing.planning.release_shaped import MOST_SHAPED, ShapedDesign
 from farthing.query.words import about
 from farthing.released import Release
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
-from farthing.session.answering.release_record import Kept, State
+from farthing.session.answering.release_record import Kept, Shaped, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
+    from farthing.limits.tables import Residuals
     from farthing.planning.release_plan import Goal
     from farthing.privacy.loss import Booked
     from farthing.query.keys import Keys
+
+
+WORST_MOST: Final = 1.02
+"""What a unit pays at most for a relative target, over what every cell at the absolute one costs."""
 
 
 class _BookedTables(BookedRelease[ReleasePlan, Kept]):
@@ -33,6 +41,7 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
 
     asked: ReleaseRequest
     pilot: Pilot | None = None
+    shaped: int | None = None  # which of the shaped residuals it goes on with; as many as there are for new ones
 
     def measure(self, receipt: Receipt) -> tuple[ReleasePlan, Kept, Booked]:
         """Count, look with a pilot where the target is relative, and measure each residual that is to be sharper."""
@@ -40,9 +49,25 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
         made, pilot = self.plan, self.kept.pilot
         if self.pilot is not None:
             made, pilot = self._piloted(measuring)
+        looked = made.pilot - self._grains(self.kept.pilot) if self.pilot is not None else 0
+        if isinstance(made.design, ShapedDesign):
+            shaped, paid = self._shaped(measuring, made.design)
+            return made, Kept(self.kept.answer, pilot, shaped), made.coin.loss(paid + looked)
         answer, paid = self._sharpened(measuring, self.kept.answer, made.design.grains)
-        paid += made.pilot - self._grains(self.kept.pilot) if self.pilot is not None else 0
-        return made, Kept(answer, pilot), made.coin.loss(paid)
+        return made, Kept(answer, pilot, self.kept.shaped), made.coin.loss(paid + looked)
+
+    def _shaped(self, measuring: ResidualMeasurements, design: ShapedDesign) -> tuple[tuple[Shaped, ...], int]:
+        """Return the shaped residuals, those of the release as sharp as in a design, and what that took."""
+        assert self.shaped is not None  # noqa: S101  # such a design goes on with one, or begins one
+        found, paid = list(self.kept.shaped), 0
+        if self.shaped == len(found):
+            found.append(Shaped(design.weights, design.shapes, {}))
+        shapes, state = found[self.shaped].shapes, dict(found[self.shaped].state)
+        for subset, more in _more(state, self.asked, design.grains).items():
+            state[subset] = measuring.measure(subset, _held(state, self.asked, subset), more, shapes[subset])
+            paid += more
+        found[self.shaped] = replace(found[self.shaped], state=state)
+        return tuple(found), paid
 
     def _piloted(self, measuring: ResidualMeasurements) -> tuple[ReleasePlan, State]:
         """Look with the pilot until it has told enough; return the plan that follows from it alone, and the pilot."""
@@ -52,7 +77,12 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
             state, _ = self._sharpened(measuring, state, level)
         told = told_by(self.asked, state)
         aimed, design = self.pilot.aimed(*told), self.pilot.design(*told)
-        return replace(self.plan, design=design, aimed=aimed, pilot=self._grains(state)), state
+        looked = self._grains(state)
+        if self.shaped is not None:
+            shaped = self.pilot.shaped(*told, _allowed(self.pilot) - looked)
+            if shaped is not None:
+                return replace(self.plan, design=shaped, aimed=aimed, pilot=looked), state
+        return replace(self.plan, design=design, aimed=aimed, pilot=looked), state
 
     def _sharpened(self, measuring: ResidualMeasurements, state: State, grains: Any) -> tuple[State, int]:
         """Return a state in which each residual of the workload has so many grains, and what it took."""
@@ -84,6 +114,11 @@ def release(asked: ReleaseRequest) -> Release:
     with ceiling(context, asked.request.at_most):
         done = answer_and_book(context, asked.question, lambda stored: _find(asked, stored))
     made, kept = done.plan, done.kept
+    state = kept.answer
+    if isinstance(made.design, ShapedDesign):
+        at = _covering(kept, made.design.basis.subsets)
+        assert at is not None  # noqa: S101  # it was measured
+        state = kept.shaped[at].state
     shown = asked.shown
     return Release(
         name=asked.name,
@@ -95,7 +130,7 @@ def release(asked: ReleaseRequest) -> Release:
         about=f"{made.about}; a row counts if its value is listed in every column; {context.where_kept}",
         _keys={name: shown[name].column(name) for name in asked.workload.columns},
         _places={name: _back(shown[name]) for name in shown},
-        _contrasts={subset: kept.answer[subset].mean for subset in made.design.basis.subsets},
+        _contrasts={subset: state[subset].mean for subset in made.design.basis.subsets},
         _plan=made,
         _together=done.together(asked),
         _refine=partial(_refined, asked),
@@ -116,7 +151,7 @@ def limit_of(made: ReleasePlan) -> Limit:
     design, basis = made.design, made.aimed
     dual = None if made.goal.absolute is None else basis.least_largest()[1]
     counted = basis.counted * (basis.cells if dual is None else dual)
-    chi = basis.squares_at_least(dual) * made.most_rows**2 / float(counted @ design.variances)
+    chi = basis.squares_at_least(dual) * made.most_rows**2 / float(counted @ design.means)
     paid = made.coin.loss(design.total + made.pilot)
     return Limit(type(paid).of_amount(least_amount(type(paid), chi)), paid, int(basis.cells.sum()))
 
@@ -135,21 +170,48 @@ def _find(asked: ReleaseRequest, stored: Stored | None) -> BookedRelease[Release
 
 def _found(asked: ReleaseRequest, kept: Kept, goal: Goal, claims: tuple[float, ...]) -> _BookedTables:
     """Plan a release for a goal, on top of what is kept."""
-    context, basis, frame, coin = asked.context, asked.basis, asked.frame, asked.coin
+    basis, coin = asked.basis, asked.coin
     held = np.array([_held(kept.answer, asked, subset).grains for subset in basis.subsets], np.float64)
     before = ReleaseDesign(basis, asked.reach, held)
-    design = design_for(basis, coin, goal, held, asked.reach)
-    pilot, aimed, looks, more = None, basis, 0, 0
-    if goal.relative and design.total > before.total:
-        pilot = Pilot(basis, coin, goal, asked.reach, held)
+    design, pilot, aimed, looks, more = design_for(basis, coin, goal, held, asked.reach), None, basis, 0, 0
+    number = _covering(kept, basis.subsets) if goal.relative and not held.any() else None
+    if number is not None:
+        design, aimed = _sharp_enough(asked, kept, goal, kept.shaped[number])
+        needed = sum(_more(kept.shaped[number].state, asked, design.grains).values())
+        looks = sum(_held(kept.pilot, asked, subset).grains for subset in basis.subsets)
+    elif goal.relative and design.total > before.total:
+        shaping = not held.any() and asked.many <= MOST_SHAPED
+        pilot = Pilot(basis, coin, goal, asked.reach, held, finer=shaping)
         told = told_by(asked, kept.pilot)
         looks = sum(_held(kept.pilot, asked, subset).grains for subset in basis.subsets)
-        if pilot.next(*told) is None:
-            design, aimed = pilot.design(*told), pilot.aimed(*told)
-        else:
+        number = len(kept.shaped) if shaping else None
+        if pilot.next(*told) is not None:
             more = sum(_more(kept.pilot, asked, pilot.most).values())
-    needed = sum(_more(kept.answer, asked, design.grains).values()) + more
-    made = ReleasePlan(
+        elif not shaping:
+            design, aimed = pilot.design(*told), pilot.aimed(*told)
+        needed = sum(_more(kept.answer, asked, design.grains).values()) + more
+        needed = max(needed, _allowed(pilot)) if shaping else needed
+    else:
+        needed = sum(_more(kept.answer, asked, design.grains).values())
+    found = _BookedTables(
+        asked, _planned(asked, goal, needed, design, before, aimed, looks + more), kept, claims, "cell"
+    )
+    found.pilot, found.shaped = pilot, number
+    return found
+
+
+def _planned(  # noqa: PLR0917  # the parts of a plan, in their order
+    asked: ReleaseRequest,
+    goal: Goal,
+    needed: int,
+    design: ReleaseDesign,
+    before: ReleaseDesign,
+    aimed: Residuals,
+    pilot: int,
+) -> ReleasePlan:
+    """Return the plan of a release that takes so many grains."""
+    context, frame, coin = asked.context, asked.frame, asked.coin
+    return ReleasePlan(
         question=asked.words,
         goal=goal,
         worst_price=context.loss(coin.loss(needed).farthings),
@@ -163,11 +225,34 @@ def _found(asked: ReleaseRequest, kept: Kept, goal: Goal, claims: tuple[float, .
         design=design,
         before=before,
         aimed=aimed,
-        pilot=looks + more,
+        pilot=pilot,
     )
-    booked_tables = _BookedTables(asked, made, kept, claims, "cell")
-    booked_tables.pilot = pilot
-    return booked_tables
+
+
+def _allowed(pilot: Pilot) -> int:
+    """Return the most grains of a release with noise by cell and of its pilot: a fiftieth above what all cells at the
+    absolute target cost.
+    """
+    return math.ceil(pilot.floor(pilot.nothing).total * WORST_MOST)
+
+
+def _covering(kept: Kept, subsets: tuple[tuple[int, ...], ...]) -> int | None:
+    """Return the first of the shaped residuals that has all of some subsets; None where none has."""
+    return next((at for at, one in enumerate(kept.shaped) if set(subsets) <= one.state.keys()), None)
+
+
+def _sharp_enough(asked: ReleaseRequest, kept: Kept, goal: Goal, shaped: Shaped) -> tuple[ShapedDesign, Residuals]:
+    """Return the design of shaped residuals that has every cell within its width, in the shape that they have; and the
+    basis with the weights of tables, going by the pilot.
+    """
+    basis = asked.basis
+    grains = np.array([shaped.state[subset].grains for subset in basis.subsets], np.float64)
+    shapes = {subset: shaped.shapes[subset] for subset in basis.subsets}
+    made = ShapedDesign(basis, asked.reach, grains, shaped.weights, shapes)
+    pilot = Pilot(basis, asked.coin, goal, asked.reach, np.zeros(len(grains)))
+    told = told_by(asked, kept.pilot)
+    level = made.excess(pilot.program(*told).widest)
+    return made if level <= CLOSE else made.times(level), pilot.aimed(*told)
 
 
 def _more(state: State, asked: ReleaseRequest, grains: Any) -> dict[tuple[int, ...], int]:

@@ -4,18 +4,47 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.mechanisms.residuals import Residual
+from farthing.mechanisms.residuals import NoiseShape, Residual
 from farthing.session.core.records import read_blob, write_blob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
 State = dict[tuple[int, ...], Residual]
 """The residuals by the places of their columns."""
 
-_FORMAT: Final = b"farthing-residuals-1"
+_FORMAT: Final = b"farthing-residuals-2"
+_BEFORE: Final = b"farthing-residuals-1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shaped:
+    """Residuals whose noise differs by cell.
+
+    Attributes:
+        weights: by column, the weights of its values.
+        shapes: by subset, how its noise differs.
+        state: what was measured.
+    """
+
+    weights: Mapping[int, NDArray[np.int64]]
+    shapes: Mapping[tuple[int, ...], NoiseShape]
+    state: State
+
+    def alike(self, other: Shaped) -> bool:
+        """Return whether another is of the same shapes."""
+        return self.shapes.keys() == other.shapes.keys() and all(
+            np.array_equal(one.added, other.shapes[subset].added)
+            and all(map(np.array_equal, one.weights, other.shapes[subset].weights))
+            for subset, one in self.shapes.items()
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,40 +54,77 @@ class Kept:
     Attributes:
         answer: the residuals that answers are made of.
         pilot: those that only tell how precisely the others are to be measured.
+        shaped: those of relative targets, whose noise differs by cell.
     """
 
     answer: State = field(default_factory=dict)
     pilot: State = field(default_factory=dict)
+    shaped: tuple[Shaped, ...] = ()
 
     def joined(self, read: Kept, theirs: bytes) -> bytes:
         """Return a blob of all measurements: theirs, and those of ours that came on top of what was read."""
         other = Kept.from_bytes(theirs)
         answer = _added(other.answer, read.answer, self.answer)
-        return Kept(answer, _added(other.pilot, read.pilot, self.pilot)).to_bytes()
+        pilot = _added(other.pilot, read.pilot, self.pilot)
+        return Kept(answer, pilot, _joined(other.shaped, read.shaped, self.shaped)).to_bytes()
 
     def to_bytes(self) -> bytes:
-        """Return the blob that the ledger stores: all means in a row, and which residuals they are of."""
-        facts, means = [], [np.zeros(0)]
-        for number, state in enumerate((self.answer, self.pilot)):
-            for subset in sorted(state, key=lambda subset: (len(subset), subset)):
+        """Return the blob that the ledger stores: all numbers in a row, and which residuals they are of."""
+        facts, numbers = [], [np.zeros(0)]
+        for number, state in enumerate((self.answer, self.pilot, *(one.state for one in self.shaped))):
+            for subset in _ordered(state):
                 facts.append([number, list(subset), list(state[subset].mean.shape), state[subset].grains])
-                means.append(state[subset].mean.reshape(-1))
-        return write_blob({"mean": np.concatenate(means)}, {_FORMAT: json.dumps(facts).encode()})
+                numbers.append(state[subset].mean.reshape(-1))
+        for one in self.shaped:
+            numbers += [one.shapes[subset].added.reshape(-1) for subset in _ordered(one.shapes)]
+        weights = [{place: each.tolist() for place, each in one.weights.items()} for one in self.shaped]
+        said = json.dumps({"residuals": facts, "weights": weights}).encode()
+        return write_blob({"mean": np.concatenate(numbers)}, {_FORMAT: said})
 
     @classmethod
     def from_bytes(cls, blob: bytes | None) -> Kept:
         """Return what is in a blob, nothing for None; refuse one that is not ours."""
-        found = cls()
         if blob is None:
-            return found
-        columns, facts = read_blob(blob, _FORMAT)
-        start = 0
+            return cls()
+        columns, told = read_blob(blob, _FORMAT, _BEFORE)
+        facts, listed = (told["residuals"], told["weights"]) if isinstance(told, dict) else (told, [])
+        numbers, start = columns["mean"], 0
+
+        def taken(shape: list[int]) -> NDArray[np.float64]:
+            """Return the next numbers, so shaped."""
+            nonlocal start
+            start += math.prod(shape)
+            return np.array(numbers[start - math.prod(shape) : start]).reshape(shape)
+
+        states: list[State] = [{} for _ in range(2 + len(listed))]
         for number, subset, shape, grains in facts:
-            end = start + math.prod(shape)
-            mean = np.array(columns["mean"][start:end]).reshape(shape)
-            (found.answer, found.pilot)[number][tuple(subset)] = Residual(int(grains), mean)
-            start = end
-        return found
+            states[number][tuple(subset)] = Residual(int(grains), taken(shape))
+        shaped = []
+        for each, state in zip(listed, states[2:], strict=True):
+            weights = {int(place): np.array(values, np.int64) for place, values in each.items()}
+            shapes = {}
+            for subset in _ordered(state):
+                own = tuple(weights[place] for place in subset)
+                shapes[subset] = NoiseShape(own, taken([len(values) for values in own]))
+            shaped.append(Shaped(weights, shapes, state))
+        return cls(states[0], states[1], tuple(shaped))
+
+
+def _ordered(subsets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return subsets in one order."""
+    return sorted(subsets, key=lambda subset: (len(subset), subset))
+
+
+def _joined(theirs: tuple[Shaped, ...], read: tuple[Shaped, ...], ours: tuple[Shaped, ...]) -> tuple[Shaped, ...]:
+    """Return all shaped residuals: theirs, and those of ours that came on top of what was read."""
+    found = list(theirs)
+    for number, one in enumerate(ours):
+        before = read[number].state if number < len(read) else {}
+        if number < len(read) and number < len(theirs) and theirs[number].alike(one):
+            found[number] = replace(one, state=_added(theirs[number].state, before, one.state))
+        elif number >= len(read):
+            found.append(one)
+    return tuple(found)
 
 
 def _added(theirs: State, read: State, ours: State) -> State:

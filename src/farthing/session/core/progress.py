@@ -33,6 +33,24 @@ class Progress:
     target: float | None = None
     paid: Booked | None = None
 
+    @property
+    def closing(self) -> str:
+        """How near a refinement has come, in words: the group furthest from its target, and what was paid so far.
+
+        >>> from farthing import Gdp
+        >>> Progress(look=3, groups=8, done=2, half_width=412.3, furthest=412.3, target=50.0, paid=Gdp(0.01)).closing
+        ': +/-412 on the way to +/-50, paid mu 0.01'
+        """
+        if self.furthest is None or self.target is None:
+            return ""
+        paid = "" if self.paid is None else f", paid {self.paid.parameter} {self.paid.value:.3g}"
+        return f": +/-{_short(self.furthest)} on the way to +/-{_short(self.target)}{paid}"
+
 
 Watcher: TypeAlias = "Callable[[Progress], None]"
 """Who waits for a refinement: called after every look, with released numbers only."""
+
+
+def _short(width: float) -> str:
+    """Return a half-width with three figures."""
+    return f"{width:,.0f}" if width >= 100 else f"{width:.3g}"

@@ -17,6 +17,7 @@ import numpy as np
 from farthing.accuracy.stored_promise import OwnPromises, StoredPromise
 from farthing.errors import LedgerError
 from farthing.mechanisms.gaussian import Measured
+from farthing.query.arrange import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,10 +193,9 @@ def keys_to_bytes(table: pa.Table) -> bytes:
     True
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     table = table.replace_schema_metadata(None)
-    lists = {name: pc.unique(table.column(name)) for name in table.column_names}
+    lists = {name: distinct(table.column(name)) for name in table.column_names}
     if math.prod(map(len, lists.values())) > table.num_rows:
         return _written(table)
     return _written(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import LedgerError
 from farthing.ledger.tags import NONE, Tags
+from farthing.mechanisms.gaussian import MOST_GRAINS
 from farthing.session.core.records import Record, keys_from_bytes
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def tags_of(question: str, blob: bytes) -> Tags:
     if not record.listed:
         return NONE
     family, keys = question[:FAMILY], keys_from_bytes(record.listed)
-    rank = -int(record.measured.information.min(initial=0))
+    rank = -int(record.measured.information.min(initial=MOST_GRAINS))
     if len(keys) > MOST_GROUPS:
         return Tags((_hash(family, _MANY),), rank, len(keys), _EVERY)
     tags = _tags(family, keys)

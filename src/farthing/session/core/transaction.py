@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from farthing.errors import BudgetExceeded, Contested, DataError, Frozen, InvalidTarget, LedgerError, PriceRisen
+from farthing.log import Event, log
 from farthing.privacy.words import said
 from farthing.session.core.ceiling import CEILING, risen
 from farthing.session.core.door import forget, was_opened
@@ -147,6 +148,7 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         step = plan(stored)
         bill = step.bill
         if bill is None:
+            log(Event.FREE)
             return step.stored_answer()
         if not swept:
             swept = True
@@ -157,6 +159,7 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         work = _Work(context, question, bill, alone=alone)
         with suppress(Contested):
             return work.done(step, 0 if stored is None else stored.version)
+        log(Event.WAITED)
         _wait(context.ledger, question, deadline)
 
 
@@ -222,6 +225,7 @@ class _Work:
         self.about = (context.ledger.identity, question, threading.get_ident())
         self.closed = False
         self._failed = False
+        self._settled = False
         self._receipt: Receipt | None = None
         self._begun = 0
         self._ceiling = CEILING.get()
@@ -242,6 +246,7 @@ class _Work:
             _WORK.pop(self._request, None)
             if self._receipt is not None:
                 forget(self._receipt)
+                log(Event.BOOKED if self._settled else Event.ENDED, self._receipt.id)
 
     def _measured(self, step: BookedQuestion[T], version: int) -> T:
         """Reserve, measure, settle."""
@@ -260,7 +265,7 @@ class _Work:
             lambda current: step.merged(current, answer, receipt),
             tagged=partial(tags_of, self._question),
         )
-        self.closed = True
+        self.closed = self._settled = True
         self._note(price.farthings - receipt.reserved)
         return answer
 

@@ -51,7 +51,11 @@ def _config(panel: str | None) -> Any:
 Sql = Annotated[str, typer.Argument(metavar="SQL", help="One SELECT of aggregates over the protected table.")]
 Ledger = Annotated[
     str | None,
-    typer.Argument(metavar="LEDGER", help="A file, a PostgreSQL URL or a .toml. Default: farthing.toml here."),
+    typer.Argument(
+        metavar="LEDGER",
+        envvar="FARTHING_LEDGER",
+        help="A file, a PostgreSQL URL or a .toml. Default: farthing.toml here.",
+    ),
 ]
 Whose = Annotated[str | None, typer.Argument(metavar="NAME", help="An analyst. Default: everybody.")]
 Tokens = Annotated[str, typer.Option(metavar="FILE", help="Where the tokens' hashes are kept.")]

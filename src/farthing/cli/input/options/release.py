@@ -17,17 +17,38 @@ class ReleaseOptions:
     """Which tables are wanted, how accurately, at what price, and where they go; None for what was left out."""
 
     columns: Annotated[
-        str,
+        str | None,
         typer.Option(metavar="a,b,c", help="The columns, with commas between them.", rich_help_panel=TABLES),
-    ]
+    ] = None
     marginals: Annotated[
-        str,
-        typer.Option(metavar="2", help="All tables over this many of the columns; 0 is the total.",
+        str | None,
+        typer.Option(metavar="2", help="All tables over this many of the columns, default 2; 0 is the total.",
                      rich_help_panel=TABLES),
-    ] = "2"  # fmt: skip
+    ] = None  # fmt: skip
     up_to: Annotated[
         bool, typer.Option("--up-to", help="The tables over fewer columns, too.", rich_help_panel=TABLES)
     ] = False
+    prefixes: Annotated[
+        list[str] | None,
+        typer.Option("--prefixes", metavar="COL=0,10,60", help="The counts from the first edge to each other one.",
+                     rich_help_panel=TABLES),
+    ] = None  # fmt: skip
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option("--ranges", metavar="COL=0,10,60", help="The counts between any two edges.",
+                     rich_help_panel=TABLES),
+    ] = None  # fmt: skip
+    conditions: Annotated[
+        list[str] | None,
+        typer.Option("--condition", metavar="CONDITION", help="The count of rows that meet it; repeat it for more.",
+                     rich_help_panel=TABLES),
+    ] = None  # fmt: skip
+    workload: Annotated[
+        str | None,
+        typer.Option("--workload", metavar="FILE", help="All of it from a TOML file: [[part]] tables that are joined, "
+                     "with marginals, prefixes, ranges, conditions, matrix in each, which are multiplied.",
+                     rich_help_panel=TABLES),
+    ] = None  # fmt: skip
     relative: options.Relative = None
     absolute: options.Absolute = None
     rms: Annotated[

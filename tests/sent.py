@@ -47,19 +47,37 @@ class Sent:
     Args:
         sql: the text.
         native: DuckDB's type of every column, by view and name.
+        tree: the text read already: a part of it, named by WITH or below that, has names of its own.
     """
 
-    def __init__(self, sql, native):
+    def __init__(self, sql, native, tree=None):
         self.sql = sql
-        self.tree = sqlglot.parse_one(sql, dialect="duckdb")
+        self.tree = sqlglot.parse_one(sql, dialect="duckdb") if tree is None else tree
         self._native = native
         self._views = {scan.alias: scan.name for scan in self.tree.find_all(exp.Table) if scan.alias == "r"}
         self._named = {}
         for alias in self.tree.find_all(exp.Alias):
             self._named.setdefault(alias.alias, []).append(alias.this)
 
+    def parts(self):
+        """Return the relations that WITH names and the question below, each with the types of all columns."""
+        clause, native, found = self.tree.args.get("with_") or self.tree.args.get("with"), dict(self._native), []
+        for named in () if clause is None else clause.expressions:
+            one = Sent("", native, named.this)
+            found.append(one)
+            native[named.alias] = {item.alias: one.type(item.this) for item in named.this.expressions}
+        if clause is None:
+            return [self]
+        clause.pop()
+        return [*found, Sent("", native, self.tree)]
+
     def faults(self):
         """Yield what could fail on a row: casts of types that are not total, functions that are not listed."""
+        parts = self.parts()
+        if len(parts) > 1:
+            for part in parts:
+                yield from part.faults()
+            return
         for cast in self.tree.find_all(exp.Cast):
             if not isinstance(cast, exp.TryCast) and not self._total(cast):
                 yield f"CAST({self.type(cast.this)} {name_of(cast.this)} AS {spelled(cast.to)})"

@@ -106,7 +106,7 @@ class SentAbroad(Sent):
             return isinstance(operand.right.unnest(), exp.Mul)
         if (name, kind) == ("CAST", "INT"):
             return RETURNS.get(called(operand.this)) == "INT"
-        if (name, kind) == ("IF", "INT"):
+        if name == "IF" and kind in ("INT", "BIGINT"):
             return operand.find(exp.Floor) is not None
         if name == "LEAST":
             return any(map(_constant, (operand.this, *operand.expressions)))

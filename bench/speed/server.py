@@ -1,11 +1,12 @@
 """A server under load, and one that dies: what an answer takes, what memory it needs, and that nothing is paid twice.
 
     python bench/speed/server.py                          # 1,000,000 rows, short
-    python bench/speed/server.py --seconds 600 --clients 64 --kills 200 --lost 500 --idle 1000
+    python bench/speed/server.py --workers 4 --seconds 600 --clients 64 --kills 200 --lost 500 --idle 1000 --stops 20
     python bench/speed/server.py --only kills lost --json out.json
 
-The server is a process of its own. A fresh question is compared with the same call of the library on the same table,
-both in turns; differences and ratios are of medians.
+The server is a process of its own, or several with --workers. With `stops` its ledger is on a PostgreSQL that this
+script starts, and stops under it with all that it is doing. A fresh question is compared with the same call of the
+library on the same table, both in turns; differences and ratios are of medians.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import socketserver
@@ -26,8 +28,9 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -37,7 +40,7 @@ from farthing.errors import BudgetExceeded, FarthingError
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from data import ZONES, write
 
-EPSILON = {"speed": 1000.0, "clients": 0.02, "kills": 1000.0, "lost": 1000.0}
+EPSILON = {"speed": 1000.0, "clients": 0.02, "kills": 1000.0, "lost": 1000.0, "stops": 1000.0}
 KEYS = {"zone": list(range(ZONES))}
 TOKEN = "alice.secret"  # noqa: S105  # of a server that lives for a minute
 TABLE = "rides.parquet"
@@ -54,21 +57,45 @@ def question(number: int, *, grouped: bool = True) -> str:
     return f"SELECT zone, COUNT(*) AS n {where} GROUP BY zone" if grouped else f"SELECT COUNT(*) AS n {where}"
 
 
-def opened(folder: Path, epsilon: float, ledger: str = "rides.ledger", **who: Any) -> farthing.Session:
+def opened(folder: Path, epsilon: float, ledger: str | None = None, **who: Any) -> farthing.Session:
     """Open a session over the table."""
     target = farthing.Target(relative=0.1, absolute=500)
-    own = {"budget": budget(epsilon), "ledger": folder / ledger, "keys": KEYS, "target": target}
+    own = {"budget": budget(epsilon), "ledger": ledger or books_of(folder), "keys": KEYS, "target": target}
     return farthing.Session(folder / TABLE, name="rides", **own, **who)
 
 
-def serve(folder: Path, epsilon: float) -> None:
-    """Serve until told to stop; what this process does is all that the others see."""
+def books_of(folder: Path) -> Path | str:
+    """Return where the books are: beside the table, or where a file there says."""
+    told = folder / "books"
+    return told.read_text(encoding="utf-8") if told.exists() else folder / "rides.ledger"
+
+
+def serve(folder: Path, epsilon: float, workers: int) -> None:
+    """Serve until told to stop, by one process or several."""
+    from farthing.server.running import Address
+    from farthing.server.workers import serve_many
+
+    if workers == 1:
+        served(folder, epsilon, ready=tell)
+    else:
+        work = partial(served, folder, epsilon)
+        serve_many(work, Address(port=0), workers, ready=tell)
+
+
+def tell(port: int, _: object) -> None:
+    """Tell where the server listens."""
+    print(port, flush=True)
+
+
+def served(folder: Path, epsilon: float, *, ready: Any = None, started: Any = None, **how: Any) -> None:
+    """Serve by this process; what it does is all that the others see."""
     from argon2 import PasswordHasher
 
     from farthing.server import running
     from farthing.server.datasets import ServedTable
     from farthing.server.guard import Limits
     from farthing.server.people import Register
+    from farthing.server.shared import Shared
 
     running.Limits = lambda: Limits(1e9, 1e9)  # type: ignore[assignment]  # speed is what is measured
     people = Register(hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
@@ -80,7 +107,9 @@ def serve(folder: Path, epsilon: float) -> None:
 
     with session() as one:
         table = ServedTable("rides", session, budget(epsilon), "row", one.schema, keys=KEYS)
-    running.serve({"rides": table}, people, running.Address(port=0), ready=lambda port, _: print(port, flush=True))
+    conduct = running.Conduct(shared=Shared.beside(books_of(folder)), **how)
+    begun = ready or (lambda *_: started.set())
+    running.serve({"rides": table}, people, running.Address(port=0), conduct, ready=begun)
 
 
 def person_of(people: Any, secret: str) -> Any:
@@ -93,22 +122,31 @@ def person_of(people: Any, secret: str) -> Any:
 class Running:
     """A server in a process of its own."""
 
-    def __init__(self, folder: Path, epsilon: float) -> None:
+    def __init__(self, folder: Path, epsilon: float, workers: int = 1) -> None:
         words = [sys.executable, "-W", "ignore", __file__, "--serve", str(folder), "--epsilon", str(epsilon)]
+        words += ["--workers", str(workers)]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout is not None  # noqa: S101
         self.port = int(self.process.stdout.readline())
         self.address = f"http://127.0.0.1:{self.port}"
 
+    def workers(self) -> list[int]:
+        """Return the processes that answer: this one, or those that it started."""
+        words = ["pgrep", "-P", str(self.process.pid), "-f", "spawn_main"]
+        found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+        return [int(one) for one in found] or [self.process.pid]
+
     def memory(self) -> float:
-        """Return the resident memory in MiB."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+        """Return the resident memory of those that answer, in MiB."""
+        texts = [Path(f"/proc/{one}/status").read_text(encoding="utf-8") for one in self.workers()]
+        lines = [line for text in texts for line in text.splitlines()]
+        return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
     def cpu(self) -> float:
-        """Return the seconds of a processor that it used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Return the seconds of a processor that they used."""
+        told = [Path(f"/proc/{one}/stat").read_text(encoding="utf-8").rpartition(")")[2] for one in self.workers()]
+        ticks = [int(fields.split()[11]) + int(fields.split()[12]) for fields in told]
+        return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
     def end(self, how: int = signal.SIGTERM) -> None:
         """End it."""
@@ -117,9 +155,9 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, epsilon: float):
+def running(folder: Path, epsilon: float, workers: int = 1):
     """Give a server, and end it."""
-    one = Running(folder, epsilon)
+    one = Running(folder, epsilon, workers)
     try:
         yield one
     finally:
@@ -149,7 +187,11 @@ def speed(folder: Path, options: argparse.Namespace) -> dict[str, float]:
         name: [] for name in ("repeat", "library repeat", "fresh", "library fresh", "idle")
     }
     epsilon = EPSILON["speed"]
-    with running(folder, epsilon) as server, client(server.address) as http, opened(folder, epsilon, "own") as own:
+    with (
+        running(folder, epsilon) as server,
+        client(server.address) as http,
+        opened(folder, epsilon, str(folder / "own")) as own,
+    ):
         for number in range(options.turns):
             sql = question(number)
             times["fresh"].append(timed(lambda sql=sql: ask(http, sql).raise_for_status()))
@@ -169,6 +211,8 @@ def speed(folder: Path, options: argparse.Namespace) -> dict[str, float]:
             times["idle"] = [timed(lambda: ask(http, question(0))) for _ in range(options.turns)]
             memory = server.memory()
     found = {f"{name}, ms": statistics.median(taken) for name, taken in times.items()}
+    found["fresh over the library, ms"] = found["fresh, ms"] - found["library fresh, ms"]
+    found["fresh / library"] = found["fresh, ms"] / found["library fresh, ms"]
     found |= {f"{name}, ms of processor": whole / options.turns * 1e3 for name, whole in cpu.items()}
     return found | {"idle clients": many, "memory with them, MiB": memory}
 
@@ -210,7 +254,8 @@ def clients(folder: Path, options: argparse.Namespace) -> dict[str, float]:
                     if came.is_success:
                         paid.append(came.json()["paid"]["mu"] ** 2)
 
-    with running(folder, epsilon) as server, ThreadPoolExecutor(options.clients + 1) as pool:
+    many = running(folder, epsilon, options.workers)
+    with many as server, ThreadPoolExecutor(options.clients + 1) as pool:
         began, end = server.memory(), time.monotonic() + options.seconds
         half = pool.submit(lambda: (time.sleep(options.seconds / 2), server.memory())[1])
         list(pool.map(one, range(options.clients)))
@@ -234,38 +279,147 @@ def clients(folder: Path, options: argparse.Namespace) -> dict[str, float]:
 
 
 def kills(folder: Path, options: argparse.Namespace) -> dict[str, int]:
-    """Kill the server in the middle of questions; return what was lost or charged twice."""
+    """Kill processes that answer in the middle of questions; return what was lost or charged twice."""
     chance, counts, epsilon = random.Random(20), Counter[str](), EPSILON["kills"]
     told: dict[str, Any] = {}
-    with running(folder, epsilon) as server, client(server.address) as http:
-        takes = max(timed(lambda number=number: ask(http, question(number))) for number in (-2, -1)) / 1e3
-    for number in range(options.kills):
-        server, sql = Running(folder, epsilon), question(number)
-        with client(server.address) as http:
-            killer = threading.Timer(chance.uniform(0, 1.5 * takes), os.kill, (server.process.pid, signal.SIGKILL))
-            killer.start()
-            try:
-                told[sql] = ask(http, sql).json()
-                counts["answered"] += 1
-            except httpx.TransportError:
-                counts["cut off"] += 1
-            killer.join()
-        server.process.communicate()
-    with running(folder, epsilon) as server, client(server.address) as http:
-        for sql, answer in told.items():
-            again = ask(http, sql).json()
-            counts["answers lost"] += again.get("answers") != [row | {"paid": 0.0} for row in answer["answers"]] and (
-                again["paid"]["mu"] > 0
-            )
+    with running(folder, epsilon, options.workers) as first:
+        takes = warmed(first)
+        for number in range(options.kills):
+            server = first if options.workers > 1 else Running(folder, epsilon)
+            with client(server.address) as http:
+                victim = chance.choice(server.workers())
+                killer = threading.Timer(chance.uniform(0, 1.5 * takes), os.kill, (victim, signal.SIGKILL))
+                killer.start()
+                answer(http, question(number), told, counts)
+                killer.join()
+            replaced(server, {victim}, options)
+    with running(folder, epsilon, options.workers) as server:
+        counts["answers lost"] = lost_of(server, told)
     with opened(folder, epsilon) as books:
-        books.verify()
-        paid = sum(one["paid"]["mu"] ** 2 for one in told.values())
-        counts["paid, not charged"] = int(paid > books.spent.amount * 1.000001)
-        labels = Counter(entry.label for entry in books.history(10_000))
-        counts["charged twice"] = sum(many > 1 for many in labels.values())
-        counts["left open"] = len(books.status()["open"])
+        counts |= audited(books, told)
     names = ("answered", "cut off", "answers lost", "paid, not charged", "charged twice", "left open")
     return {"kills": options.kills} | {name: counts[name] for name in names}
+
+
+def warmed(server: Running) -> float:
+    """Let the server answer twice; return the seconds that it takes."""
+    with client(server.address) as http:
+        return max(timed(lambda number=number: ask(http, question(number))) for number in (-2, -1)) / 1e3
+
+
+def answer(http: httpx.Client, sql: str, told: dict[str, Any], counts: Counter[str]) -> None:
+    """Ask once, and note what came."""
+    try:
+        came = ask(http, sql)
+    except httpx.TransportError:
+        counts["cut off"] += 1
+        return
+    if came.is_success:
+        told[sql] = came.json()
+    counts["answered" if came.is_success else "refused"] += 1
+
+
+def replaced(server: Running, gone: set[int], options: argparse.Namespace) -> None:
+    """Wait until others have taken the places of those that were killed."""
+    if options.workers == 1:
+        server.process.communicate()
+        return
+    while len(set(server.workers()) - gone) < options.workers:
+        time.sleep(0.1)
+
+
+def lost_of(server: Running, told: dict[str, Any]) -> int:
+    """Return how many answers that were told are no longer free."""
+    with client(server.address) as http:
+        return sum(ask(http, sql).json()["paid"]["mu"] > 0 for sql in told)
+
+
+def audited(books: farthing.Session, told: dict[str, Any]) -> Counter[str]:
+    """Return what the books say of the answers that were told."""
+    books.verify()
+    paid = sum(one["paid"]["mu"] ** 2 for one in told.values())
+    labels = Counter(entry.label for entry in books.history(100_000) if entry.settled)
+    found = {"paid, not charged": int(paid > books.spent.amount * 1.000001)}
+    found |= {"charged twice": sum(many > 1 for many in labels.values()), "left open": len(books.status()["open"])}
+    return Counter(found)
+
+
+def stops(folder: Path, options: argparse.Namespace) -> dict[str, int]:
+    """Stop the PostgreSQL that holds the books while clients ask; return what was lost or charged twice."""
+    counts, epsilon, told = Counter[str](), EPSILON["stops"], dict[str, Any]()
+    with Postgres(folder / "pg") as server:
+        (folder / "books").write_text(server.url, encoding="utf-8")
+        with running(folder, epsilon, options.workers) as served:
+            stopping = threading.Event()
+            threads = [
+                threading.Thread(target=asking, args=(served, place, told, counts, stopping)) for place in range(4)
+            ]
+            for thread in threads:
+                thread.start()
+            for _ in range(options.stops):
+                time.sleep(3)
+                server.stop()
+                time.sleep(0.5)
+                server.start()
+            stopping.set()
+            for thread in threads:
+                thread.join()
+            counts["answers lost"] = lost_of(served, told)
+        with opened(folder, epsilon) as books:
+            counts |= audited(books, told)
+        (folder / "books").unlink()
+    names = ("answered", "refused", "cut off", "answers lost", "paid, not charged", "charged twice", "left open")
+    return {"stops": options.stops} | {name: counts[name] for name in names}
+
+
+def asking(server: Running, place: int, told: dict[str, Any], counts: Counter[str], stopping: threading.Event) -> None:
+    """Ask one question after another, each until it is answered."""
+    number = place * 100_000
+    with client(server.address) as http:
+        while not stopping.is_set():
+            sql = question(number)
+            answer(http, sql, told, counts)
+            number += sql in told
+
+
+class Postgres:
+    """A PostgreSQL of this script's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+        self._as: list[str] = []
+        if os.geteuid() == 0:  # it does not run as root
+            shutil.chown(folder, "nobody")
+            folder.parent.chmod(0o755)
+            self._as = ["setpriv", "--reuid=nobody", "--clear-groups"]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.url = f"postgresql+psycopg://farthing@127.0.0.1:{self._port}/postgres"
+
+    def __enter__(self) -> Self:
+        self._run("initdb", "-A", "trust", "-U", "farthing", "-E", "UTF8", "--no-locale")
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it."""
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c max_connections=80"
+        self._run("pg_ctl", "-o", options, "-l", str(self._folder / "log"), "-w", "start")
+
+    def stop(self) -> None:
+        """Stop it with all that it is doing."""
+        self._run("pg_ctl", "-m", "immediate", "-w", "stop")
+
+    def _run(self, tool: str, *words: str) -> None:
+        """Run one of its tools."""
+        where = shutil.which(tool) or str(max(Path("/usr/lib/postgresql").glob(f"*/bin/{tool}")))
+        command = [*self._as, where, "-D", str(self._folder / "data"), *words]
+        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 class Dropping(socketserver.ThreadingTCPServer):
@@ -314,7 +468,7 @@ def whole(message: bytes) -> bool:
 def lost(folder: Path, options: argparse.Namespace) -> dict[str, int]:
     """Ask through a proxy that drops half of the responses until each question is answered; count the charges."""
     counts, epsilon = Counter[str](), EPSILON["lost"]
-    with running(folder, epsilon) as server, Dropping(server.port) as proxy:
+    with running(folder, epsilon, options.workers) as server, Dropping(server.port) as proxy:
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
         session = reached(f"http://127.0.0.1:{proxy.server_address[1]}")
         while proxy.dropped < options.lost:
@@ -348,7 +502,7 @@ def reached(address: str) -> Any:
             continue
 
 
-PARTS = {"speed": speed, "clients": clients, "kills": kills, "lost": lost}
+PARTS = {"speed": speed, "clients": clients, "kills": kills, "lost": lost, "stops": stops}
 
 
 def main() -> None:
@@ -360,6 +514,8 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=8, help="clients that ask at once")
     parser.add_argument("--seconds", type=float, default=20, help="how long they ask")
     parser.add_argument("--kills", type=int, default=5, help="how often the server is killed")
+    parser.add_argument("--workers", type=int, default=1, help="processes that answer")
+    parser.add_argument("--stops", type=int, default=3, help="how often the PostgreSQL of the books is stopped")
     parser.add_argument("--lost", type=int, default=50, help="responses that a proxy drops")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="some of the parts")
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
@@ -367,7 +523,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.epsilon)
+        serve(options.serve, options.epsilon, options.workers)
         return
     figures = {}
     for name in options.only:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.planning.release import ReleasePlan
+    from farthing.synthetic import SyntheticRows
 
     Float64 = NDArray[np.float64]
 
@@ -120,6 +121,24 @@ class Release(BaseRelease, Mapping[tuple[str, ...], Table]):
                 next_step="take the tables one by one: release[table]",
             )
         return self._table(self.columns, [], whole=True)
+
+    def synthetic(self, rows: int | None = None, *, seed: int = 0) -> SyntheticRows:
+        """Return rows that nobody has, whose tables are near the released ones, with the error of each: free.
+
+        Args:
+            rows: how many; by default as many as were told.
+            seed: a public number: the rows are a function of it and of what was released.
+
+        Raises:
+            InvalidOption: a number of rows or a seed that is none.
+        """
+        from farthing.synthetic.released import synthetic
+
+        def told(table: tuple[str, ...]) -> tuple[Float64, float]:
+            found = self[table]
+            return found.value, float(np.sqrt(np.mean(found.half_width**2))) / self._plan.goal.critical
+
+        return synthetic(self.tables, told, self._plan, self._keys, rows, seed)
 
     def to_arrow(self, columns: str | tuple[str, ...] | None = None) -> pa.Table:
         """Return one table as Arrow, see `Table.to_arrow`; without columns one row a table, with its half-width."""

@@ -400,6 +400,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "odd rows": outer_checks.odd_rows,
     "tables": release_checks.tables,
     "products": release_checks.products,
+    "models": release_checks.models,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "refining": promise_checks.refining,

@@ -742,6 +742,34 @@ RELEASES = (
         "zip((edges[0], *edges), edges, strict=False)",
         "products",
     ),
+    _one(
+        "each pair of a tree at the price of all",
+        "mechanisms/spanning_tree.py",
+        "        price = shared(pairs_loss, *[1] * (columns - 1))[0]\n",
+        "        price = pairs_loss\n",
+        "models",
+    ),
+    _one(
+        "errors of many tables priced as of one",
+        "session/answering/synthetic.py",
+        "loss, squares=many * reach**2, total=many * reach)",
+        "loss, squares=reach**2, total=reach)",
+        "models",
+    ),
+    _one(
+        "the watch of online queries free of charge",
+        "mechanisms/online_weights.py",
+        "        return watching + self.noise\n",
+        "        return watching * 0 + self.noise\n",
+        "models",
+    ),
+    _one(
+        "what noise hides left out of the report on synthetic rows",
+        "synthetic/released.py",
+        ".sum()), _reach(plan, number)",
+        ".sum()), 0.0",
+        "models",
+    ),
 )
 
 CHAINS = (

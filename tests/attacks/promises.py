@@ -177,4 +177,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "rows outside of all edges in the first bin",
         "the pilot's noise in the answer",
     ),
+    "a model of the data costs what was charged first, and its errors are told with their noise": (
+        "each pair of a tree at the price of all",
+        "errors of many tables priced as of one",
+        "the watch of online queries free of charge",
+        "what noise hides left out of the report on synthetic rows",
+    ),
 }

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 import farthing
-from farthing.mechanisms import residuals
+from farthing.mechanisms import noisy_answers, residuals, spanning_tree
+from farthing.mechanisms.online_weights import OnlineRule
 from farthing.mechanisms.residuals import ResidualMeasurements
 from farthing.mechanisms.strategy import Strategy, StrategyMeasurements, on_grid
+from farthing.session.answering import synthetic
 from farthing.workloads import conditions, marginals, prefixes
 
 GRAIN = 2.0**-56
@@ -92,3 +94,50 @@ def _booked_products() -> tuple[str, ...]:
     found = [f"measured {measured:.6g} of mu squared, booked {booked:.6g}"] * (booked < measured)
     off = abs(release["prefixes of a"].value - [10_000, 25_000]).max() > 200
     return (*found, *(["rows that are in no bin were counted"] * bool(off)))
+
+
+def models() -> tuple[str, ...]:
+    """Look at what a tree and its errors measure beside the books, at the price of a run, and at a report."""
+    return (*_booked_tree(), *_priced_run(), *_report())
+
+
+def _booked_tree() -> tuple[str, ...]:
+    """Return whether a release by a tree books less than its draws cost, for what a row really moves."""
+    real, seen = noisy_answers.noisy_answers, list[float]()
+
+    def noting(moved):
+        """Return a measurement that is noted at what it costs if a row moves so many of its answers."""
+
+        def noted(truth, loss, *, squares, total, bits=None):
+            """Note a measurement, and make it."""
+            seen.append(float(loss.amount) * moved(np.size(truth)) / squares)
+            return real(truth, loss, squares=squares, total=total, bits=bits)
+
+        return noted
+
+    rows = pa.table({name: np.arange(4_000) // step % 2 for name, step in (("a", 1), ("b", 2), ("c", 4), ("d", 8))})
+    with farthing.Session(rows, budget=farthing.Budget(mu=6)) as session:
+        with (
+            patch.object(spanning_tree, "noisy_answers", noting(lambda _: 1)),
+            patch.object(synthetic, "noisy_answers", noting(lambda many: many)),
+        ):
+            session.release(
+                marginals(list("abcd")), keys=dict.fromkeys("abcd", range(2)), loss=farthing.Gdp(1), mechanism="tree"
+            )
+        booked = float(session.spent.amount)
+    return (f"measured {sum(seen):.6g} of mu squared, booked {booked:.6g}",) * (sum(seen) > booked)
+
+
+def _priced_run() -> tuple[str, ...]:
+    """Return whether an online run costs less than its watch and its measurement."""
+    rule = OnlineRule(300, 50, 4, 2_000, currency=farthing.Gdp)
+    least = farthing.Pure(rule.epsilon).to(farthing.Gdp).amount + rule.noise.amount
+    return ("a run costs less than its watch",) * (rule.run.amount < least)
+
+
+def _report() -> tuple[str, ...]:
+    """Return whether the report on synthetic rows leaves out what the noise of the tables hides."""
+    rows = pa.table({"a": np.arange(900) % 3})
+    with farthing.Session(rows, budget=farthing.Budget(mu=6)) as session:
+        found = session.release(marginals(["a"], ways=1), keys={"a": range(3)}, absolute=150, cap="all").synthetic(900)
+    return ("the report says that synthetic rows are exact",) * bool(found.upper.max() < 0.05)

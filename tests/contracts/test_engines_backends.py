@@ -31,6 +31,7 @@ from questions import (
     without,
     worlds,
 )
+from questions_per_unit import asked_per_unit
 from spark_servers import spark_session
 
 from farthing.engines import open_table
@@ -41,6 +42,7 @@ from farthing.engines.memory import engine as memory_engine
 from farthing.errors import DataError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Type, counting
+from farthing.query import query as query_module
 from farthing.query.aggregates import Count, NamedAggregate, Sum
 from farthing.query.expressions import And, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
@@ -95,14 +97,14 @@ def holds(kind, one, rows, draw):
     return [*wrong, *broken(one, full, less)]
 
 
-def checked(kind, ask, examples):
+def checked(kind, ask, examples, questions=asked):
     """Hold one engine to the slow one and to the FLOOR on so many tables and questions."""
 
     @settings(CONFIG, max_examples=examples, phases=(Phase.generate,), database=None)
     @given(world=worlds(), data=st.data())
     def each(world, data):
         palette, rows = world
-        assert [] == holds(kind, data.draw(asked(ask, palette)), rows, data.draw)
+        assert [] == holds(kind, data.draw(questions(ask, palette)), rows, data.draw)
 
     each()
 
@@ -113,6 +115,14 @@ def test_answers_and_floor(kind, ask):
     """Every answer is the slow engine's with the same hash; a unit moves one part, few groups, each by little."""
     share = {"postgres": 1, "spark": 1 / 3}  # Spark takes seconds an example
     checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 4))))
+
+
+@pytest.mark.parametrize("kind", ["memory", *ENGINES])
+@pytest.mark.parametrize("ask", REQUESTS)
+def test_answers_and_floor_of_rows_made_of_units(kind, ask):
+    """The same of questions of rows that are made of one unit's rows each, nested and joined."""
+    share = {"postgres": 2, "spark": 1 / 6}
+    checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 5))), asked_per_unit)
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -184,6 +194,27 @@ def test_a_planted_bug_breaks_the_floor(kind, bug, monkeypatch):
         monkeypatch.setattr(engine, "bounded", planted)
     with pytest.raises(AssertionError, match="moved"):
         checked(kind, "measure", 100)
+
+
+@pytest.mark.parametrize("kind", ["memory", "duckdb"])
+def test_one_row_a_unit_where_it_has_several_breaks_the_floor(kind, monkeypatch):
+    """Planted: every question of derived rows is taken for one of one row a unit; the FLOOR sees units move more."""
+    monkeypatch.setattr(query_module, "one_row", lambda derived, source, joins: bool(derived))  # noqa: ARG005
+    with pytest.raises(AssertionError, match="moved"):
+        checked(kind, "measure", 60, asked_per_unit)
+
+
+def test_rows_that_mix_units_break_the_floor(monkeypatch):
+    """Planted: rows of all units are one row, with the unit of the first; the FLOOR sees other units move."""
+
+    def mixed(each, rows, unit, scope):
+        rows = list(rows)
+        return gathered(each, [(rows[0][0], row) for _, row in rows], unit, scope)
+
+    gathered = memory_engine.gathered
+    monkeypatch.setattr(memory_engine, "gathered", mixed)
+    with pytest.raises(AssertionError, match="moved"):
+        checked("memory", "measure", 60, asked_per_unit)
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "postgres"])

@@ -26,6 +26,7 @@ from farthing.query.crossing import Crossing
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.part import QueryPart
+from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 
 DUCK = Path(farthing.__file__).parent / "engines" / "duck"
 FAR = [None, 0, 2**62, -(2**62)]
@@ -75,6 +76,37 @@ def aggregates(draw):
     value, ends = draw(NUMBERS), draw(ENDS)
     kinds = [Count(), Count(draw(ANY)), CountUnits(), Sum(value, *ends), Mean(value, *ends), Variance(value, *ends)]
     return draw(st.sampled_from([*kinds, Quantile(value, 0.5, *ends)]))
+
+
+@st.composite
+def derived(draw):
+    """Draw rows made of a unit's rows, of any values."""
+    whole, real, text, moment = (VALUES[kind] for kind in (Type.INTEGER, Type.FLOAT, Type.STRING, Type.TIMESTAMP))
+    one, key = draw(st.one_of(whole, real, text, moment)), draw(st.one_of(real, text, moment, VALUES[Type.DATE]))
+    found = [Feature(FeatureKind.SUM, draw(whole)), Feature(FeatureKind.SUM, draw(real)), Feature(FeatureKind.COUNT)]
+    found += [
+        Feature(FeatureKind.MEAN, draw(NUMBERS)),
+        Feature(FeatureKind.MAX, one),
+        Feature(FeatureKind.DISTINCT, one),
+    ]
+    found += [Feature(FeatureKind.LAST, one, key), Feature(FeatureKind.COUNT, draw(ANY))]
+    by = draw(st.sampled_from([(), (("k0", one),)]))
+    features = tuple((f"f{place}", each) for place, each in enumerate(found))
+    return PerUnit("made", None, draw(SIDES), draw(st.none() | predicates(SCHEMA, 3)), by, features)
+
+
+def of_units(one):
+    """Return a question of derived rows, with what else it is asked with."""
+    outputs = tuple(NamedAggregate(f"o{n}", Sum(Column(f"f{n}"), 0.0, 9.0)) for n in range(4))
+    groupings = (("g", Column("f4")),)
+    asked = {"derived": (one,), "source": "made"}
+    own = Query("data", (), None, None, outputs, PrivacyUnit("u"), Bounds(1, 2), **asked)
+    join = Join("made", Compare(Column("u"), Operator.EQ, Column("made.u")), public=False)
+    return [
+        (own, "measure", ()),
+        (replace(own, by=("g",), outputs=(), groupings=groupings), "found", ()),
+        (replace(own, source=None, joins=(join,), outputs=(NamedAggregate("a", Count()),)), "measure", ()),
+    ]
 
 
 @st.composite
@@ -130,6 +162,14 @@ def faults(question):
     return [fault for sql in sent for fault in Sent(sql, NATIVE).faults()]
 
 
+@given(derived())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+def test_nothing_that_makes_rows_of_units_can_fail(one):
+    """Sums, means, choices and counts of any values, of a unit's rows: the texts are as total as all others."""
+    for question in of_units(one):
+        assert [] == faults(question)
+
+
 @given(questions())
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_nothing_that_is_sent_can_fail(question):
@@ -159,6 +199,8 @@ def test_a_bare_cast_of_a_text_is_found(monkeypatch):
     'SELECT error(r."word") FROM farthing_table AS r',
     "SELECT strptime(r.\"word\", '%d') FROM farthing_table AS r",
     'SELECT r."word"::DOUBLE FROM farthing_table AS r',
+    'WITH made AS (SELECT max(r."word") AS f0 FROM farthing_table AS r) SELECT CAST(r."f0" AS DATE) FROM made AS r',
+    'WITH made AS (SELECT CAST(r."real" AS BIGINT) AS f0 FROM farthing_table AS r) SELECT r."f0" FROM made AS r',
 ])  # fmt: skip
 def test_what_may_fail_is_found(text):
     """Casts of texts, of large numbers and of reals, and functions that raise, are each seen."""

@@ -28,6 +28,7 @@ from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Q
 from farthing.query.expressions import Cast, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.part import QueryPart
+from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 FOLDER = Path(farthing.__file__).parent / "engines" / "foreign"
@@ -45,6 +46,7 @@ NATIVE = {
 }  # fmt: skip
 SPELLED = {"FLOAT": {"postgres": "real"}, "DOUBLE": {"postgres": "double precision"}}
 SENT = {"postgres": PostgresBackend, "spark": SparkBackend}
+CONFIG = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
 EXAMPLES = {"postgres": 60, "spark": 40}
 ALSO = {"owned": {"unit": "BIGINT", "z": "BIGINT"}}
 SIDE = pa.table({"k": ["", "a", None], "w": [1.5, float("nan"), 2.0]})
@@ -158,16 +160,34 @@ def faults(kind, question):
 def test_nothing_that_is_sent_can_fail(kind):
     """Any question, asked in any way: each cast and each function is listed as total; on PostgreSQL it runs."""
 
-    @settings(
-        max_examples=EXAMPLES[kind],
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-        database=None,
-    )
+    @settings(CONFIG, max_examples=EXAMPLES[kind])
     @given(st.data())
     def each(data):
         assert [] == faults(kind, data.draw(questions(kind)))
+
+    each()
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_nothing_that_makes_rows_of_units_can_fail(kind):
+    """Sums, means, choices and counts of any values, of a unit's rows: the texts are as total as all others."""
+
+    @settings(CONFIG, max_examples=max(2, EXAMPLES[kind] // 4))
+    @given(st.data())
+    def each(data):
+        of, _ = values(kind)
+        whole, real = data.draw(of[Type.INTEGER]), data.draw(of[Type.FLOAT])
+        one, key = (data.draw(st.one_of(of[Type.STRING], of[Type.DATE], of[Type.FLOAT])) for _ in range(2))
+        kinds = [FeatureKind.SUM, FeatureKind.SUM, FeatureKind.MEAN, FeatureKind.MAX, FeatureKind.DISTINCT]
+        found = [Feature(name, value) for name, value in zip(kinds, (whole, real, real, one, one), strict=True)]
+        found += [Feature(FeatureKind.LAST, one, key), Feature(FeatureKind.COUNT)]
+        features = tuple((f"f{place}", each) for place, each in enumerate(found))
+        rows = PerUnit("made", None, (), None, data.draw(st.sampled_from([(), (("by0", one),)])), features)
+        outputs = tuple(NamedAggregate(f"o{n}", Sum(Column(f"f{n}"), 0.0, 9.0)) for n in range(3))
+        query = Query(
+            "data", (), None, None, outputs, PrivacyUnit("unit"), Bounds(1, 2), derived=(rows,), source="made"
+        )
+        assert [] == faults(kind, (query, "measure", ()))
 
     each()
 

@@ -261,3 +261,19 @@ def test_the_export_has_the_released_numbers_and_what_they_are_of():
     zones = next(one for one in facts["measurements"] if one["keys"].get("zone") == ["=c", "a", "b", "d"])
     assert zones["data"] == "table 'rides', version '1'"
     assert zones["released"]["value"][1] == pytest.approx(1_000, abs=120)
+
+
+def test_rows_that_miss_are_told():
+    """The command says which tables have rows that miss their target, as each table's `met` does."""
+    from farthing.cli.run.publish import _missed
+
+    class Table:
+        """As much of a printed table as is asked."""
+
+        def __init__(self, name, met):
+            self.name, self.rows = name, pa.table({"met": met})
+
+    assert _missed([Table("a", [True, False, False]), Table("b", [True])]) == {"a": 2}
+    facts = json.loads(ok("--to", "one", "--json").stdout)
+    found = {path.stem: pq.read_table(path).column("met").to_pylist() for path in Path("one/tables").glob("*.parquet")}
+    assert sum(facts["missed"].values()) == sum(not met for each in found.values() for met in each)

@@ -123,6 +123,8 @@ REASONS = {
     "mechanisms/exponential.py _by_sums": (1, "at most 2^17 + 1 leaves and gaps between them, below 2^20"),
     "mechanisms/exponential.py _checked": (4, "weights are widths of leaves, whose sum is that of the public range"),
     "mechanisms/laplace.py _check": (3, "levels of the schedule; answers are held within 2^60 steps"),
+    "mechanisms/linear_queries.py require_size": (1, "the sizes of lists, checked before by the request"),
+    "mechanisms/online_weights.py ask": (1, "whether the run had ended, which was told"),
     "mechanisms/noises.py known": (1, "the code names the noise of a pick"),
     "mechanisms/relative.py _degree": (1, PRICES),
     "mechanisms/scores.py checked_scores": (4, SIZES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import socket
 import time
@@ -175,6 +176,64 @@ def test_other_sites_get_nothing(world, origin):
         came = world.request(method, path, headers=headers)
         assert not [name for name in came.headers if name.startswith("access-control")]
         assert not came.headers.get("set-cookie")
+
+
+HOSTILE = {
+    "a megabyte of SQL": ({"sql": "SELECT COUNT(*) FROM rides WHERE zone = '" + "x" * (1 << 20) + "'"}, 413),
+    "a long SQL": ({"sql": "SELECT COUNT(*) FROM rides WHERE zone = '" + "x" * (1 << 17) + "'"}, 400),
+    "a million keys": ({"keys": {"zone": ["k"] * 1_000_000}}, 413),
+    "many short keys": ({"keys": {"zone": [1] * 200_001}}, 400),
+    "many columns of keys": ({"keys": {f"c{n}": ["a"] for n in range(20_000)}}, 422),
+    "nested parentheses": ({"sql": "SELECT COUNT(*) FROM rides WHERE " + "(" * 20_000 + "1=1" + ")" * 20_000}, 422),
+    "many conditions": ({"sql": "SELECT COUNT(*) FROM rides WHERE " + " AND ".join(["x > 1"] * 5_000)}, 422),
+    "a file": ({"sql": "SELECT COUNT(*) FROM '/etc/passwd'"}, 422),
+    "a row": ({"sql": "SELECT zone FROM rides LIMIT 1"}, 422),
+    "a name of a path": ({"dataset": "../../etc/passwd"}, 404),
+    "half a character": ({"sql": "SELECT '\ud800'"}, 400),
+    "a zero byte": ({"sql": "SELECT COUNT(*) FROM rides WHERE zone = '\0'"}, 400),
+    "a zero byte in a key": ({"keys": {"zo\0ne": ["a"]}}, 422),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_one_clear_error_and_nothing_else(world, name, caplog):
+    """Of each a status, four short facts, no charge; no row, path, token or question in the error or the log."""
+    caplog.set_level(logging.DEBUG, logger="farthing")
+    asked, status = HOSTILE[name]
+    came = world.request("POST", "/v1/ask", "alice", content=json.dumps(servers.COUNT | asked))
+    assert came.status_code == status, came.text[:300]
+    assert set(came.json()["error"]) == {"kind", "message", "rule", "got", "next"}
+    assert len(came.text) < 5_000
+    assert str(world.folder) not in came.text
+    assert not [word for word in ("<script>", "root:", world.tokens["alice"]) if word in came.text + caplog.text]
+    assert "SELECT" not in caplog.text
+    assert not spent(world)
+
+
+def test_strangers_from_everywhere_take_a_bounded_memory(monkeypatch):
+    """Of addresses there is no end: so many are remembered, and one that was limited just now still is."""
+    monkeypatch.setattr(guard, "_MOST_NAMES", 10)
+    limits = Limits(a_minute=0.001, burst=1)
+    for number in range(100):
+        limits.take(f"stranger {number}")
+    assert len(limits._left) == 10
+    with pytest.raises(farthing.FarthingError):
+        limits.take("stranger 99")
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+def test_a_clock_that_jumps_changes_no_price(world, monkeypatch, days):
+    """A day back or forth a plan costs at most what it told or is refused, a repeat is free, and the books agree."""
+    plan = world.request("POST", "/v1/plan", "alice", json=servers.COUNT | {"relative": 0.05}).json()
+    paid = world.ask("alice").json()["paid"]["mu"]
+    real, shift = time.time_ns, days * 86_400 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: real() + shift)
+    monkeypatch.setattr(world.service.tickets, "_clock", lambda: (real() + shift) / 1e9)
+    came = world.request("POST", "/v1/ask", "alice", json={"plan": plan["plan"]})
+    assert came.status_code == (200 if days < 0 else 409)
+    assert world.ask("bob").json()["paid"]["mu"] == 0
+    assert spent(world).value >= paid > 0
+    assert world.request("POST", "/v1/verify", "owner", json={"dataset": "rides"}).status_code == 200
 
 
 def test_a_replayed_request_pays_nothing(world):

@@ -15,6 +15,7 @@ import pytest
 import servers
 
 from farthing.errors import UnsupportedQuery
+from farthing.server.guard import Limits
 from farthing.server.wire import catalog, values
 from farthing.server.wire.catalog import EmptyTables
 from farthing.server.wire.listener import Listener
@@ -180,6 +181,44 @@ def test_strangers_stay_outside(world, who, password):
     secret = world.tokens["bob"] if password.endswith("'s") else password
     with pytest.raises(psycopg.OperationalError, match=r"who connects is not known|no password supplied"):
         psycopg.connect(host="127.0.0.1", port=world.port, user=who, password=secret, dbname="x")
+
+
+@pytest.mark.parametrize("how", ["revoked", "ended", "replaced"])
+def test_a_token_that_is_no_longer_good(world, how, monkeypatch):
+    """What was taken back, has ended or was given anew opens nothing, here and over HTTP."""
+    old = world.tokens["alice"]
+    if how == "revoked":
+        world.people.revoke("alice")
+    elif how == "replaced":
+        world.people.add("alice", "analyst")
+    else:
+        monkeypatch.setattr(type(world.people.everybody()[0]), "welcome", lambda *_: False)
+    with pytest.raises(psycopg.OperationalError, match="who connects is not known"):
+        connected(world, password=old)
+    assert world.request("POST", "/v1/ask", "alice", json=servers.COUNT).status_code == 401
+
+
+def test_guesses_shut_nobody_out(world):
+    """Guesses are counted by address and only where they are wrong: whoever has the token comes in."""
+    world.listener._shared = (*world.listener._shared[:3], Limits(burst=3).take)
+    told = []
+    for _ in range(5):
+        with pytest.raises(psycopg.OperationalError) as refused:
+            connected(world, password="alice.guess")  # noqa: S106
+        told.append("too many requests" in str(refused.value))
+    assert told == [False, False, False, True, True]
+    with connected(world) as client:
+        assert client.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_statement_of_a_megabyte_ends_its_connection(world):
+    """It is read up to the limit; nothing is charged, and others go on."""
+    with connected(world) as client, pytest.raises(psycopg.OperationalError):
+        client.execute("SELECT COUNT(*) FROM rides WHERE zone IN (" + "'a'," * (1 << 18) + "'b')")
+    with connected(world) as client:
+        assert client.execute("SELECT 1").fetchone() == (1,)
+    with world.opened(analyst="test") as session:
+        assert not session.spent
 
 
 def test_an_auditor_cannot_ask(world):

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import httpx
+import ledger_servers
 import pytest
 import servers
 import sqlalchemy as sa
@@ -147,6 +148,23 @@ def test_a_place_that_cannot_be_used_is_one_error(tmp_path):
         assert "secret" not in str(refused.value)
         assert str(tmp_path) not in str(refused.value)
         assert refused.value.__context__ is None
+
+
+@pytest.mark.thorough
+def test_on_postgresql_it_lies_in_a_schema_of_its_own():
+    """Two processes on a ledger of a server share key and requests."""
+    with ledger_servers.fresh_schema() as url:
+        first, second = Shared.beside(url), Shared.beside(url)
+        assert first.key() == second.key()
+        assert first.begun("alice", "k", "{}") is None
+        first.ended("alice", "k", json.dumps({"answers": []}))
+        assert second.begun("alice", "k", "{}") == {"answers": []}
+        with pytest.raises(RefusedRequest):
+            second.begun("alice", "k", "[]")
+        with ledger_servers.raw(url) as connection:
+            connection.execute(f"DROP SCHEMA {url.partition('?schema=')[2]}_server CASCADE")
+        first.close()
+        second.close()
 
 
 @pytest.mark.parametrize("number", [0, 65])

@@ -132,6 +132,42 @@ def test_the_cheapest_way_is_taken(case):
         assert errors == sorted(errors)
 
 
+LISTED = marginals(["sex"], ways=1)
+SAME = PRE + LISTED + LISTED * RAN + conditions(["late"])
+
+
+def totals_of(release):
+    """Return the total of all rows as each product tells it, where it does."""
+    return [release[PRE].value[-1], release["sex"].value.sum(), release["sex * ranges of age"].value[:, 3].sum()]
+
+
+def test_products_tell_one_total():
+    """Whatever way they are measured, totals are the same number, near the truth, and a repeat tells them again."""
+    with opened() as session:
+        for mechanism in ("factors", "matrix"):
+            how = {"keys": KEYS, "absolute": 60, "cap": "all", "mechanism": mechanism}
+            release = session.release(SAME, **how)
+            assert release.mechanism == mechanism
+            assert totals_of(release) == pytest.approx([totals_of(release)[0]] * 3)
+            assert abs(totals_of(release)[0] - IN.sum()) < 120
+            assert np.array_equal(session.release(SAME, **how)[PRE].value, release[PRE].value)
+
+
+@pytest.mark.thorough
+def test_one_total_makes_no_answer_worse():
+    """Errors stay centred and are at most as wide as is told."""
+    found, truth = [], np.concatenate([np.cumsum(counts()), counts(by=(MALE_FIRST,), sizes=(2,))])
+    with opened(budget=Budget(mu=50)) as session:
+        for number in range(200):
+            how = {"keys": KEYS, "absolute": 60, "cap": "all", "mechanism": "factors", "where": f"age > -{number + 9}"}
+            release = session.release(PRE + LISTED, **how)
+            found.append(np.concatenate([release[PRE].value, release["sex"].value]) - truth)
+    errors = np.array(found) / (60 / 1.959964)
+    assert abs(errors.mean(axis=0)).max() < 5 / np.sqrt(len(errors))
+    assert (errors**2).mean() < 1.1
+    assert np.allclose(errors[:, 3], errors[:, 4] + errors[:, 5])
+
+
 def test_goals_are_reached():
     """A mean error, a loss and simultaneous intervals are what was asked; weights sharpen."""
     with opened() as session:
@@ -160,6 +196,31 @@ def test_what_was_released_is_free_and_the_rest_costs_the_difference():
         assert float(sharper.paid.amount) == pytest.approx(3 * float(first.paid.amount), rel=1e-6)
         assert float(session.spent.amount) == pytest.approx(4 * float(first.paid.amount), rel=1e-6)
         assert first.refine(rms=20).rmse == pytest.approx(20, rel=1e-6)
+
+
+@pytest.mark.parametrize("case", ["prefixes", "tables"])
+def test_confidence_of_releases_together(case):
+    """Each sharper release lowers it, a free one does not; together=True keeps it, for a wider interval each time."""
+    workload, keys = (PRE, None) if case == "prefixes" else (marginals(["sex", "late"]), KEYS | {"late": [True, False]})
+    with opened() as session:
+        first = session.release(workload, keys=keys, absolute=60)
+        assert first.confidence_together == first.confidence == 0.95
+        assert session.release(workload, keys=keys, absolute=70).confidence_together == 0.95
+        second = first.refine(absolute=40)
+        assert 0.85 < second.confidence_together < 0.9
+        assert "together with earlier answers" in second.caption
+        assert first.refine(absolute=30).confidence_together < second.confidence_together
+        assert first.refine(absolute=30).confidence_together < second.confidence_together
+    with opened() as session:
+        how = {"keys": keys, "together": True}
+        plain = session.plan_release(workload, keys=keys, absolute=60).worst_price
+        release = session.release(workload, absolute=60, **how)
+        assert release.paid > plain
+        assert not session.release(workload, absolute=60, **how).paid
+        for absolute in (50, 40, 30):
+            release = release.refine(absolute=absolute)
+            assert release.confidence_together >= 0.95
+            assert release.to_dict()["confidence_together"] == release.confidence_together
 
 
 def test_the_strategy_is_kept_with_what_it_measured(monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
@@ -10,6 +13,7 @@ from farthing.query import Bounds, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
 from farthing.query.expressions import Call, Case, Column, Compare, FunctionName, Literal, Operator
 from farthing.sql import parse, parse_scalar
+from farthing.sql.aggregates import NAMES
 
 SCHEMA = Schema.of(
     {
@@ -81,6 +85,13 @@ SPELLINGS = [
 def test_every_spelling_of_an_aggregate(text, name, aggregate):
     """Each aggregate is read in the spellings of the three dialects, and named by function and column."""
     assert NamedAggregate(name, aggregate) == one(text)
+
+
+def test_every_aggregate_is_on_the_page_of_sql():
+    """Whoever adds an aggregate says on the page what it is: each name that is understood is there."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "sql.md").read_text(encoding="utf-8")
+
+    assert set() == {name for name in NAMES if not re.search(rf"`{name}\b", page)}
 
 
 def test_a_condition_of_one_aggregate_is_folded_into_its_value():

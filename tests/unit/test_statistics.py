@@ -179,7 +179,7 @@ class _RootMeanSquare:
     value: Column
     lower: float
     upper: float
-    form: ClassVar[str] = "root mean square"
+    form: ClassVar[str] = "a form of nobody"
 
     @property
     def measures(self):

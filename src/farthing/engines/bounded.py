@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from farthing.query.aggregates import Quantile
 from farthing.query.expressions import Column
 from farthing.query.joins import Join
+from farthing.query.normal import conjunction
 
 if TYPE_CHECKING:
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.expressions import Compare, Expression, Scalar
     from farthing.query.keys import Keys
     from farthing.query.measures import Measure
+    from farthing.query.per_unit import PerUnit
     from farthing.query.query import Query
 
 PARTS_SALT: Final = 0x70617274
@@ -87,6 +89,8 @@ class BoundedQuery:
         quantiles: whose histograms are told.
         max_rows: the most rows of one unit that count in one group.
         max_groups: the most groups that a unit keeps; None where it cannot have more.
+        derived: what stands for the protected table, or is joined: rows made of one unit's rows each, in order.
+        source: which of these the steps begin with, or None for the protected table.
     """
 
     unit: PrivacyUnit
@@ -98,6 +102,8 @@ class BoundedQuery:
     quantiles: tuple[Quantile, ...]
     max_rows: int
     max_groups: int | None
+    derived: tuple[PerUnit, ...] = ()
+    source: str | None = None
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -155,6 +161,24 @@ def bounded(query: Query) -> BoundedQuery:
         quantiles=tuple(output.aggregate for output in query.outputs if isinstance(output.aggregate, Quantile)),
         max_rows=query.max_rows,
         max_groups=query.max_groups if query.cuts_groups else None,
+        derived=query.derived,
+        source=query.source,
+    )
+
+
+def gathering(each: PerUnit, query: BoundedQuery) -> BoundedQuery:
+    """Return the rows of which a question's derived ones are made, as steps; grouped by unit and by what it says."""
+    return BoundedQuery(
+        unit=query.unit,
+        steps=(*each.joins, KeepWhere(None if each.where is None else conjunction((each.where,)))),
+        groupings=each.by,
+        keys=None,
+        groups=1,
+        measures=(),
+        quantiles=(),
+        max_rows=1,
+        max_groups=None,
+        source=each.source,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from farthing.errors import DataError
-from farthing.query.schema import Schema
+from farthing.query.per_unit import columns_of_source, scoped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.joins import Join
+    from farthing.query.per_unit import PerUnit
     from farthing.query.query import Query
+    from farthing.query.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,10 +191,16 @@ class Engine(Protocol):
         """
 
 
-def scope(engine: Described, joins: tuple[Join, ...]) -> Schema:
-    """Return the columns that expressions may name: the table's own, and "table.column" of joined ones."""
-    joined = [(f"{join.table}.{name}", kind) for join in joins for name, kind in engine.tables[join.table].columns]
-    return Schema((*engine.schema.columns, *joined))
+def scope(
+    engine: Described,
+    joins: tuple[Join, ...],
+    *,
+    unit: str | None = None,
+    derived: tuple[PerUnit, ...] = (),
+    source: str | None = None,
+) -> Schema:
+    """Return the columns that expressions may name: the source's own, and "table.column" of joined ones."""
+    return columns_of_source(scoped(engine.schema, engine.tables, unit, derived), source, joins)
 
 
 def engine_failed() -> DataError:

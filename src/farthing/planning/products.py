@@ -37,11 +37,16 @@ class ProductDesign:
     reach: int
     grains: Float64
 
+    @property
+    def noises(self) -> list[float]:
+        """The variance of the measurements of each strategy."""
+        pairs = zip(self.way.strategies, self.grains.tolist(), strict=True)
+        return [strategy.variance(grains, self.reach) for strategy, grains in pairs]
+
     @cached_property
     def variances(self) -> tuple[Float64, ...]:
         """For each product float64[answers], the variances; infinite where something was not measured."""
-        pairs = zip(self.way.strategies, self.grains.tolist(), strict=True)
-        each = np.array([strategy.variance(grains, self.reach) for strategy, grains in pairs])
+        each = np.array(self.noises)
         with np.errstate(invalid="ignore"):
             return tuple(np.where(spread > 0, spread * each, 0.0).sum(axis=1) for spread in self.way.spreads)
 

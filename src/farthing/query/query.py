@@ -11,6 +11,7 @@ from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
 from farthing.query.aggregates import needed
 from farthing.query.measures import Total
 from farthing.query.normal import conjunction
+from farthing.query.per_unit import one_row
 from farthing.query.ranges import ADDED
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from farthing.query.keys import Keys
     from farthing.query.measures import Measure
     from farthing.query.part import QueryPart
+    from farthing.query.per_unit import PerUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Query:
         part: the part of a partition that is asked, or None for all rows.
         groupings: what the grouping columns are that the table does not have: (name, scalar) pairs.
         joins: the tables beside the protected one, in order.
+        derived: the rows that are made of one unit's rows each, in an order in which each may name those before it.
+        source: which of these the question is of, or None for the protected table.
     """
 
     table: str
@@ -62,6 +66,8 @@ class Query:
     part: QueryPart | None = None
     groupings: tuple[tuple[str, Scalar], ...] = ()
     joins: tuple[Join, ...] = ()
+    derived: tuple[PerUnit, ...] = ()
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.by)) != len(self.by):
@@ -89,11 +95,26 @@ class Query:
                 rule="one key column for each grouping column, in order",
                 next_step="build the keys with Keys.of",
             )
+        if self.derived:
+            self._check_derived()
         if not self.unit.is_row:
             self._require_bounds()
 
+    def _check_derived(self) -> None:
+        """Refuse rows made of a unit's rows where there is no unit column, or only a part of a unit's rows is asked."""
+        if self.unit.is_row or self.part is not None:
+            raise UnsupportedQuery(
+                "a subquery that groups by the privacy unit",
+                construct="GROUP BY in a subquery",
+                rule="it makes one row of several: all rows of one unit, which a unit column tells",
+                got="one row as the unit" if self.unit.is_row else f"the part where {self.part}",
+                next_step="ask the whole table, with the column of the privacy unit named at opening",
+            )
+
     def _require_bounds(self) -> None:
         """Refuse a unit column without the bounds that make its sensitivity finite."""
+        if self.one_row:
+            return
         missing = [] if self.bounds.max_groups is not None or not self.by else ["max_groups"]
         missing += [] if self.bounds.max_rows is not None else ["max_rows"]
         if missing:
@@ -109,14 +130,22 @@ class Query:
         return 1 if self.keys is None else len(self.keys)
 
     @property
+    def one_row(self) -> bool:
+        """Return whether a unit has at most one row, whatever its bounds: no bound is needed, and nothing is cut."""
+        return one_row(self.derived, self.source, self.joins)
+
+    @property
     def max_groups(self) -> int:
         """Return the most groups one unit can be counted in."""
         most = self.fan_out if self.unit.is_row else self.bounds.max_groups or 1
+        most = 1 if self.one_row else most
         return min(most, self.groups) if self.outputs else most
 
     @property
     def max_rows(self) -> int:
         """Return the most rows of one unit that count in one group."""
+        if self.one_row:
+            return 1
         return self.fan_out if self.unit.is_row else self.bounds.max_rows or 1
 
     @property
@@ -147,6 +176,8 @@ class Query:
     @property
     def cuts_groups(self) -> bool:
         """Return whether a unit may have to give up groups, so that a keyed hash has to choose."""
+        if self.one_row and self.outputs:
+            return False
         return not self.unit.is_row and (not self.outputs or self.max_groups < self.groups)
 
     @property
@@ -187,7 +218,8 @@ class Query:
                 "" if self.part is None else self.part.canonical(),
                 self.unit.label,
                 self.max_rows,
-                *([named, beside] if named or beside else []),
+                *([named, beside] if named or beside or self.derived else []),
+                *([self.source, [each.canonical() for each in self.derived]] if self.derived else []),
                 *([ADDED] if any(isinstance(measure, Total) for measure in self.measures) else []),
             ]
         )

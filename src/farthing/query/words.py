@@ -18,7 +18,9 @@ def describe(query: Query) -> str:
     part = f" [part {query.part}]" if query.part is not None else ""
     asked = ", ".join(f"{output.aggregate} AS {output.name}" for output in query.outputs)
     joins = "".join(f" {join}" for join in query.joins)
-    return f"{asked} FROM {query.table}{joins}{part}{where}{by}"
+    made = "".join(f" WITH {each}" for each in query.derived)
+    source = query.table if query.source is None else query.source
+    return f"{asked} FROM {source}{joins}{part}{where}{by}{made}"
 
 
 def about(query: Query) -> str:

@@ -32,6 +32,7 @@ LARGEST: Final = 1 << 20
 SLOWEST: Final = 30.0
 """Seconds in which a request's body has to arrive."""
 _REMEMBERED: Final = 10_000
+_MOST_NAMES: Final = 100_000
 _LONGEST_KEY: Final = 200
 _WITHOUT_DATA: Final = frozenset({"/", "/health", "/openapi.json"})
 """What does not wait for the public clock: it is the same for everybody, whatever the data."""
@@ -55,7 +56,7 @@ class Limits:
 
     a_minute: float = 600.0
     burst: float = 120.0
-    _left: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def take(self, name: str) -> None:
         """Count one request of somebody; RefusedRequest with 429 if it is one too many."""
@@ -70,6 +71,9 @@ class Limits:
                 next_step="wait, and send fewer at once",
             )
         self._left[name] = (left - 1, now)
+        self._left.move_to_end(name)
+        while len(self._left) > _MOST_NAMES:  # of addresses there is no end; who was not seen for longest has most left
+            self._left.popitem(last=False)
 
 
 @dataclass(slots=True)

@@ -294,7 +294,7 @@ def _checked(request: Mapping[str, Any]) -> Mapping[str, Any]:
     if unknown:
         raise _unreadable(f"the request has a field {unknown[0]!r}", f"the fields are {', '.join(sorted(_FIELDS))}", "")
     for name in ("dataset", "sql"):
-        if not isinstance(request.get(name), str):
+        if not isinstance(request.get(name), str) or (name == "sql" and "\0" in request[name]):
             raise _unreadable(f"{name} is not a text", f"a request names its {name}", request.get(name))
     if len(request["sql"]) > _LONGEST_SQL:
         raise _unreadable("the SQL is too long", f"at most {_LONGEST_SQL:,} characters", f"{len(request['sql']):,}")

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
     from farthing.session import Progress
 
+_LONGEST: Final = 2_000
+"""The longest fact of an error, in characters: what was sent is not sent back whole."""
+
 LOG: Final = logging.getLogger("farthing.server")
 
 T = TypeVar("T")
@@ -89,6 +92,7 @@ def of_error(error: FarthingError, face: Face = Face.HTTP) -> dict[str, Any]:
         "got": "" if ours else error.got,
         "next": "ask the owner of the server" if ours else in_words(error, error.next_step, face),
     }
+    facts = {name: fact if len(fact) <= _LONGEST else f"{fact[:_LONGEST]} ..." for name, fact in facts.items()}
     answer = error.answer.to_dict() if isinstance(error, TargetMissed) else {}  # it was paid for
     return answer | {"error": {"kind": type(error).__name__} | facts}
 

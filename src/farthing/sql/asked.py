@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import NamedAggregate
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
+    from farthing.query.per_unit import PerUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class Asked:
         options: what the text set itself.
         sets: the grouping columns of each set of CUBE, ROLLUP, GROUPING SETS, () the total; none for a plain GROUP BY.
         levels: (name, columns) of each GROUPING of the SELECT list.
+        derived: the rows that are made of one unit's rows each, in order.
+        source: which of these the question is of, or None for the protected table.
     """
 
     by: tuple[str, ...]
@@ -67,6 +70,8 @@ class Asked:
     options: Options = field(default_factory=Options)
     sets: tuple[tuple[str, ...], ...] = ()
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    derived: tuple[PerUnit, ...] = ()
+    source: str | None = None
 
     @property
     def name(self) -> str:

@@ -15,8 +15,9 @@ from farthing.sql.google import read_options, refuse_others
 from farthing.sql.listing import MOST_COLUMNS, Listed, levels, read_grouping
 from farthing.sql.names import Names, Place
 from farthing.sql.releases import ReleasedColumns, read_aftermath, shown, with_used
+from farthing.sql.rows import Owned
 from farthing.sql.subqueries import check_many
-from farthing.sql.tables import Owned, TableReader, innermost
+from farthing.sql.tables import TableReader, innermost
 from farthing.sql.text import SqlText, sized, syntax_tree
 from farthing.sql.translator import Translator
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from farthing.query.aggregates import NamedAggregate
     from farthing.query.schema import Schema
-    from farthing.sql.tables import Flat
+    from farthing.sql.rows import Flat
     from farthing.sql.text import Node
 
 
@@ -86,7 +87,7 @@ def _question(select: Node, rows: Flat, aggregates: Aggregates) -> tuple[Asked, 
     groups, sets = read_grouping(select, reader.within("GROUP BY"), listed)
     outputs, columns = listed.named(groups)
     told = levels(listed, columns, groups, reader.within("GROUPING"))
-    _check_sets(source, select, sets, outputs, told, joined=bool(rows.joins))
+    _check_sets(source, select, sets, outputs, told, joined=bool(rows.joins or rows.derived))
     named = tuple((group.name, group.scalar) for group in groups)
     released = ReleasedColumns(columns, named, outputs, aggregates, told)
     asked = Asked(
@@ -95,6 +96,8 @@ def _question(select: Node, rows: Flat, aggregates: Aggregates) -> tuple[Asked, 
         outputs=outputs,
         groupings=tuple((group.name, group.scalar) for group in groups if group.scalar != Column(group.name)),
         joins=rows.joins,
+        derived=rows.derived,
+        source=rows.source,
         aftermath=read_aftermath(select, released),
         columns=columns,
         sets=sets,
@@ -196,7 +199,10 @@ def _check_sets(
         )
     if joined:
         raise source.refuse(
-            "grouping sets beside a join", "ask for each set by itself with a plain GROUP BY", select, "JOIN"
+            "grouping sets beside a join or a subquery with GROUP BY",
+            "ask for each set by itself with a plain GROUP BY",
+            select,
+            "JOIN",
         )
 
 

@@ -140,15 +140,7 @@ def check_subquery(select: Node, source: SqlText) -> None:
         raise source.refuse(f"{kind.upper()} in a subquery", advice, select, kind.upper())
     if kind != "Select":
         raise source.refuse("a table function", "write FROM (SELECT ... FROM table)", select, "FROM")
-    for part, value in select.args.items():
-        clause = part.strip("_")
-        if value and clause not in READ:
-            name, advice = _CLAUSES.get(clause, (f"{clause.upper()} in a subquery", "leave that clause out"))
-            first = value[0] if isinstance(value, list) else value
-            known = hasattr(first, "walk") and source.position(first) is not None
-            raise source.refuse(name, advice, first if known else select, "" if known else name)
-    if len(select.expressions) > MOST_COLUMNS:
-        raise source.refuse(f"more than {MOST_COLUMNS:,} columns", "name fewer", select.expressions[-1])
+    check_clauses(select, source, READ)
     for item in select.expressions:
         for node in item.walk():
             if type(node).__name__ == "Window":
@@ -157,6 +149,19 @@ def check_subquery(select: Node, source: SqlText) -> None:
             if inner(node) is not None and type(node).__name__ == "Anonymous":
                 advice = f"aggregate in the outermost SELECT: {_ROW}"
                 raise source.refuse("an aggregate in a subquery", advice, node)
+
+
+def check_clauses(select: Node, source: SqlText, read: tuple[str, ...]) -> None:
+    """Refuse the clauses of a subquery that are not among some, and too many columns."""
+    for part, value in select.args.items():
+        clause = part.strip("_")
+        if value and clause not in read:
+            name, advice = _CLAUSES.get(clause, (f"{clause.upper()} in a subquery", "leave that clause out"))
+            first = value[0] if isinstance(value, list) else value
+            known = hasattr(first, "walk") and source.position(first) is not None
+            raise source.refuse(name, advice, first if known else select, "" if known else name)
+    if len(select.expressions) > MOST_COLUMNS:
+        raise source.refuse(f"more than {MOST_COLUMNS:,} columns", "name fewer", select.expressions[-1])
 
 
 def check_question(select: Node, source: SqlText) -> None:

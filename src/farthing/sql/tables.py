@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from farthing.query.expressions import And, Column, Compare, Expression, Operator, check
 from farthing.query.joins import Join
 from farthing.sql.names import Names, Place
+from farthing.sql.per_unit import GATHERED, beside, makes_rows, named_rows, per_unit_rows
+from farthing.sql.rows import Flat
 from farthing.sql.subqueries import (
     aggregated,
     alias_of,
+    check_clauses,
     check_growth,
     check_question,
     check_subquery,
@@ -24,51 +28,8 @@ from farthing.sql.translator import Translator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from farthing.privacy.unit import PrivacyUnit
-    from farthing.query.schema import Schema
+    from farthing.sql.rows import Owned
     from farthing.sql.text import Node, SqlText
-
-
-@dataclass(frozen=True, slots=True)
-class Owned:
-    """What the owner of a table declared.
-
-    Attributes:
-        table: the name of the protected table.
-        schema: its columns.
-        tables: the columns of the tables that may be joined, by name.
-        public: which of these are public; the others carry the unit column.
-        unit: the privacy unit.
-    """
-
-    table: str
-    schema: Schema
-    tables: Mapping[str, Schema]
-    public: frozenset[str]
-    unit: PrivacyUnit
-
-
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """The rows that FROM stands for, whatever subqueries it has: those of one table, joined and filtered.
-
-    Guarantee: every row belongs to exactly one unit, to that of the one row of the protected table that it came from.
-    Proof: docs/proofs/sql.tables.md: a subquery only names values of one row, joins as `_joined` allows,
-        and drops rows by their own values; what would make one row of several is refused.
-    Assumes: conditions on rows of the left of a join may be asked after it, as `JOIN` and `LEFT JOIN` keep them.
-    Rounds: nothing.
-
-    Attributes:
-        table: the name of the table that the rows are of.
-        names: what names mean.
-        joins: the tables that come beside it, in order.
-        where: the rows that are left, or None for all.
-    """
-
-    table: str
-    names: Names
-    joins: tuple[Join, ...] = ()
-    where: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +40,15 @@ class TableReader:
         source: the text.
         owned: what the owner declared.
         known: the tables of WITH, by their names in one case.
+        renamed: the names of their columns, where they are given.
+        made: what each subquery with GROUP BY stands for, by its node: read once, however often it is named.
     """
 
     source: SqlText
     owned: Owned
     known: Mapping[str, Flat | Node] = field(default_factory=dict)
+    renamed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    made: dict[int, Flat] = field(default_factory=dict)
 
     def scoped(self, select: Node) -> TableReader:
         """Return a reader that knows the tables of a SELECT's own WITH.
@@ -101,7 +66,8 @@ class TableReader:
             if name.casefold() in reader.known:
                 raise self.source.refuse(f"WITH of the name {name!r} twice", "choose another name", node)
             found = node if reader._asks(node) else reader.subquery(node, name, renamed)
-            reader = replace(reader, known={**reader.known, name.casefold(): found})
+            names = {**reader.renamed, name.casefold(): renamed}
+            reader = replace(reader, known={**reader.known, name.casefold(): found}, renamed=names)
         return reader
 
     def rows(self, select: Node, *, own: bool = True) -> Flat:
@@ -119,7 +85,7 @@ class TableReader:
             raise self.source.refuse("SELECT without FROM", f"write FROM {self.owned.table}", select)
         joins = select.args.get("joins") or ()
         rows = self._source(clause.this, "FROM")
-        if rows.table != self.owned.table and (own or joins):
+        if rows.table != self.owned.table and rows.source is None and (own or joins):
             named = f"table {rows.table!r}"
             raise self.source.refuse(named, f"the protected table is {self.owned.table!r}", clause.this)
         check_growth(select, rows.names, self.source)
@@ -136,22 +102,18 @@ class TableReader:
         Raises:
             UnsupportedQuery: whatever makes one row of several, or drops rows for what others have.
         """
-        self._check_features(select)
+        if makes_rows(select):
+            if id(select) not in self.made:
+                check_clauses(select, self.source, GATHERED)
+                below = self.scoped(select).rows(select, own=False)
+                number = len(self.made) + 1
+                self.made[id(select)] = per_unit_rows(select, self.source, self.owned, below, (number, renamed))
+            return named_rows(self.made[id(select)], alias)
         check_subquery(select, self.source)
         rows = self.scoped(select).rows(select, own=False)
         columns = projected(select, Translator(self.source, rows.names, "a subquery"), renamed)
         place = Place(alias, None, rows.names.schema, columns, rows.names.places[0].own)
         return replace(rows, names=Names((place,)))
-
-    def _check_features(self, select: Node) -> None:
-        """Refuse groups of the unit by name: one row a unit is sound, but no engine makes it yet."""
-        unit, group = self.owned.unit.column, select.args.get("group")
-        if unit is None or group is None:
-            return
-        for node in group.expressions:
-            if str(node.name).casefold() == unit.casefold():
-                advice = f"for what a unit has on average write SUM(x) / COUNT(DISTINCT {unit}) in the outermost SELECT"
-                raise self.source.refuse(f"GROUP BY {unit} in a subquery", advice, node)
 
     def question(self, select: Node) -> tuple[Node, str] | None:
         """Return the question that is all of a SELECT's FROM, and its name there; None where rows are.
@@ -185,9 +147,8 @@ class TableReader:
         if known is None:
             return self._table(name, alias, select, word)
         if not isinstance(known, Flat):
-            self._check_features(known)
-            check_subquery(known, self.source)
-            raise self.source.refuse(f"the answer {name!r} as a table", "aggregate rows of the table instead", select)
+            before = dict(takewhile(lambda item: item[0] != name.casefold(), self.known.items()))
+            return replace(self, known=before).subquery(known, alias or name, self.renamed.get(name.casefold(), ()))
         place = known.names.places[0]
         return replace(known, names=Names((replace(place, table=alias or name),)))
 
@@ -209,7 +170,7 @@ class TableReader:
     def _joined(self, rows: Flat, node: Node) -> Flat:
         """Return rows after a join; what filters the joined table joins its condition, which is the same."""
         left = _side(self.source, node)
-        right = self._source(node.this, "JOIN")
+        right = beside(self._source(node.this, "JOIN"))
         self._check_right(rows, right, node, left=left)
         before, joined = rows.names, right.names.places[0]
         names = Names((*before.places, joined), before.merged)
@@ -222,11 +183,12 @@ class TableReader:
             on = _condition(self.source, node, names)
         if right.where is not None:
             on = self._both(replace(right, names=names), on, node.this)
-        public = right.table in self.owned.public
+        public = right.source is None and right.table in self.owned.public
         if not public:
-            _check_unit(self.source, node, self.owned, on, right.table)
+            _check_unit(self.source, node, self.owned, on, (rows, right.table))
         join = Join(right.table, on, left=left, public=public)
-        return replace(rows, names=names, joins=(*rows.joins, join))
+        derived = (*rows.derived, *(each for each in right.derived if each not in rows.derived))
+        return replace(rows, names=names, joins=(*rows.joins, join), derived=derived)
 
     def _check_right(self, rows: Flat, right: Flat, node: Node, *, left: bool) -> None:
         """Refuse what cannot stand on the right of a join: the protected table, a table twice, and joined tables."""
@@ -237,7 +199,8 @@ class TableReader:
         name = (place.alias or place.table).casefold()
         taken = [word.casefold() for place in rows.names.places for word in (place.table, place.alias) if word]
         if name in taken or right.table in (join.table for join in rows.joins):
-            shown = place.alias or place.table if name in taken and place.alias is None else right.table
+            own = place.alias is None and (name in taken or right.source is not None)
+            shown = place.table if own else right.table
             raise refuse(f"table {shown!r} twice", "join each table once; declare it under a second name", node.this)
         if left and any(not isinstance(scalar, Column) for _, scalar in place.columns):
             advice = "select columns there, and compute with them above the join"
@@ -312,7 +275,7 @@ def _using(source: SqlText, using: list[Any], of: tuple[Names, Place, Names]) ->
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _check_unit(source: SqlText, node: Node, owned: Owned, on: Expression, table: str) -> None:
+def _check_unit(source: SqlText, node: Node, owned: Owned, on: Expression, of: tuple[Flat, str]) -> None:
     """Refuse a join of two protected tables that does not keep each unit's rows to itself.
 
     Guarantee: every joined row is of one unit: the rows of both tables that meet carry the same unit.
@@ -320,19 +283,22 @@ def _check_unit(source: SqlText, node: Node, owned: Owned, on: Expression, table
     Assumes: tables that are not declared public carry the unit column.
     Rounds: nothing.
     """
-    unit = owned.unit.column
+    unit, (rows, table) = owned.unit.column, of
     if unit is None:
         raise source.refuse(
             f"JOIN of the protected table {table!r}", "with one row as the unit, join public tables only", node.this
         )
-    sides = {Column(unit), Column(f"{table}.{unit}")}
+    mine = {Column(unit), *(Column(f"{join.table}.{unit}") for join in rows.joins if not join.public)}
+    own = Column(f"{table}.{unit}")
     parts = on.operands if isinstance(on, And) else (on,)
     if not any(
-        isinstance(part, Compare) and part.operator is Operator.EQ and {part.left, part.right} == sides
+        isinstance(part, Compare)
+        and part.operator is Operator.EQ
+        and ((part.left == own and part.right in mine) or (part.right == own and part.left in mine))
         for part in parts
     ):
         raise source.refuse(
             f"JOIN of {table!r} without the unit column",
-            f"both tables are protected: write ON {owned.table}.{unit} = {table}.{unit}, and more with AND",
+            f"rows of both belong to units: write ON {owned.table}.{unit} = {table}.{unit}, and more with AND",
             node.this,
         )

@@ -44,26 +44,24 @@ class TypedQuestion:
 def question(sql: str, wanted: QuestionOptions, config: Config, session: Session) -> TypedQuestion:
     """Return a question with the keys and bounds of its options, and for what they leave out the config's."""
     from farthing.query.bounding import Bounds
-    from farthing.query.schema import Schema, Type
+    from farthing.query.per_unit import one_row
     from farthing.sql import parse
 
-    bounds = question_bounds(wanted, config)
-    tables = {name: Schema.of({column: Type(kind) for column, kind in columns.items()})
-              for name, columns in session.tables.items()}  # fmt: skip
+    bounds, unit = question_bounds(wanted, config), None if config.unit == "row" else config.unit
     asked = parse(
         sql,
         table=config.name,
         schema=schema_of(session),
-        tables=tables,
+        tables=tables_of(session),
         public=frozenset(config.public),
-        unit=None if config.unit == "row" else config.unit,
+        unit=unit,
         bounds=bounds if isinstance(bounds, Bounds) else Bounds(lower=0, upper=1),  # stands in until they are chosen
     )
     how = wanted.how(asked, default=bool(config.target))
-    if isinstance(bounds, Bounds):
+    if isinstance(bounds, Bounds) and not one_row(asked.derived, asked.source, asked.joins):
         given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
         require_bounds(Bounds(**given), config, grouped=bool(asked.by))
-    keys = question_keys(wanted, kinds(asked, session), config, session, expressions=dict(asked.groupings))
+    keys = question_keys(wanted, kinds(asked, session, unit), config, session, expressions=dict(asked.groupings))
     return TypedQuestion(asked, {"keys": keys, "bounds": bounds}, how)
 
 
@@ -74,13 +72,21 @@ def schema_of(session: Session) -> Schema:
     return Schema.of({name: Type(kind) for name, kind in session.schema.items()})
 
 
-def kinds(asked: Asked, session: Session) -> dict[str, str]:
-    """Return the types of the grouping columns, by the names that their keys have."""
-    from farthing.query.expressions import Column, type_of
+def tables_of(session: Session) -> dict[str, Schema]:
+    """Return the columns of the tables that may be joined, by name."""
     from farthing.query.schema import Schema, Type
 
-    joined = {f"{join.table}.{name}": kind for join in asked.joins for name, kind in session.tables[join.table].items()}
-    schema = Schema.of({name: Type(kind) for name, kind in (session.schema | joined).items()})
+    return {name: Schema.of({column: Type(kind) for column, kind in columns.items()})
+            for name, columns in session.tables.items()}  # fmt: skip
+
+
+def kinds(asked: Asked, session: Session, unit: str | None) -> dict[str, str]:
+    """Return the types of the grouping columns, by the names that their keys have."""
+    from farthing.query.expressions import Column, type_of
+    from farthing.query.per_unit import columns_of_source, scoped
+
+    known = scoped(schema_of(session), tables_of(session), unit, asked.derived)
+    schema = columns_of_source(known, asked.source, asked.joins)
     values = dict(asked.groupings)
     return {name: type_of(values.get(name, Column(name)), schema).value for name in asked.by}
 

@@ -267,12 +267,23 @@ def _say(
     if as_json:
         names = [table.name for table in tables]
         facts = {"folder": str(folder), "new": new, "tables": names, "head": standing.head, "missing": imprint.missing}
+        facts["missed"] = _missed(tables)
         show.echo_json(facts | {"spent": dict(standing.spent), "budget": dict(standing.budget)})
         return
     show.say(f"{'wrote' if new else 'unchanged:'} {folder}: {len(tables)} tables, statement.html, record.json")
+    for name, many in _missed(tables).items():
+        show.say(
+            f"{name}: {many:,} rows miss their target; a larger cap of that question, as in cap = 'all', meets more"
+        )
     if imprint.missing:
         show.say(
             f"the record leaves open: {', '.join(imprint.missing)}; a table [publication] of a .toml file tells them"
         )
     show.say(f"spent {show.price(dict(standing.spent))} of {show.price(dict(standing.budget))}")
     show.say(f"note the head of the books elsewhere: {standing.head}")
+
+
+def _missed(tables: Sequence[PrintedTable]) -> dict[str, int]:
+    """Return how many rows of each table miss their target, of those with any."""
+    missed = {table.name: table.rows.num_rows - sum(table.rows.column("met").to_pylist()) for table in tables}
+    return {name: many for name, many in missed.items() if many}

@@ -11,7 +11,8 @@ from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
 from farthing.engines.duck.database import database, unreadable
 from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found, histogram, measuring, spreading
-from farthing.engines.duck.rows import DuckCatalog, DuckRelation, check
+from farthing.engines.duck.per_unit import check, made
+from farthing.engines.duck.rows import DuckCatalog, DuckRelation
 from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, text
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
 from farthing.engines.sources import Files
@@ -122,9 +123,11 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        columns = self._run(asked, measuring(asked, self._catalog, hash_key), _arrays)
+        found = made(asked, self._catalog)
+        columns = self._run(asked, found.around(measuring(asked, found.catalog, hash_key)), _arrays)
         if (columns.get("most", np.zeros(0)) > MOST_ROWS).any():
-            columns = self._run(asked, measuring(asked, self._catalog, hash_key, whole=True), _arrays)
+            whole = measuring(asked, found.catalog, hash_key, whole=True)
+            columns = self._run(asked, found.around(whole), _arrays)
         answer = np.zeros((len(asked.measures), asked.groups), np.int64)
         for place in range(len(asked.measures)):
             np.add.at(answer[place], columns["i"], columns[f"m{place}"])
@@ -135,7 +138,8 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        columns = self._run(asked, histogram(asked, quantile, self._catalog, hash_key), _arrays)
+        of = made(asked, self._catalog)
+        columns = self._run(asked, of.around(histogram(asked, quantile, of.catalog, hash_key)), _arrays)
         order = np.lexsort((columns["leaf"], columns["i"]))
         groups, leaves, counts = (columns[name][order].astype(np.int64) for name in ("i", "leaf", "n"))
         return Histogram(groups, leaves, counts)
@@ -145,14 +149,17 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        table = self._run(asked, found(asked, self._catalog, hash_key), lambda cursor: cursor.to_arrow_table())
+        of = made(asked, self._catalog)
+        text = of.around(found(asked, of.catalog, hash_key))
+        table = self._run(asked, text, lambda cursor: cursor.to_arrow_table())
         units = np.asarray(table.column("n").to_numpy(), np.int64)
         return FoundGroups(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
         """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
         asked = bounded(query)
-        found = self._run(asked, crossed(asked, crossing, self._catalog, hash_key), _arrays)
+        of = made(asked, self._catalog)
+        found = self._run(asked, of.around(crossed(asked, crossing, of.catalog, hash_key)), _arrays)
         return filled(crossing, *(found[name] for name in ("s", "i", "n")))
 
     def listed(self, column: str, table: str | None) -> pa.Array:
@@ -177,7 +184,8 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        columns = self._run(asked, spreading(asked, value, self._catalog, hash_key), _arrays)
+        of = made(asked, self._catalog)
+        columns = self._run(asked, of.around(spreading(asked, value, of.catalog, hash_key)), _arrays)
         histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
         for which, units in enumerate(histograms):
             here = columns["which"] == which

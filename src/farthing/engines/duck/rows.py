@@ -10,7 +10,7 @@ from farthing.engines import joining
 from farthing.engines.bounded import KeepHome, KeepWhere
 from farthing.engines.duck.functions import Text
 from farthing.engines.duck.scalars import UNFOLDED, DuckScalars
-from farthing.engines.duck.terms import TABLE, keyed_hash, reader, row, stored
+from farthing.engines.duck.terms import keyed_hash, reader, row, stored
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.measures import Total
@@ -78,11 +78,12 @@ class DuckRows:
     @property
     def columns(self) -> dict[str, set[str]]:
         """Return the columns that are read, by view."""
-        found: dict[str, set[str]] = {TABLE: set()}
+        own = self._catalog.own.view
+        found: dict[str, set[str]] = {own: set()}
         for view, column in (*self._names, *self._stored):
             found.setdefault(view, set()).add(column)
         if self._query.unit.column is not None:
-            found[TABLE].add(self._query.unit.column)
+            found[own].add(self._query.unit.column)
         for join in self._query.joins:
             relation = self._catalog.joined[join.table]
             found.setdefault(relation.view, set())

@@ -27,7 +27,7 @@ TOTAL_CASTS: Final[dict[tuple[frozenset[str], frozenset[str]], str]] = {
 BOUNDED: Final[dict[str, str]] = {
     "SIGN": "-1, 0 or 1",
     "LOG": "a logarithm to base 2 of what is clamped into [2^-33, 2^32], or of a constant",
-    "FLOOR": "the floor of such a logarithm, of a share of the leaves, or of a grid number, all clamped before",
+    "FLOOR": "of such a logarithm, of a share of the leaves, or of a part of a number, all clamped before",
     "LEAST": "clamped to a constant of the new type",
     "SUM": "at most 2^20 in size from each of fewer than 2^43 rows",
     "COALESCE": "of such a sum and 0",

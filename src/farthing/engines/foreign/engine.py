@@ -15,7 +15,8 @@ from farthing.engines.bounded import bounded
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
 from farthing.engines.foreign.keys import KEYS, listed, numbered, portable
 from farthing.engines.foreign.measures import crossed, found, histogram, measuring, spreading
-from farthing.engines.foreign.rows import IbisCatalog, IbisRelation, check
+from farthing.engines.foreign.per_unit import check, made
+from farthing.engines.foreign.rows import IbisCatalog, IbisRelation
 from farthing.engines.foreign.scalars import sendable
 from farthing.engines.own import require_own
 from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery
@@ -127,7 +128,7 @@ class IbisEngine:
 
         asked = bounded(query)
         answer = np.zeros((len(asked.measures), asked.groups), np.int64)
-        table = self._run(measuring(asked, self._catalog, self._backend, hash_key), asked)
+        table = self._run(measuring(asked, self._seen(asked), self._backend, hash_key), asked)
         for place in range(len(asked.measures)):
             np.add.at(answer[place], _integers(table, "i"), _integers(table, f"m{place}"))
         return answer
@@ -137,7 +138,7 @@ class IbisEngine:
         import numpy as np
 
         asked = bounded(query)
-        table = self._run(histogram(asked, quantile, self._catalog, self._backend, hash_key), asked)
+        table = self._run(histogram(asked, quantile, self._seen(asked), self._backend, hash_key), asked)
         groups, leaves, counts = (_integers(table, name) for name in ("i", "leaf", "n"))
         order = np.lexsort((leaves, groups))
         return Histogram(groups[order], leaves[order], counts[order])
@@ -147,7 +148,7 @@ class IbisEngine:
         import pyarrow as pa
 
         asked = bounded(query)
-        table = self._run(found(asked, self._catalog, self._backend, hash_key), asked)
+        table = self._run(found(asked, self._seen(asked), self._backend, hash_key), asked)
         keys = {name: _canonical(table.column(f"k{place}")) for place, name in enumerate(asked.by)}
         return FoundGroups(pa.table(keys), _integers(table, "n"))
 
@@ -155,7 +156,7 @@ class IbisEngine:
         """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
         asked = bounded(query)
         beside = {f"{KEYS}_{place}": numbered(values) for place, values in enumerate(crossing.lists)}
-        table = self._run(crossed(asked, crossing, self._catalog, self._backend, hash_key), asked, beside)
+        table = self._run(crossed(asked, crossing, self._seen(asked), self._backend, hash_key), asked, beside)
         return filled(crossing, *(_integers(table, name) for name in ("s", "i", "n")))
 
     def listed(self, column: str, table: str | None) -> pa.Array:
@@ -182,7 +183,7 @@ class IbisEngine:
         import numpy as np
 
         asked = bounded(query)
-        table = self._run(spreading(asked, value, self._catalog, self._backend, hash_key), asked)
+        table = self._run(spreading(asked, value, self._seen(asked), self._backend, hash_key), asked)
         which, places, counts = (_integers(table, name) for name in ("which", "place", "n"))
         histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
         for number, one in enumerate(histograms):
@@ -190,14 +191,18 @@ class IbisEngine:
             np.add.at(one, np.minimum(places[here], len(one) - 1), counts[here])
         return Spread(*histograms)
 
+    def _seen(self, query: BoundedQuery) -> IbisCatalog:
+        """Return the tables that a question sees, its derived rows among them."""
+        return made(query, self._catalog, self._backend)
+
     def _questions(self, query: BoundedQuery) -> Iterator[Any]:
         """Yield what a question will ask of the backend."""
         if query.finds:
-            yield found(query, self._catalog, self._backend, 0)
+            yield found(query, self._seen(query), self._backend, 0)
         if query.measures:
-            yield measuring(query, self._catalog, self._backend, 0)
+            yield measuring(query, self._seen(query), self._backend, 0)
         for quantile in query.quantiles:
-            yield histogram(query, quantile, self._catalog, self._backend, 0)
+            yield histogram(query, quantile, self._seen(query), self._backend, 0)
 
     def _run(
         self, question: Any, query: BoundedQuery | None = None, lists: Mapping[str, pa.Table] | None = None

@@ -49,25 +49,33 @@ class IbisRows:
     """The rows of one question.
 
     Columns are read once each, in their total form, under short names of ours; conditions and values are built on
-    these names.
+    these names. With a prefix they differ from those of other rows in one text.
     """
 
-    def __init__(self, query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int = 0) -> None:
+    def __init__(
+        self, query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int = 0, *, prefix: str = ""
+    ) -> None:
         self.backend = backend
+        self.prefix = prefix
         self._query = query
         self._hash_key = hash_key
         self._catalog = catalog
         self._names: dict[tuple[str | None, str], str] = {}
-        self.scalars = IbisScalars(backend, self._read)
+        self.scalars = IbisScalars(backend, self._read, prefix=prefix)
         self._shown: dict[str, Any] = {}
         self._numbered = False
+
+    @property
+    def own(self) -> IbisRelation:
+        """The table that the rows are of."""
+        return self._catalog.own
 
     def show(self, expr: Any, name: str) -> str:
         """Add a value to the columns of the table, once; return its name."""
         for known, shown in self._shown.items():
             if shown.equals(expr):
                 return known
-        self._shown[f"{name}{len(self._shown)}"] = expr
+        self._shown[f"{self.prefix}{name}{len(self._shown)}"] = expr
         return next(reversed(self._shown))
 
     def number(self) -> str:
@@ -180,7 +188,7 @@ class IbisRows:
         relation = self._relation(table)
         kind = relation.schema.require(column)
         read = self.backend.read(relation.table[column], kind)
-        short = self._names.setdefault((table, column), f"c{len(self._names)}")
+        short = self._names.setdefault((table, column), f"{self.prefix}c{len(self._names)}")
         return IbisTerm(symbol(short, read.type()), Type.FLOAT if kind in REAL_TYPES else kind)
 
     def unit(self, relation: IbisRelation, column: str) -> Any:

@@ -60,9 +60,13 @@ class IbisScalars:
         backend: what is particular to the backend.
         read: the term of a column.
         staged: whether repeated expressions may be named; in the condition of a join they are written out.
+        prefix: what such names begin with.
     """
 
-    def __init__(self, backend: Backend, read: Callable[[str], IbisTerm], *, staged: bool = True) -> None:
+    def __init__(
+        self, backend: Backend, read: Callable[[str], IbisTerm], *, staged: bool = True, prefix: str = ""
+    ) -> None:
+        self._prefix = prefix
         self._backend = backend
         self._read = read
         self._staged = staged
@@ -84,7 +88,7 @@ class IbisScalars:
         while len(self._stages) <= level:
             self._stages.append({})
         stage = self._stages[level]
-        name = stage.setdefault(node, f"e{level}_{len(stage)}")
+        name = stage.setdefault(node, f"{self._prefix}e{level}_{len(stage)}")
         self._levels[name] = level + 1
         return IbisTerm(symbol(name, term.expr.type()), term.type, term.tame)
 

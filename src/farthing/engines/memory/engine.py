@@ -7,15 +7,17 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
-from farthing.engines.bounded import KeepHome, KeepWhere, bounded
+from farthing.engines.bounded import KeepHome, KeepWhere, bounded, gathering
 from farthing.engines.contributions import bucket, contribution, leaf, number
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
+from farthing.engines.memory.per_unit import gathered
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
 from farthing.query.expressions import explicit, type_of
 from farthing.query.joins import Join
 from farthing.query.measures import Total
+from farthing.query.per_unit import columns_of_source, scoped
 from farthing.query.ranges import rounded
 from farthing.query.schema import Schema, Type
 
@@ -247,14 +249,30 @@ class MemoryEngine:
 
     def _counting(self, query: BoundedQuery, hash_key: int) -> list[tuple[Any, dict[str, Any]]]:
         """Return the rows that are left after all steps, each with its unit."""
-        unit, scope_ = query.unit.column, self._scope(query)
-        rows = [(place if unit is None else row[unit], row) for place, row in enumerate(self._rows)]
+        known: dict[str | None, Beside] = {None: Beside(self._rows, self._schema, public=False)}
+        known.update(self._beside)
+        schemas = scoped(self._schema, self.tables, query.unit.column, query.derived)
+        for each in query.derived:
+            asked = gathering(each, query)
+            scope_ = columns_of_source(schemas, each.source, each.joins)
+            made = gathered(each, self._stepped(asked, known, scope_, hash_key), query.unit.column or "", scope_)
+            known[each.name] = Beside(made, schemas[each.name], public=False)
+        return self._stepped(query, known, self._scope(query), hash_key)
+
+    def _stepped(
+        self, query: BoundedQuery, known: Mapping[str | None, Beside], scope_: Schema, hash_key: int
+    ) -> list[tuple[Any, dict[str, Any]]]:
+        """Return the rows of one source that are left after the steps, each with its unit."""
+        unit = query.unit.column
+        found = [dict(row) for row in known[query.source].rows]
+        rows = [(place if unit is None else row[unit], row) for place, row in enumerate(found)]
+        beside = {name: table for name, table in known.items() if name is not None}
         for step in query.steps:
             match step:
                 case KeepHome():
                     rows = self._at_home(rows, step, hash_key)
                 case Join():
-                    rows = joined(rows, step, self._beside, query.unit, scope_)
+                    rows = joined(rows, step, beside, query.unit, scope_)
                 case KeepWhere(condition):
                     where = None if condition is None else explicit(condition, scope_)
                     rows = [(own, row) for own, row in rows if own is not None and (where is None or holds(where, row))]
@@ -285,7 +303,7 @@ class MemoryEngine:
 
     def _scope(self, query: BoundedQuery) -> Schema:
         """Return the columns that the expressions of a question may name."""
-        return scope(self, query.joins)
+        return scope(self, query.joins, unit=query.unit.column, derived=query.derived, source=query.source)
 
     def _ready(self, scalar: Scalar | None, query: BoundedQuery) -> Scalar | None:
         """Return a scalar as the evaluator takes it."""

@@ -213,12 +213,11 @@ class Client:
 
     async def _enter(self, password: str) -> None:
         """Let somebody in by their token, whose name has to be the user's."""
-        self._take(f"wire {self._user}"[:80])
         person: Person | None = await asyncio.to_thread(self._people.entering, password[:LONGEST_TOKEN])
         if person is None or person.name != self._user:
-            self._tell_error(_stranger())
             self.gone = True
-            return
+            self._take(f"stranger {_address(self._writer)}")  # so that guesses shut out no name
+            raise _stranger()
         self.desk = Desk(self._service, person, self._catalog)
         self._send(messages.AuthenticationOk())
         for name, value in REPORTED.items():
@@ -352,6 +351,12 @@ def _description(result: Result, formats: list[int]) -> Any:
             for place, (name, oid) in enumerate(result.columns)
         ]
     )
+
+
+def _address(writer: Any) -> str:
+    """Return where a connection comes from."""
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
 
 
 def _stranger() -> FarthingError:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from farthing.errors import InvalidTarget
 from farthing.limits.divergence import least_amount
 from farthing.limits.query import Limit
 from farthing.mechanisms.strategy import StrategyMeasurements
 from farthing.planning.products import ProductDesign, ProductPlan, contest, design_for
+from farthing.planning.same_total import answers_of
 from farthing.planning.ways import Way, Ways, ways_of
 from farthing.query.words import about
 from farthing.released_products import ProductRelease
@@ -75,9 +74,7 @@ def release(asked: ProductRequest) -> ProductRelease:
         delta=context.budget.report_delta,
         about=f"{made.about}; a row counts if it is in every column's list and between all edges; {context.where_kept}",
         _keys={axis: asked.lists[place].column(asked.query.by[place]) for axis, place in asked.places.items()},
-        _values=tuple(
-            np.asarray(sum(use.of(means[use.strategy]) for use in uses), np.float64) for uses in made.design.way.uses
-        ),
+        _values=answers_of(made.design.way, means, made.design.noises),
         _plan=made,
         _together=done.together(asked),
         _refine=partial(_refined, asked),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack, overload
 
-from farthing.session.answering import product_request, products, release, release_request
+from farthing.session.answering import product_request, products, release, release_request, synthetic
+from farthing.session.answering.online import opened_online
 from farthing.workloads import Products
 
 if TYPE_CHECKING:
@@ -12,12 +13,16 @@ if TYPE_CHECKING:
 
     from farthing.planning.products import ProductPlan
     from farthing.planning.release import ReleasePlan
+    from farthing.planning.synthetic import SyntheticPlan
     from farthing.privacy.loss import Booked, Loss
     from farthing.query import Bounds
     from farthing.released import Release
     from farthing.released_products import ProductRelease
+    from farthing.released_synthetic import SyntheticRelease
+    from farthing.session.answering.online import Online
     from farthing.session.answering.product_request import ProductRequest
     from farthing.session.answering.release_request import ReleaseRequest
+    from farthing.session.answering.synthetic import SyntheticRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
     from farthing.workloads import Marginals
@@ -44,7 +49,8 @@ class Wanted(TypedDict, total=False):
         max_epsilon: the most epsilon that this question may cost.
         at_most: the most that this ask may be charged, such as the `worst_price` of its plan, see `How`.
         cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
-        mechanism: "auto" (the default) or what `contest` calls a way to measure.
+        mechanism: "auto" (the default) or what `contest` calls a way to measure; models of the data have other
+            options, see `Named`.
     """
 
     keys: Any
@@ -64,6 +70,29 @@ class Wanted(TypedDict, total=False):
     mechanism: str
 
 
+class Named(TypedDict, total=False):
+    """The options of a release by a model, whose error is told with the answer and not known before it.
+
+    Keys:
+        keys, where, name, bounds: which rows, see `Wanted`.
+        loss: what it costs, in the ledger's currency.
+        confidence: the chance that the error of a table is between the ends that are told, in [0.5, 1); default 0.95.
+        simultaneous: whether all are at once instead of each; default False.
+        at_most: the most that this ask may be charged, see `How`.
+        mechanism: "tree", "mwem", "projection" or "small database".
+    """
+
+    keys: Any
+    where: Any
+    name: str
+    bounds: Bounds | None
+    loss: Required[Booked]
+    confidence: float
+    simultaneous: bool
+    at_most: Booked | None
+    mechanism: Required[Literal["tree", "mwem", "projection", "small database"]]
+
+
 class Releases(Protocol):
     """Many statistics at once."""
 
@@ -71,12 +100,17 @@ class Releases(Protocol):
     _reader: QuestionReader
 
     @overload
+    def release(  # type: ignore[overload-overlap]  # its mechanism is named
+        self, workload: Marginals, **wanted: Unpack[Named]
+    ) -> SyntheticRelease: ...
+
+    @overload
     def release(self, workload: Marginals, **wanted: Unpack[Wanted]) -> Release: ...
 
     @overload
     def release(self, workload: Products, **wanted: Unpack[Wanted]) -> ProductRelease: ...
 
-    def release(self, workload: Marginals | Products, **wanted: Unpack[Wanted]) -> Release | ProductRelease:
+    def release(self, workload: Marginals | Products, **wanted: Any) -> Release | ProductRelease | SyntheticRelease:
         """Count by many sets of columns at once, at the least loss; all tables agree with each other.
 
         A row counts if its value is listed in every column of the workload. With a unit column, each unit counts in at
@@ -102,9 +136,16 @@ class Releases(Protocol):
         >>> bool(abs(release["zone"].value[0] - 900) < 100)
         True
         """
+        if wanted.get("mechanism") in synthetic.MECHANISMS:
+            return synthetic.release(self._model(workload, wanted))
         if isinstance(workload, Products):
             return products.release(self._products(workload, wanted))
         return release.release(self._tables(workload, wanted))
+
+    @overload
+    def plan_release(  # type: ignore[overload-overlap]  # its mechanism is named
+        self, workload: Marginals, **wanted: Unpack[Named]
+    ) -> SyntheticPlan: ...
 
     @overload
     def plan_release(self, workload: Marginals, **wanted: Unpack[Wanted]) -> ReleasePlan: ...
@@ -112,7 +153,7 @@ class Releases(Protocol):
     @overload
     def plan_release(self, workload: Products, **wanted: Unpack[Wanted]) -> ProductPlan: ...
 
-    def plan_release(self, workload: Marginals | Products, **wanted: Unpack[Wanted]) -> ReleasePlan | ProductPlan:
+    def plan_release(self, workload: Marginals | Products, **wanted: Any) -> ReleasePlan | ProductPlan | SyntheticPlan:
         """Price a release before anything is paid. Touches no data and is free.
 
         Args:
@@ -126,9 +167,56 @@ class Releases(Protocol):
         >>> s.plan_release(marginals(["a"], ways=1), keys={"a": [1, 2]}, absolute=50).fits
         True
         """
+        if wanted.get("mechanism") in synthetic.MECHANISMS:
+            return synthetic.plan(self._model(workload, wanted))
         if isinstance(workload, Products):
             return products.plan(self._products(workload, wanted))
         return release.plan(self._tables(workload, wanted))
+
+    def online(
+        self,
+        *,
+        keys: Any,
+        absolute: float,
+        queries: int,
+        rows: int,
+        confidence: float = 0.95,
+        where: Any = None,
+        bounds: Bounds | None = None,
+    ) -> Online:
+        """Return an object that answers queries one by one, all within one error at once, most of them free.
+
+        By private multiplicative weights. Nothing is charged before the first query, and then the price of one run; a
+        run ends where a query had to be measured, and the next query starts, and pays, another.
+
+        Args:
+            keys: the listed values of each column; all their combinations are the domain, at most 2^20 cells.
+            absolute: the error of every answer, in rows, >= 1.
+            queries: how many queries there will be at most.
+            rows: an upper bound on the rows of the table. The promise hangs on it, privacy does not.
+            confidence: the chance that all answers are within the error.
+            where: a predicate, as SQL text or an ibis expression.
+            bounds: contribution bounds, instead of the session's.
+
+        Raises:
+            InvalidOption, InvalidKeys, InvalidTarget: nothing is charged.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> s = farthing.Session(pa.table({"a": [1, 2] * 5000}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> online = s.online(keys={"a": [1, 2]}, absolute=4000, queries=100, rows=20_000)
+        >>> answer = online.ask(a=[1])
+        >>> answer.lower <= 5000 <= answer.upper
+        True
+        """
+        promise = {"absolute": absolute, "queries": queries, "rows": rows, "confidence": confidence}
+        about = {"where": where, "bounds": bounds}
+        return opened_online(self._context, self._reader, keys, promise, about)
+
+    def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
+        """Return a release by a model, read and checked."""
+        how, rows = _of_rows(wanted)
+        return synthetic.read(self._context, self._reader, workload, wanted.get("keys"), how, rows)
 
     def _tables(self, workload: object, wanted: Mapping[str, Any]) -> ReleaseRequest:
         """Return a release of tables, read and checked."""
@@ -142,8 +230,13 @@ class Releases(Protocol):
 _ROWS = ("where", "bounds", "name")
 
 
-def _parted(reader: QuestionReader, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
-    """Return the keys, the goal with the price, and what tells the rows, of how a release is wanted."""
+def _of_rows(wanted: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the goal with the price, and what tells the rows, of how a release is wanted."""
     how = {name: value for name, value in wanted.items() if name not in {"keys", *_ROWS}}
-    rows = {name: wanted[name] for name in _ROWS if name in wanted}
+    return how, {name: wanted[name] for name in _ROWS if name in wanted}
+
+
+def _parted(reader: QuestionReader, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
+    """Return the keys, the goal with the price where defaults stand, and what tells the rows."""
+    how, rows = _of_rows(wanted)
     return wanted.get("keys"), reader.wanted(how) if how.get("rms") is None else how, rows

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.part import QueryPart
+    from farthing.query.per_unit import PerUnit
     from farthing.session.core.door import Door
     from farthing.sql import Asked
 
@@ -113,7 +114,14 @@ class QuestionReader:
             query, lists = self.crossing(by, keys=keys, where=asked.where, bounds=bounds, groupings=named)
             return CheckedQuestion(query, asked.outputs, asked, lists)
         made = self._query(
-            asked.by, keys, asked.where, asked.outputs, bounds, dict(asked.groupings), self._fanned(asked.joins, bounds)
+            asked.by,
+            keys,
+            asked.where,
+            asked.outputs,
+            bounds,
+            dict(asked.groupings),
+            self._fanned(asked.joins, bounds),
+            (asked.derived, asked.source),
         )
         return replace(made, asked=asked)
 
@@ -295,9 +303,11 @@ class QuestionReader:
         bounds: Bounds,
         groupings: Mapping[str, Scalar],
         joins: tuple[Join, ...],
+        made_of: tuple[tuple[PerUnit, ...], str | None] = ((), None),
     ) -> CheckedQuestion:
-        """Return the checked question."""
-        schema = scope(self.engine, joins)
+        """Return the checked question; of the rows of a unit that are made first, and which of them, or the table."""
+        derived, source = made_of
+        schema = scope(self.engine, joins, unit=self.unit.column, derived=derived, source=source)
         plain = {name: value for name, value in groupings.items() if value != Column(name)}
         kinds = _kinds(by, plain, schema)
         for output in outputs:
@@ -322,6 +332,8 @@ class QuestionReader:
             part=self.part,
             groupings=tuple(plain.items()),
             joins=joins,
+            derived=derived,
+            source=source,
         )
         return CheckedQuestion(made, outputs)
 
@@ -356,7 +368,8 @@ class QuestionReader:
 
 def kinds_of(engine: Door, query: Query) -> dict[str, Type]:
     """Return the types of a question's grouping columns."""
-    return _kinds(query.by, dict(query.groupings), scope(engine, query.joins))
+    found = scope(engine, query.joins, unit=query.unit.column, derived=query.derived, source=query.source)
+    return _kinds(query.by, dict(query.groupings), found)
 
 
 def _kinds(by: tuple[str, ...], groupings: Mapping[str, Scalar], schema: Schema) -> dict[str, Type]:

@@ -1,0 +1,75 @@
+"""The price of a release by a model, before it is paid: the loss that was named, all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farthing.privacy.words import said, state
+from farthing.query import outward
+
+if TYPE_CHECKING:
+    from farthing.privacy.loss import Booked
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticPlan:
+    """The price of a release by a model.
+
+    Attributes:
+        question: what is released, in words.
+        loss: what it costs from nothing.
+        worst_price: what it costs now: the same, or nothing where it was released before.
+        remaining: what the ledger has left.
+        delta: the delta at which epsilons are stated.
+        about: the privacy unit and its bounds, in words.
+        confidence: the chance that the error of a table is between the ends that are told.
+
+    >>> import pyarrow as pa
+    >>> import farthing
+    >>> from farthing.workloads import marginals
+    >>> s = farthing.Session(pa.table({"a": [1, 2] * 250}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+    >>> how = {"keys": {"a": [1, 2]}, "loss": farthing.Gdp(0.05), "mechanism": "mwem"}
+    >>> s.plan_release(marginals(["a"], ways=1), **how).fits
+    True
+    """
+
+    question: str
+    loss: Booked
+    worst_price: Booked
+    remaining: Booked
+    delta: float
+    about: str
+    confidence: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether the price fits in what is left."""
+        return self.worst_price <= self.remaining
+
+    @property
+    def free(self) -> bool:
+        """Whether what was released before already answers."""
+        return not self.worst_price
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values, for JSON."""
+        return {
+            "question": self.question,
+            "worst_price": state(self.worst_price, self.delta),
+            "remaining": state(self.remaining, self.delta),
+            "confidence": self.confidence,
+            "fits": self.fits,
+            "free": self.free,
+            "about": self.about,
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.question}, at {self.loss!r} (named)",
+            f"price        {said(self.worst_price, self.delta)}" + (" (already paid for: free)" if self.free else ""),
+            f"left         {said(self.remaining, self.delta)}",
+            "the error of each table is not known beforehand; it is told with the answer",
+            self.about,
+        ]
+        return "\n".join(map(outward.line, lines))

@@ -82,7 +82,7 @@ def test_the_price_of_a_member_is_the_best_split_between_both_noises():
         assert shape.prices[cell] <= shape.base[cell] * (1 + 1e-12)
 
 
-def drawn(many=1_000):
+def drawn(many=400):
     """Return residuals that were measured often, over the deviations that are told."""
     measuring, grains = ResidualMeasurements({(0, 1): COUNTS}, reach=2), int(2**56 / 25**2)
     shape, nothing = NoiseShape(WEIGHTS, ADDED), Residual.nothing((3, 2))

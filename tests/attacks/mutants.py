@@ -696,14 +696,14 @@ RELEASES = (
     _one(
         "a residual that is not charged",
         "session/answering/release.py",
-        "            paid += more\n",
-        "            paid += more if subset else 0\n",
+        "more, shapes[subset])\n            paid += more\n",
+        "more, shapes[subset])\n            paid += more if subset else 0\n",
         "tables",
     ),
     _one(
         "contrasts that are not orthogonal",
         "mechanisms/residuals.py",
-        "places * table.take(",
+        "np.cumsum(each)[:-1].reshape(along) * table.take(",
         "1 * table.take(",
         "tables",
     ),

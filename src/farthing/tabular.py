@@ -27,6 +27,23 @@ SHOWN_ROWS: Final = 12
 """How many rows a repr shows of what may have very many."""
 
 
+class Lines:
+    """What is told in lines, not rows: a notebook shows its repr as it is.
+
+    >>> class Found(Lines):
+    ...     def __repr__(self) -> str:
+    ...         return "<found>"
+    >>> Found()._repr_html_()
+    '<pre>&lt;found&gt;</pre>'
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return the notebook's view: the same lines."""
+        return f"<pre>{html_text(repr(self))}</pre>"
+
+
 class Tabular(Protocol):
     """A result that is a table. Whoever inherits it writes `to_arrow` and `footer`, and has all else.
 

@@ -12,7 +12,7 @@ from farthing.attacks.picture import accuracy_chart
 from farthing.attacks.target import UNSTATED, Claim, Verdict
 from farthing.attacks.verdict import CONFIDENCE, LOOKS, best_look, innocent, needed, shown_chance
 from farthing.picture import still
-from farthing.tabular import html_text
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ class Guesses:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AttackResult:
+class AttackResult(Lines):
     """What one attack on one target found.
 
     Attributes:
@@ -111,10 +111,6 @@ class AttackResult:
     def chart(self) -> Any:
         """Return a picture: the accuracy with its interval, between the baseline and the cap of the claim."""
         return still(accuracy_chart([self]))
-
-    def _repr_html_(self) -> str:
-        """Return the notebook's view: the same lines."""
-        return f"<pre>{html_text(repr(self))}</pre>"
 
     def __repr__(self) -> str:
         low, high = self.interval

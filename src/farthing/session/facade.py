@@ -23,7 +23,7 @@ from farthing.session.core.transaction import give_up, resume
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.reading.reader import QuestionReader
-from farthing.tabular import html_text
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ ROW = "row"
 """`unit="row"` is the same as no unit: each row is somebody."""
 
 
-class Session(Batches):
+class Session(Batches, Lines):
     """Ask a protected table for answers at the accuracy you name, and pay the least privacy loss for them.
 
     Args:
@@ -326,10 +326,6 @@ class Session(Batches):
             f"<farthing.Session on {self._engine.name!r}, unit {self._unit.label}, {self._context.budget.describe()}; "
             f"left {self.remaining!r}; {self._context.where_kept}>"
         )
-
-    def _repr_html_(self) -> str:
-        """Return the notebook's view: the same line, and what the books say."""
-        return f"<p>{html_text(repr(self))}</p>{self.status()._repr_html_()}"
 
     def _data_set(self, version: str) -> str:
         """Return the identity of the data set as its owner declares it."""

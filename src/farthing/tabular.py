@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
 from farthing.errors import FarthingError
 from farthing.query import outward
@@ -27,6 +27,7 @@ SHOWN_ROWS: Final = 12
 """How many rows a repr shows of what may have very many."""
 
 
+@runtime_checkable
 class Tabular(Protocol):
     """A result that is a table. Whoever inherits it writes `to_arrow` and `footer`, and has all else.
 

@@ -27,6 +27,13 @@ FEATURES = (
     *(Feature(FeatureKind.LAST, Column(one), Column(key)) for one, key in ("st", "fi", "if", "df", "ss")),
     *(Feature(FeatureKind.FIRST, Column(one), Column(key)) for one, key in ("fd", "is", "tf")),
 )
+VISITED = (
+    Feature(FeatureKind.COUNT),
+    *(
+        Feature(kind, Column("cost"))
+        for kind in (FeatureKind.SUM, FeatureKind.MEAN, FeatureKind.MAX, FeatureKind.COUNT)
+    ),
+)
 WHERE = (
     None,
     None,
@@ -94,7 +101,10 @@ def _derived(draw: Any, unit: str) -> tuple[tuple[PerUnit, ...], str | None, tup
     """Return derived rows, which of them are asked, and what they are joined with."""
     columns = st.lists(st.sampled_from("sifdtb"), max_size=2, unique=True)
     made = draw(_made(("a", None), [Column(name) for name in draw(columns)], st.sampled_from(FEATURES), unit))
-    shape = draw(st.sampled_from(["one", "one", "nested", "joined", "beside"]))
+    shape = draw(st.sampled_from(["one", "one", "nested", "joined", "beside", "other"]))
+    if shape == "other":
+        other = draw(_made(("b", "visits"), [], st.sampled_from(VISITED), unit))
+        return (made, other), draw(st.sampled_from(["a", "b"])), ()
     if shape == "one":
         return (made,), "a", ()
     if shape == "beside":

@@ -42,6 +42,7 @@ from data import ZONES, write
 
 EPSILON = {"speed": 1000.0, "clients": 0.02, "kills": 1000.0, "lost": 1000.0, "stops": 1000.0}
 KEYS = {"zone": list(range(ZONES))}
+WRONG = ("answers lost", "paid, not charged", "charged twice", "failed, and charged", "left open")
 TOKEN = "alice.secret"  # noqa: S105  # of a server that lives for a minute
 TABLE = "rides.parquet"
 
@@ -297,7 +298,7 @@ def kills(folder: Path, options: argparse.Namespace) -> dict[str, int]:
         counts["answers lost"] = lost_of(server, told)
     with opened(folder, epsilon) as books:
         counts |= audited(books, told)
-    names = ("answered", "cut off", "answers lost", "paid, not charged", "charged twice", "left open")
+    names = ("answered", "refused", "cut off", *WRONG)
     return {"kills": options.kills} | {name: counts[name] for name in names}
 
 
@@ -338,9 +339,11 @@ def audited(books: farthing.Session, told: dict[str, Any]) -> Counter[str]:
     """Return what the books say of the answers that were told."""
     books.verify()
     paid = sum(one["paid"]["mu"] ** 2 for one in told.values())
-    labels = Counter(entry.label for entry in books.history(100_000) if entry.settled)
+    entries = books.history(100_000)
+    settled = Counter(entry.label for entry in entries if entry.state == "settled" and entry.settled)
     found = {"paid, not charged": int(paid > books.spent.amount * 1.000001)}
-    found |= {"charged twice": sum(many > 1 for many in labels.values()), "left open": len(books.status()["open"])}
+    found |= {"charged twice": sum(many > 1 for many in settled.values()), "left open": len(books.status()["open"])}
+    found["failed, and charged"] = sum(entry.state == "failed" and bool(entry.settled) for entry in entries)
     return Counter(found)
 
 
@@ -368,7 +371,7 @@ def stops(folder: Path, options: argparse.Namespace) -> dict[str, int]:
         with opened(folder, epsilon) as books:
             counts |= audited(books, told)
         (folder / "books").unlink()
-    names = ("answered", "refused", "cut off", "answers lost", "paid, not charged", "charged twice", "left open")
+    names = ("answered", "refused", "cut off", *WRONG)
     return {"stops": options.stops} | {name: counts[name] for name in names}
 
 

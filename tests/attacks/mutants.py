@@ -263,8 +263,8 @@ PRICES = (
     _one(
         "settled below use",
         "session/core/transaction.py",
-        "receipt, price.farthings, lambda current",
-        "receipt, price.farthings // 2, lambda current",
+        "            price.farthings,\n            lambda current",
+        "            price.farthings // 2,\n            lambda current",
         "books",
         "accounts",
     ),
@@ -440,8 +440,8 @@ BOOKS = (
     _one(
         "a failed ask refunded by the ledger",
         "ledger/booking.py",
-        "        rows.advance(connection, totals.after(tip), sync=False)\n",
-        "        rows.advance(connection, totals.after(tip, change=-receipt.reserved), sync=False)\n",
+        "amount=row.allowed, stored=word",
+        "amount=0, stored=word",
         "books",
     ),
     _one(
@@ -696,14 +696,14 @@ RELEASES = (
     _one(
         "a residual that is not charged",
         "session/answering/release.py",
-        "            paid += more\n",
-        "            paid += more if subset else 0\n",
+        "more, shapes[subset])\n            paid += more\n",
+        "more, shapes[subset])\n            paid += more if subset else 0\n",
         "tables",
     ),
     _one(
         "contrasts that are not orthogonal",
         "mechanisms/residuals.py",
-        "places * table.take(",
+        "np.cumsum(each)[:-1].reshape(along) * table.take(",
         "1 * table.take(",
         "tables",
     ),
@@ -810,16 +810,16 @@ CHAINS = (
     ),
     _one(
         "what a median holds charged again",
-        "session/answering/quantile.py",
-        "grains = worst_cost(state.paid, self.query.max_groups) - worst_cost(before, self.query.max_groups)",
-        "grains = worst_cost(state.paid, self.query.max_groups)",
+        "session/answering/looks.py",
+        "worst_cost(self._before + new, most) - worst_cost(self._before, most)",
+        "worst_cost(self._before + new, most)",
         "refining",
     ),
     _one(
         "what a mean holds taken off its price twice",
-        "session/answering/joint_measures.py",
-        "- worst_cost(before.paid, query.max_groups)",
-        "- 2 * worst_cost(before.paid, query.max_groups)",
+        "session/answering/looks.py",
+        "- worst_cost(self._before, most)",
+        "- 2 * worst_cost(self._before, most)",
         "refining",
     ),
     _one(

@@ -10,8 +10,9 @@ import pyarrow as pa
 import farthing
 from farthing.mechanisms import noisy_answers, residuals, spanning_tree
 from farthing.mechanisms.online_weights import OnlineRule
-from farthing.mechanisms.residuals import ResidualMeasurements
+from farthing.mechanisms.residuals import NoiseShape, ResidualMeasurements
 from farthing.mechanisms.strategy import Strategy, StrategyMeasurements, on_grid
+from farthing.session.answering import release as releasing
 from farthing.session.answering import synthetic
 from farthing.workloads import conditions, marginals, prefixes
 
@@ -20,7 +21,7 @@ GRAIN = 2.0**-56
 
 def tables() -> tuple[str, ...]:
     """Look at the contrasts, then at what a release measures beside what it books."""
-    return (*_contrasts(), *_booked())
+    return (*_contrasts(), *_booked(releasing.MOST_SHAPED), *_booked(0))
 
 
 def _contrasts() -> tuple[str, ...]:
@@ -34,21 +35,29 @@ def _contrasts() -> tuple[str, ...]:
             found.append(f"the contrasts of {sizes} are not orthogonal")
         if not np.allclose((rows**2).sum(axis=1), residuals.price_of(sizes)):
             found.append(f"a row moves the contrasts of {sizes} by more than is priced")
+        shape = NoiseShape(tuple(np.arange(1, size + 1) ** 2 for size in sizes), np.zeros(sizes))
+        wide = residuals.lengths_of(sizes, shape.weights)
+        moved = [float(((residuals.contrasts(cell, shape.weights) / wide) ** 2).sum()) for cell in cells]
+        if not np.isclose(max(moved), shape.price):
+            found.append(f"a row moves the weighted contrasts of {sizes} by more than is priced")
     return tuple(found)
 
 
-def _booked() -> tuple[str, ...]:
+def _booked(most_shaped: int) -> tuple[str, ...]:
     """Return whether a release with a pilot books less than it measures, or answers with the pilot's noise."""
     real, seen = ResidualMeasurements.measure, list[tuple[tuple[int, ...], int, int]]()
 
-    def noted(self, subset, state, grains):  # as the method has it
+    def noted(self, subset, state, grains, shape=None):  # as the method has it
         """Note a measurement, and make it."""
         seen.append((subset, state.grains, grains))
-        return real(self, subset, state, grains)
+        return real(self, subset, state, grains, shape)
 
     rows = {name: np.arange(40_000) // step % 4 for name, step in (("a", 1), ("b", 4))}
     with farthing.Session(pa.table(rows), budget=farthing.Budget(mu=6)) as session:
-        with patch.object(ResidualMeasurements, "measure", noted):
+        with (
+            patch.object(ResidualMeasurements, "measure", noted),
+            patch.object(releasing, "MOST_SHAPED", most_shaped),
+        ):
             session.release(
                 marginals(["a", "b"]), keys=dict.fromkeys("ab", range(4)), relative=0.1, absolute=20, cap="all"
             )

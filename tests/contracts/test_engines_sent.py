@@ -163,7 +163,7 @@ def faults(question):
 
 
 @given(derived())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_nothing_that_makes_rows_of_units_can_fail(one):
     """Sums, means, choices and counts of any values, of a unit's rows: the texts are as total as all others."""
     for question in of_units(one):

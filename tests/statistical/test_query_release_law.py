@@ -10,8 +10,9 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from farthing.mechanisms import noisy_answers as noisy
+from farthing.mechanisms import small_database
 from farthing.mechanisms.linear_queries import MatrixQueries, uniform
-from farthing.mechanisms.noisy_answers import deviation, noisy_answers
+from farthing.mechanisms.noisy_answers import chooser, deviation, noisy_answers, shared
 from farthing.mechanisms.online_weights import OnlineRule, OnlineRun
 from farthing.mechanisms.projection import IndependentNoise, Projection, noisy_total
 from farthing.mechanisms.small_database import SmallDatabase
@@ -57,16 +58,20 @@ def test_pure_noise_falls_at_the_rate_that_is_priced():
         assert min(binom.cdf(seen, RUNS, told), binom.sf(seen - 1, RUNS, told)) > ALPHA / 8
 
 
-def test_a_small_database_is_chosen_by_its_score():
-    """The chance of each database is that of the exponential mechanism, at a price where none is sure."""
-    queries, counts = MatrixQueries(np.eye(2)), np.array([60, 40])
-    runs, chosen = 400, np.zeros(3)
+@pytest.mark.parametrize("loss", [Gdp(0.05), Pure(0.1)], ids=["gdp", "pure"])
+def test_a_small_database_is_chosen_by_its_score(loss, monkeypatch):
+    """Each database with the chance of the choice at the price that is left, where the number of rows is known."""
+    monkeypatch.setattr(small_database, "noisy_total", lambda *_: 100.0)
+    queries, counts, runs, seen = MatrixQueries(np.eye(2)), np.array([60, 40]), 400, np.zeros(3)
     for _ in range(runs):
-        found = SmallDatabase(Gdp(0.2), rows=2).run(counts, queries)
-        chosen[round(float(found.weights[0] / found.total * 2))] += 1
+        found = SmallDatabase(loss, rows=2).run(counts, queries)
+        seen[round(float(found.weights[0] / 50))] += 1
+    scores = -np.array([60, 10, 40]) << 16
+    told = chooser(shared(loss, 1, 15)[1]).probabilities(scores, 1 << 16)
 
-    assert chosen[1] > chosen[2] > chosen[0]
-    assert chosen.min() > 0
+    for many, chance in zip(seen.tolist(), told.tolist(), strict=True):
+        assert 0.02 < chance < 0.98
+        assert min(binom.cdf(many, runs, chance), binom.sf(many - 1, runs, chance)) > ALPHA / 6
 
 
 def test_the_projection_is_no_further_off_than_its_theorem():

@@ -290,7 +290,7 @@ def test_plan_is_free_and_takes_the_same_options():
     """A plan prices with the options of ask, says so as text and as JSON, and charges nothing."""
     asks = {flag for option in commands()["ask"].params for flag in option.opts}
     plans = {flag for option in commands()["plan"].params for flag in option.opts}
-    assert asks - plans == {"--csv", "--chart", "--column", "--rows", "--trace", "--trace-chart"}
+    assert asks - plans == {"--csv", "--chart", "--column", "--rows", "--trace", "--trace-chart", "--wide"}
     assert "worst price" in run("plan", ZONES, "--relative", "10%", "--absolute", "100").stdout
     plan = json.loads(run("plan", ZONES, "--absolute", "1", "--cap", "all", "--json").stdout)
     assert not plan["reachable"]

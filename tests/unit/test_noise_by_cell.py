@@ -1,5 +1,6 @@
 """Relative targets of tables: members of large cells pay less, every cell keeps its width, and nobody pays above it."""
 
+import json
 from itertools import product
 
 import numpy as np
@@ -22,6 +23,7 @@ from farthing.mechanisms.residuals import (
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
 from farthing.session.answering.release import WORST_MOST
 from farthing.session.answering.release_record import Kept, Shaped
+from farthing.session.core.records import write_blob
 from farthing.workloads import marginals, prefixes, ranges
 
 WEIGHTS = (np.array([1, 4, 9]), np.array([8, 3]))
@@ -80,7 +82,7 @@ def test_the_price_of_a_member_is_the_best_split_between_both_noises():
         assert shape.prices[cell] <= shape.base[cell] * (1 + 1e-12)
 
 
-def drawn(many=1_000):
+def drawn(many=400):
     """Return residuals that were measured often, over the deviations that are told."""
     measuring, grains = ResidualMeasurements({(0, 1): COUNTS}, reach=2), int(2**56 / 25**2)
     shape, nothing = NoiseShape(WEIGHTS, ADDED), Residual.nothing((3, 2))
@@ -96,6 +98,7 @@ def test_the_noise_of_each_cell_is_as_told():
     assert abs(errors.std(axis=0) - 1).max() < 6 / np.sqrt(2 * len(errors))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "planted",
     [
@@ -203,6 +206,7 @@ def test_repeats_and_tables_within_are_free_and_sharper_ones_cost_the_difference
     assert sharper.confidence_together < sharper.confidence == first.confidence_together
 
 
+@pytest.mark.thorough
 def test_the_record_holds_shapes_and_joins_what_two_measured(session):
     """A record is read as it was written; of two that began the same shape, each keeps what it paid for."""
     session.release(TWO, keys=KEYS, relative=0.1, absolute=50, cap="all")
@@ -215,6 +219,14 @@ def test_the_record_holds_shapes_and_joins_what_two_measured(session):
     both = Kept.from_bytes(more.joined(kept, more.to_bytes())).shaped[0].state
     assert {s: each.grains for s, each in both.items()} == {s: 3 * each.grains for s, each in one.state.items()}
     assert len(Kept.from_bytes(kept.joined(Kept(), kept.to_bytes())).shaped) == 2
+
+
+def test_records_of_older_versions_are_read():
+    """A record without shapes holds what it held."""
+    facts = json.dumps([[0, [1], [2], 7], [1, [], [], 5]]).encode()
+    kept = Kept.from_bytes(write_blob({"mean": np.array([1.0, 2.0, 3.0])}, {b"farthing-residuals-1": facts}))
+    assert (kept.answer[1,].grains, kept.answer[1,].mean.tolist()) == (7, [1.0, 2.0])
+    assert (kept.pilot[()].grains, float(kept.pilot[()].mean), kept.shaped) == (5, 3.0, ())
 
 
 def questions(session):

@@ -157,6 +157,25 @@ def test_tables_are_seen_without_a_row(world):
     assert [name for name, _ in columns] == ["zone", "x"]
 
 
+def test_a_table_is_reflected_as_in_any_database(world):
+    """SQLAlchemy, as dashboards use it, finds columns with their types, and no keys, indexes or views."""
+    import sqlalchemy
+
+    address = ("postgresql+psycopg", "alice", world.tokens["alice"], "127.0.0.1", world.port, "farthing")
+    engine = sqlalchemy.create_engine(sqlalchemy.URL.create(*address))
+    seen = sqlalchemy.inspect(engine)
+    for schema in (None, "public"):
+        columns = {one["name"]: str(one["type"]) for one in seen.get_columns("rides", schema=schema)}
+        assert columns == {"zone": "VARCHAR", "x": "DOUBLE PRECISION"}
+        assert seen.get_table_names(schema) == ["rides"]
+        parts = (seen.get_foreign_keys, seen.get_indexes, seen.get_unique_constraints, seen.get_check_constraints)
+        assert [part("rides", schema=schema) for part in parts] == [[], [], [], []]
+        assert seen.get_pk_constraint("rides", schema=schema)["constrained_columns"] == []
+        assert [seen.get_view_names(schema), seen.get_materialized_view_names(schema)] == [[], []]
+        assert seen.get_table_comment("rides", schema=schema) == {"text": None}
+    engine.dispose()
+
+
 def test_pandas_reads_as_from_any_database(world):
     """The usual libraries need no dialect of ours."""
     import pandas as pd

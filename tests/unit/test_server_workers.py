@@ -167,6 +167,44 @@ def test_on_postgresql_it_lies_in_a_schema_of_its_own():
         second.close()
 
 
+class FakeProcess:
+    """A process that lives for so many looks."""
+
+    exitcode = 1
+
+    def __init__(self, lives):
+        self.lives = lives
+
+    def is_alive(self):
+        """Look."""
+        self.lives -= 1
+        return self.lives >= 0
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_who_dies_is_replaced_and_who_cannot_begin_ends_all(monkeypatch, early):
+    """After all have begun whoever dies is started again, at once if need be; before, the server ends with an error."""
+    monkeypatch.setattr(workers.time, "sleep", lambda _: None)
+    begun, stopping, started = [threading.Event(), threading.Event()], [], []
+    for event in begun[early:]:
+        event.set()
+
+    def start(worker):
+        """Start another, which dies before it has begun, three times."""
+        started.append(worker)
+
+        return FakeProcess(0 if len(started) < 3 else 99)
+
+    running_now = [FakeProcess(2), FakeProcess(99)]
+    if early:
+        with pytest.raises(DataError, match="before it had begun"):
+            workers._watch(running_now, begun, start, stopping, lambda: None)
+        return
+    monkeypatch.setattr(workers.time, "sleep", lambda _: len(started) == 3 and stopping.append(15))
+    workers._watch(running_now, begun, start, stopping, lambda: started.append("ready"))
+    assert started[:3] == ["ready", 0, 0]
+
+
 @pytest.mark.parametrize("number", [0, 65])
 def test_so_many_workers_cannot_be(number):
     """From one to sixty-four."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,8 @@ from farthing.errors import UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type
 from farthing.query.aggregates import Count, Mean, NamedAggregate
-from farthing.query.expressions import Column, Literal
+from farthing.query.expressions import Column, Compare, Literal, Operator
+from farthing.query.joins import Join
 from farthing.query.part import QueryPart
 from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 from farthing.session.reading.reader import QuestionReader
@@ -67,6 +69,9 @@ COUNTED = [
     ("COUNT(*) FROM (SELECT rider, ANY_VALUE(k0) AS one FROM rides GROUP BY rider) WHERE one = 'w'", 1),
     ("COUNT(*) FROM (SELECT rider, COUNT(DISTINCT zone) AS z FROM rides GROUP BY rider) WHERE z = 2", 2),
     ("COUNT(*) FROM (SELECT rider, COUNT(*) FILTER (WHERE fare > 1) AS n FROM rides GROUP BY rider) WHERE n = 2", 2),
+    (("COUNT(*) FROM (SELECT rider, COUNT(*) AS n FROM rides GROUP BY rider) a JOIN (SELECT v.rider, SUM(v.spent) AS s"
+     " FROM visits AS v WHERE v.shop = 's' GROUP BY v.rider) b ON a.rider = b.rider WHERE s > 6"), 1),
+    ("COUNT(*) FROM (SELECT rider, COUNT(*) AS n FROM visits GROUP BY rider) WHERE n >= 1", 3),
     ("COUNT(*) FROM (SELECT RIDER, COUNT(*) AS N FROM Rides GROUP BY Rider HAVING n > 2)", 1),
     (("COUNT(*) FROM (SELECT rides.rider, MIN(day) AS next FROM rides JOIN (SELECT rider, MIN(day) AS first FROM rides"
      " GROUP BY rider) f ON rides.rider = f.rider WHERE day > first GROUP BY ALL) WHERE next = DATE '2024-01-04'"),
@@ -148,6 +153,11 @@ REFUSED = [
      "JOIN of 'subquery 1' without the unit column"),
     (f"WITH f AS ({SPEND}) SELECT COUNT(*) FROM rides r JOIN f ON r.rider = f.rider JOIN f g ON g.rider = r.rider",
      "table 'g' twice"),
+    (f"WITH f AS ({SPEND}) SELECT COUNT(*) FROM f a JOIN f b ON a.rider = b.rider", "table 'b' twice"),
+    ("SELECT COUNT(*) FROM (SELECT v.rider, COUNT(*) AS n FROM visits v JOIN visits w ON v.rider = w.rider GROUP BY 1)",
+     "table 'visits' twice"),
+    ("SELECT COUNT(*) FROM (SELECT v.shop, COUNT(*) AS n FROM visits v GROUP BY v.shop)", "GROUP BY in a subquery"),
+    ("SELECT COUNT(*) FROM visits", "table 'visits'"),
     ("WITH a AS (SELECT rider, COUNT(*) AS n FROM a GROUP BY rider) SELECT COUNT(*) FROM a", "table 'a'"),
     ("SELECT COUNT(*) FROM (SELECT rider, a + 1 AS b, b + 1 AS a, COUNT(*) AS n FROM rides GROUP BY rider)",
      "unknown column"),
@@ -190,6 +200,17 @@ def test_rows_as_units_and_parts_are_refused():
     for unit, place in ((None, None), ("rider", part)):
         with pytest.raises(UnsupportedQuery, match="groups by the privacy unit"):
             Query("rides", (), None, None, outputs, PrivacyUnit(unit), Bounds(), place, derived=(each,), source="f")
+
+
+def test_rows_are_not_joined_with_themselves():
+    """An engine refuses rows of a unit joined with the same ones, whose columns have the same names."""
+    each = PerUnit("f", None, (), None, (), (("f0", Feature(FeatureKind.COUNT)),))
+    join = Join("f", Compare(Column("rider"), Operator.EQ, Column("f.rider")), public=False)
+    outputs = (NamedAggregate("n", Count()),)
+    query = Query("rides", (), None, None, outputs, PrivacyUnit("rider"), Bounds(max_rows=1), derived=(each,))
+    assert "" == ENGINE.fingerprint(replace(query, joins=(join,)))
+    with pytest.raises(UnsupportedQuery, match="joined twice"):
+        ENGINE.fingerprint(replace(query, joins=(join,), source="f"))
 
 
 @pytest.mark.parametrize("unit", ["k0", "F0"])

@@ -32,7 +32,7 @@ def check(
     """
     named = [join.table for join in query.joins]
     for join in query.joins:
-        if named.count(join.table) > 1 or join.table not in public:
+        if named.count(join.table) > 1 or join.table == query.source or join.table not in public:
             raise refused("a table is joined twice, or was never declared", join.table, "declared tables, each once")
         if query.unit.is_row:
             _check_row_unit(join, declared_public=public[join.table], held=held)

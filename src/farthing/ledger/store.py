@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Self
 from farthing.errors import LedgerError
 from farthing.ledger import booking, freezing, rows, rules, tables, tags
 from farthing.ledger.accounts import Scope, allot, purses, require_few_copies, shares
-from farthing.ledger.checking import require_good
 from farthing.ledger.data import DataSet
-from farthing.ledger.entry import Allotment, Receipt, Seal
+from farthing.ledger.entry import Allotment, Receipt
 from farthing.ledger.opening import looked_at, opened
 from farthing.ledger.process import Process, user
 from farthing.ledger.told import Told
@@ -409,24 +408,6 @@ class Ledger(Told):
         """
         with self._books.reading() as connection:
             return rules.reserved(connection, receipt, self.identity).state is None and receipt.reserved > 0
-
-    def verify(self, noted: str | None = None, *, since: str | None = None) -> Seal:
-        """Recompute the books from their entries, and the hash chain from its content.
-
-        Args:
-            noted: the head of a seal that was noted earlier. If it is not in the chain, the ledger was rewritten since,
-                or replaced by an older copy.
-            since: the head of a seal that was found good earlier: the hashes of the records up to it are not computed
-                again. Totals are, from all entries.
-
-        Returns:
-            The seal of the chain as it is now.
-
-        Raises:
-            LedgerError: the file is damaged, or the books contradict themselves; says in which ways.
-        """
-        with self._books.reading() as connection:
-            return require_good(connection, noted, since=since)
 
     def close(self) -> None:
         """Close the ledger. Reservations that are open stay charged. Closing twice is fine."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.ledger import freezing, proving, rows, rules, tables, tags
 from farthing.ledger.accounts import require_few_copies
+from farthing.ledger.checking import require_good
 from farthing.ledger.entry import Receipt, Seal
 from farthing.ledger.process import Process
 
@@ -198,6 +199,24 @@ class Told:
             recent = connection.execute(tables.CLOSED.limit(_RECENT)).all()
         states = [row.state for row in recent if (row.request or "").startswith(prefix)]
         return next((place for place, state in enumerate(states) if state != "failed"), len(states))
+
+    def verify(self, noted: str | None = None, *, since: str | None = None) -> Seal:
+        """Recompute the books from their entries, and the hash chain from its content.
+
+        Args:
+            noted: the head of a seal that was noted earlier. If it is not in the chain, the ledger was rewritten since,
+                or replaced by an older copy.
+            since: the head of a seal that was found good earlier: the hashes of the records up to it are not computed
+                again. Totals are, from all entries.
+
+        Returns:
+            The seal of the chain as it is now.
+
+        Raises:
+            LedgerError: the file is damaged, or the books contradict themselves; says in which ways.
+        """
+        with self._books.reading() as connection:
+            return require_good(connection, noted, since=since)
 
     def _page_before(self, before: int, size: int) -> Sequence[Any]:
         """Return the newest entries with numbers below one, checked: what they say, and that none is missing."""

@@ -93,7 +93,8 @@ class PerUnit:
 
     Attributes:
         name: what joins and questions call these rows; no table has that name.
-        source: the rows that they are made of: an earlier name, or None for the protected table.
+        source: the rows that they are made of: an earlier name, another table of the same unit, or None for the
+            protected table.
         joins: the tables beside these, in order.
         where: the rows that count, or None for all.
         by: the names of grouping columns beside the unit, and what they are.
@@ -141,7 +142,7 @@ def scoped(
     found.update(tables)
     for each in derived:
         schema = columns_of_source(found, each.source, each.joins)
-        units = () if unit is None else ((unit, own.require(unit)),)
+        units = () if unit is None else ((unit, found[each.source].require(unit)),)
         by = tuple((name, type_of(scalar, schema)) for name, scalar in each.by)
         found[each.name] = Schema((*units, *by, *((name, one.type(schema)) for name, one in each.features)))
     return found

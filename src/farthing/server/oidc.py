@@ -149,7 +149,7 @@ class Entrance:
         """Return whose token it is; None if nobody's, or no longer good.
 
         Raises:
-            RefusedRequest: it may be one of the issuer, whose keys are not available.
+            RefusedRequest: it may be one of the issuer, whose keys cannot be fetched.
         """
         if not (token.startswith("eyJ") and token.count(".") == 2):  # the first three letters of every JWT
             return self._register.entering(token)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.errors import InvalidOption
+from farthing.errors import DataError, InvalidOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +83,11 @@ def _begun(work: Callable[..., Any], **how: Any) -> None:
 def _watch(
     running: list[SpawnProcess], begun: Any, start: Callable[[int], SpawnProcess], stopping: list[int], ready: Any
 ) -> None:
-    """Start again what dies, until told to stop; what dies before it has begun is not started again."""
+    """Start again what dies, until told to stop; what dies before all have begun is the end.
+
+    Raises:
+        DataError: one could not begin.
+    """
     told = False
     while not stopping:
         time.sleep(_PAUSE_S)
@@ -93,8 +97,13 @@ def _watch(
         for worker, one in enumerate(running):
             if one.is_alive():
                 continue
-            if not begun[worker].is_set():
-                return
+            if not told:
+                raise DataError(
+                    "a process of the server ended before it had begun",
+                    rule="each process opens the tables and the ledger",
+                    got=f"exit code {one.exitcode}",
+                    next_step="start with --workers 1, which tells why",
+                )
             begun[worker].clear()
             running[worker] = start(worker)
 

@@ -145,7 +145,8 @@ class _Making:
             name += "'"
         by = tuple((self._key(place), scalar) for place, scalar in enumerate(self._by.values()))
         features = tuple(self._features.values())
-        return PerUnit(name, self._rows.source, self._rows.joins, self._rows.where, by, features)
+        source = None if self._rows.table == self._owned.table else self._rows.table
+        return PerUnit(name, source, self._rows.joins, self._rows.where, by, features)
 
     def _grouped(self) -> dict[str, Scalar]:
         """Return the groups beside the unit, by their identity; refuse those without it."""

@@ -70,6 +70,23 @@ class TableReader:
             reader = replace(reader, known={**reader.known, name.casefold(): found}, renamed=names)
         return reader
 
+    def gathered(self, select: Node) -> Flat:
+        """Return the rows of which a subquery makes rows of units: of any table that carries the unit."""
+        clause = select.args.get("from_") or select.args.get("from")
+        if clause is None or self.owned.unit.column is None:
+            return self.rows(select, own=False)
+        table = unwrapped(clause.this)
+        if type(table).__name__ != "Table" or table.args.get("db"):
+            return self.rows(select, own=False)
+        folded = {name.casefold(): name for name in self.owned.tables if name not in self.owned.public}
+        name = folded.get(str(table.name).casefold())
+        if name is None or str(table.name).casefold() in self.known:
+            return self.rows(select, own=False)
+        plain_table(self.source, table, self.owned.table, "FROM")
+        alias = str(clause.this.alias) or str(table.alias) or None
+        base = Flat(name, Names((Place.of(name, alias, self.owned.tables[name]),)))
+        return self._left(select, base)
+
     def rows(self, select: Node, *, own: bool = True) -> Flat:
         """Return the rows that a SELECT is of, as its WHERE leaves them.
 
@@ -88,8 +105,12 @@ class TableReader:
         if rows.table != self.owned.table and rows.source is None and (own or joins):
             named = f"table {rows.table!r}"
             raise self.source.refuse(named, f"the protected table is {self.owned.table!r}", clause.this)
+        return self._left(select, rows)
+
+    def _left(self, select: Node, rows: Flat) -> Flat:
+        """Return the rows that the joins and the WHERE of a SELECT make of those of its FROM."""
         check_growth(select, rows.names, self.source)
-        for node in joins:
+        for node in select.args.get("joins") or ():
             rows = self._joined(rows, node)
         where = select.args.get("where")
         if where is None:
@@ -105,7 +126,7 @@ class TableReader:
         if makes_rows(select):
             if id(select) not in self.made:
                 check_clauses(select, self.source, GATHERED)
-                below = self.scoped(select).rows(select, own=False)
+                below = self.scoped(select).gathered(select)
                 number = len(self.made) + 1
                 self.made[id(select)] = per_unit_rows(select, self.source, self.owned, below, (number, renamed))
             return named_rows(self.made[id(select)], alias)
@@ -198,7 +219,7 @@ class TableReader:
             raise refuse(f"JOIN of a subquery of {right.table!r}", advice, node.this)
         name = (place.alias or place.table).casefold()
         taken = [word.casefold() for place in rows.names.places for word in (place.table, place.alias) if word]
-        if name in taken or right.table in (join.table for join in rows.joins):
+        if name in taken or right.table in (rows.table, *(join.table for join in rows.joins)):
             own = place.alias is None and (name in taken or right.source is not None)
             shown = place.table if own else right.table
             raise refuse(f"table {shown!r} twice", "join each table once; declare it under a second name", node.this)

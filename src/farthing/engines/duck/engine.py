@@ -115,7 +115,7 @@ class DuckDBEngine:
         check(asked, self._catalog)
         if not asked.chooses:
             return ""
-        native = self._catalog.own.native[asked.unit.column or ""]
+        native = made(asked, self._catalog).catalog.own.native[asked.unit.column or ""]
         return f"duckdb {native} {self._probe}"
 
     def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:

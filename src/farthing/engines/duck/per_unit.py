@@ -60,8 +60,9 @@ def made(query: BoundedQuery, catalog: DuckCatalog) -> DuckMade:
     """Return the derived rows of a question."""
     named: list[tuple[str, str]] = []
     columns: dict[str, set[str]] = {}
-    known: dict[str | None, DuckRelation] = {None: catalog.own}
     joined = dict(catalog.joined)
+    known: dict[str | None, DuckRelation] = {name: table for name, table in joined.items() if not table.public}
+    known[None] = catalog.own
     for place, each in enumerate(query.derived):
         view = f"{MADE}_{place}"
         here = DuckCatalog(known[each.source], joined)

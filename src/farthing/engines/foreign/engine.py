@@ -251,7 +251,7 @@ class IbisEngine:
         """Return a short name of the hash, from the backend's version and what it makes of constants."""
         import ibis
 
-        unit = self._catalog.own.table[query.unit.column or ""].type()
+        unit = self._seen(query).own.table[query.unit.column or ""].type()
         if not self._probe:
             places = [ibis.literal(7).cast("int64"), ibis.literal(3).cast("int64")]
             hashed = self._backend.hash(ibis.literal("N14228"), places, 5)

@@ -68,7 +68,11 @@ function leave() {
 
 function chooseSet() {
   const one = chosen();
-  if (!one) return say("frozen", "No data set is open to you. The owner of the data decides who may ask.");
+  if (!one) {
+    show("question", false);
+    say("frozen", "No data set is open to you. The owner of the data decides who may ask.");
+    return;
+  }
   const columns = Object.entries(one.columns);
   const numeric = columns.filter(([, kind]) => kind === "integer" || kind === "float");
   fill(at("column"), numeric.map(([name]) => [name, name]));

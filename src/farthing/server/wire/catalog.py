@@ -31,11 +31,27 @@ _TYPES: Final = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
+_NAMED: Final = (
+    "WHEN 'bool' THEN 'boolean' WHEN 'int4' THEN 'integer' WHEN 'int8' THEN 'bigint' WHEN 'float8' THEN "
+    "'double precision' WHEN 'varchar' THEN 'character varying' WHEN 'timestamp' THEN 'timestamp without time zone'"
+)
+"""Types by the names under which PostgreSQL shows them."""
+
 _PRETENDED: Final = (
     "CREATE MACRO main.pg_get_userbyid(x) AS 'farthing'",
     "CREATE MACRO main.pg_encoding_to_char(x) AS 'UTF8'",
+    "CREATE MACRO main.pg_get_serial_sequence(x, y) AS NULL",
+    "CREATE MACRO main.pg_collation_is_visible(x) AS true",
+    f"CREATE MACRO main.pg_type_name(x, y) AS CASE format_type(x, y) {_NAMED} ELSE format_type(x, y) END",
 )
 """What clients look up of a PostgreSQL server that the engine does not have."""
+
+_INVENTED: Final = {
+    "pg_am": "SELECT 2 AS oid, 'heap' AS amname",
+    "pg_collation": "SELECT 0 AS oid, '' AS collname, 0 AS collnamespace WHERE false",
+    "pg_inherits": "SELECT 0 AS inhrelid, 0 AS inhparent WHERE false",
+}
+"""System tables that clients join and the engine does not have."""
 
 VERSION: Final = "PostgreSQL 16.0 (farthing)"
 """What the server says that it is: clients read the number and choose by it what they may send."""
@@ -153,12 +169,21 @@ class EmptyTables:
 
 def _ours(node: Any) -> Any:
     """Return a part of a statement as the engine has it: no pg_catalog before functions and types, and our version."""
+    import sqlglot
     import sqlglot.expressions as exp
 
     if isinstance(node, exp.Dot) and node.this.name == "pg_catalog" and isinstance(node.expression, exp.Func):
         node = node.expression
-    if isinstance(node, exp.Table) and node.name == "pg_am":
-        return exp.select("2 AS oid", "'heap' AS amname").subquery(node.alias or "pg_am")
+    if isinstance(node, exp.Column) and node.db == "pg_catalog":
+        node.set("db", None)  # tables that are made here are in no schema
+    if isinstance(node, exp.Table) and node.name in _INVENTED:
+        return sqlglot.parse_one(_INVENTED[node.name], into=exp.Select).subquery(node.alias or node.name)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "format_type":
+        node.set("this", "pg_type_name")
+    if isinstance(node, exp.Cast) and node.to.sql().upper() == "REGCLASS":
+        node.set("to", exp.DataType.build("text"))
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "json_build_object":
+        return exp.Null()  # of identities and collations, which no column here has
     if isinstance(node, exp.CurrentVersion | exp.Anonymous) and node.name.lower() in {"", "version"}:
         told = exp.Literal.string(VERSION)
         return exp.alias_(told, "version") if isinstance(node.parent, exp.Select | exp.Dot) else told

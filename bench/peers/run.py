@@ -158,15 +158,10 @@ def speed_table(found: dict[str, dict[str, Any]]) -> str:
 
 def price_table(lines: list[dict[str, Any]]) -> str:
     """Return a table of prices."""
+    shown = {"epsilon": "{:.3f}", "rho": "rho {:.4f}", "deviation": "deviation {:.2f} at epsilon 1"}
     rows = ["| system | epsilon at delta 1e-6 | noise and accounting |", "| --- | ---: | --- |"]
     for facts in lines:
-        told = (
-            f"{facts['epsilon']:.3f}"
-            if "epsilon" in facts
-            else f"rho {facts['rho']:.4f}"
-            if "rho" in facts
-            else "failed"
-        )
+        told = next((words.format(facts[name]) for name, words in shown.items() if name in facts), "failed")
         rows.append(f"| {facts['name']} | {told} | {facts.get('how', facts.get('error'))} |")
     return "\n".join(rows)
 

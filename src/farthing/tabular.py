@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
 from farthing.errors import FarthingError
 from farthing.query import outward
@@ -44,6 +44,7 @@ class Lines:
         return f"<pre>{html_text(repr(self))}</pre>"
 
 
+@runtime_checkable
 class Tabular(Protocol):
     """A result that is a table. Whoever inherits it writes `to_arrow` and `footer`, and has all else.
 

@@ -79,11 +79,19 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "release": lambda s: s.release(marginals(["zone"], ways=1), keys=KEYS, absolute=80, cap="all"),
     "release, relative": lambda s: s.release(TWO, keys=KEYS | {"amount": [0.0, 1.0]}, **PART, cap="all"),
     "release, products": lambda s: s.release(prefixes("amount", [0, 20, 50]), absolute=80, cap="all"),
+    "release, model": lambda s: s.release(
+        marginals(["zone"], ways=1), keys=KEYS, loss=Gdp(0.1), mechanism="projection"
+    ),
     "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
     "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
     "largest": lambda s: s.workload({"n": {"relative": 0.2}}, strategy="largest", cap=Gdp(0.2)),
 }
-"""Every kind of question that is paid for."""
+"""Every kind of question that is paid for once, and shown again free of charge."""
+
+ANEW: dict[str, Callable[[Session], Any]] = {
+    "online": lambda s: s.online(keys=KEYS, absolute=4_000, queries=9, rows=9_000).ask(zone=["a"]),
+}
+"""What is paid each time that it is begun: it ends with the object that was asked."""
 
 
 def opened(path: Path | None = None) -> Session:
@@ -154,7 +162,7 @@ def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(f"{name}.{key}", seen)
     with opened() as session:
-        for ask in KINDS.values():
+        for ask in (KINDS | ANEW).values():
             ask(session)
 
     assert set(asking) == reached

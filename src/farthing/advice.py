@@ -192,8 +192,12 @@ def _plain(source: str) -> str:
 
 
 def _loss(call: MethodCall) -> str:
-    """Return a loss as it is typed: mu=0.02; without its number where it is named alone."""
-    value = (call.words or ("",))[0]
+    """Return a loss as it is typed: mu=0.02; without its number where it is named alone.
+
+    >>> told("the target would take Gdp(mu=1.96) = epsilon 10.7; or loss=Gdp", Face.TERMINAL)
+    'the target would take mu=1.96 = epsilon 10.7; or --loss Gdp'
+    """
+    value = (*call.words, *(option.value for option in call.options), "")[0]
     return f"{_CURRENCIES[call.name]}={'' if value.isalpha() else value}"
 
 

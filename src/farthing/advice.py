@@ -65,6 +65,11 @@ def told(text: str, face: Face) -> str:
     'ask for "absolute": 27, or "cap": "all"'
     >>> told('ask for absolute=27, or cap="all"', Face.WIRE)
     "ask for SET farthing.absolute = '27', or SET farthing.cap = 'all'"
+
+    A loss is said as everywhere:
+
+    >>> told("it takes Gdp(mu=1.96) = epsilon 10.7; loss=farthing.Gdp(1.96) pays it", Face.TERMINAL)
+    'it takes Gdp(mu=1.96) = epsilon 10.7; --loss mu=1.96 pays it'
     """
     if face is Face.PYTHON:
         return text
@@ -116,7 +121,8 @@ def _read(text: str, found: re.Match[str]) -> tuple[Option | MethodCall | None, 
         end = _closed(text, found.end() - 1)
         if end is None or (_SQL.fullmatch(name) and name not in _CURRENCIES):
             return None, 0
-        return _call(name, text[found.end() : end - 1]), end
+        made = _call(name, text[found.end() : end - 1])
+        return (None, 0) if name in _CURRENCIES and made.options else (made, end)
     if found["path"] or name in _PLAIN or _SQL.fullmatch(name):
         return None, 0
     value = _VALUE.match(text, found.end())
@@ -192,12 +198,8 @@ def _plain(source: str) -> str:
 
 
 def _loss(call: MethodCall) -> str:
-    """Return a loss as it is typed: mu=0.02; without its number where it is named alone.
-
-    >>> told("the target would take Gdp(mu=1.96) = epsilon 10.7; or loss=Gdp", Face.TERMINAL)
-    'the target would take mu=1.96 = epsilon 10.7; or --loss Gdp'
-    """
-    value = (*call.words, *(option.value for option in call.options), "")[0]
+    """Return a loss as it is typed: mu=0.02; without its number where it is named alone."""
+    value = (call.words or ("",))[0]
     return f"{_CURRENCIES[call.name]}={'' if value.isalpha() else value}"
 
 

@@ -33,6 +33,9 @@ LASTS_S: Final = 86_400
 LARGEST: Final = 1 << 20
 """The longest response that is kept, in characters; a longer one is asked of the ledger again, which is free."""
 
+_TRIES, _PAUSE_S = 200, 0.05
+"""How often, and how long apart, the place is made while others make it, too."""
+
 _META: Final = sa.MetaData()
 _KEYS: Final = sa.Table(
     "server_keys",
@@ -139,7 +142,8 @@ def _mine(who: str, key: str) -> sa.ColumnElement[bool]:
 def _in_file(ledger: Path) -> sa.Engine:
     """Return the engine of a file beside a ledger; only its owner may read it."""
     place = ledger.with_name(ledger.name + BESIDE)
-    os.close(os.open(place, os.O_CREAT | os.O_RDWR, 0o600))
+    with suppress(FileExistsError):  # closing a file that SQLite has open would end its locks
+        os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     engine = sa.create_engine(sa.URL.create("sqlite", database=str(place)), connect_args={"timeout": 30})
     sa.event.listen(engine, "connect", _prepared)
     return engine
@@ -165,9 +169,11 @@ def _on_server(url: str) -> sa.Engine:
 def _made(ledger: Path | str) -> sa.Engine:
     """Return the engine of the place, with its tables; another process may be making them just now."""
     engine = _on_server(ledger) if isinstance(ledger, str) and is_url(ledger) else _in_file(Path(ledger))
-    with suppress(sa.exc.ProgrammingError, sa.exc.OperationalError, sa.exc.IntegrityError):
-        _META.create_all(engine)
-        return engine
+    for _ in range(_TRIES):
+        with suppress(sa.exc.ProgrammingError, sa.exc.OperationalError, sa.exc.IntegrityError):
+            _META.create_all(engine)
+            return engine
+        time.sleep(_PAUSE_S)
     _META.create_all(engine)
     return engine
 

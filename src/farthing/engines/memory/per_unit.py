@@ -72,7 +72,7 @@ def total(values: list[Any], *, whole: bool) -> Any:
     """Return a sum that does not depend on the order of adding: NULL of nothing, and of integers beyond 64 bits.
 
     >>> total([0.1] * 10, whole=False), total([1, 2], whole=True), total([2**63 - 1, 1], whole=True)
-    (1.0000000002328306, 3, None)
+    (1.0000000009313226, 3, None)
     """
     if not values:
         return None

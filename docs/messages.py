@@ -35,7 +35,7 @@ def words(node: ast.expr | None) -> str:
         return (words(node.left) or "...") + (words(node.right) or "...")
     if isinstance(node, ast.IfExp):
         return words(node.body) or words(node.orelse)
-    return ""
+    return "" if node is None else "..."
 
 
 def messages() -> list[Message]:

@@ -26,6 +26,7 @@ import farthing
 from farthing import errors
 from farthing.cli.app import app
 from farthing.query.schema import Schema, Type
+from farthing.server.shapes import status_of
 from farthing.sql import parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -228,12 +229,12 @@ def kinds_of(kind: type) -> set[type]:
     return {kind}.union(*map(kinds_of, kind.__subclasses__()))
 
 
-def test_every_error_is_documented_with_its_exit_code():
-    """The table of errors has each kind, with the code that the command line returns for it."""
-    rows = re.findall(r"^\| `(\w+)` \| (\d) \|", text_of(DOCS / "reference" / "errors.md"), re.MULTILINE)
+def test_every_error_is_documented_with_its_exit_code_and_status():
+    """The table of errors has each kind, with what the command line and a server return for it."""
+    rows = re.findall(r"^\| `(\w+)` \| (\d) \| (\d+) \|", text_of(DOCS / "reference" / "errors.md"), re.MULTILINE)
     ours = {kind for kind in kinds_of(errors.FarthingError) if kind.__module__ == errors.__name__}
-    assert {kind.__name__: kind.exit_code for kind in ours - {errors.FarthingError}} == {
-        name: int(code) for name, code in rows
+    assert {kind.__name__: (kind.exit_code, status_of(kind("no"))) for kind in ours - {errors.FarthingError}} == {
+        name: (int(code), int(status)) for name, code, status in rows
     }
 
 

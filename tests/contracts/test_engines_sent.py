@@ -163,7 +163,7 @@ def faults(question):
 
 
 @given(derived())
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_nothing_that_makes_rows_of_units_can_fail(one):
     """Sums, means, choices and counts of any values, of a unit's rows: the texts are as total as all others."""
     for question in of_units(one):
@@ -171,7 +171,7 @@ def test_nothing_that_makes_rows_of_units_can_fail(one):
 
 
 @given(questions())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_nothing_that_is_sent_can_fail(question):
     """Any question, asked in any way: each cast is TRY_CAST or listed as total, each function is listed; it runs."""
     assert [] == faults(question)

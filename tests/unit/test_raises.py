@@ -181,6 +181,7 @@ REASONS = {
 """How often each of these functions raises, and why none of it tells of a row."""
 
 
+@pytest.mark.thorough
 def test_every_raise_after_data_were_read_has_a_reason():
     """A raise that is new in what runs after data were read needs a reason here; a reason of none has to go."""
     found = raised()
@@ -192,6 +193,7 @@ def test_every_raise_after_data_were_read_has_a_reason():
     assert len(found) > 40
 
 
+@pytest.mark.thorough
 def test_a_new_raise_is_seen(monkeypatch):
     """Planted: without one of the reasons the test above fails."""
     key = "mechanisms/two_stage.py release"

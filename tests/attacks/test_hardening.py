@@ -70,7 +70,9 @@ def test_a_forgotten_price_is_found(monkeypatch):
     reserve, settle = Ledger.reserve, Ledger.settle
     free = {"increase": 1, "fresh": 1}  # at nothing the door to the rows stays shut
     monkeypatch.setattr(Ledger, "reserve", lambda ledger, **how: reserve(ledger, **how | free))
-    monkeypatch.setattr(Ledger, "settle", lambda ledger, receipt, _, merge: settle(ledger, receipt, 0, merge))
+    monkeypatch.setattr(
+        Ledger, "settle", lambda ledger, receipt, _, *stored, **how: settle(ledger, receipt, 0, *stored, **how)
+    )
 
     assert charging.spreads_cost_what_they_say()
     assert charging.chosen_bounds_are_in_the_price()

@@ -29,7 +29,7 @@ def bench():
 def test_nothing_is_lost_and_nothing_is_paid_twice(bench, part, tmp_path):
     """Few kills and few lost responses; the script itself does hundreds."""
     bench.write(10_000, tmp_path / bench.TABLE)
-    found = bench.PARTS[part](tmp_path, argparse.Namespace(kills=2, lost=4))
+    found = bench.PARTS[part](tmp_path, argparse.Namespace(kills=2, lost=4, workers=1))
 
     assert found["charged twice"] == 0
     assert found.get("answers lost", 0) == found.get("paid, not charged", 0) == 0

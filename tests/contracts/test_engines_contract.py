@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from farthing import Budget, Session
 from farthing.engines import open_table
 from farthing.engines.duck.terms import keyed_hash
 from farthing.engines.memory.engine import MemoryEngine
@@ -271,13 +272,29 @@ def test_sqlite_through_ibis_counts_rows_and_refuses_to_choose_groups():
 def test_polars_through_ibis_counts_rows():
     """The Polars backend of ibis answers the row unit."""
     backend = ibis.polars.connect()
-    engine = open_table(backend.create_table("data", pa.table({"s": ["a", "a", None, "b"], "x": [1.0, 2.0, 3.0, 4.0]})))
+    engine = open_table(backend.create_table("data", pa.table({"s": ["a", "a", None, "b"], "x": [1, 2, 3, 4]})))
     keys = Keys.of(("s",), {"s": ["b", "a", None, "z"]}, engine.schema)
     where = Compare(Column("x"), Operator.GT, Literal(1))
     query = Query("data", ("s",), keys, where, counting("n"), PrivacyUnit(), Bounds())
 
     assert engine.fingerprint(query) == ""
     assert engine.measure(query, 0)[0].tolist() == [1, 1, 1, 0]
+
+
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string' option is deprecated")
+@pytest.mark.parametrize("text", [
+    "COUNT(x)", "SUM(CLAMP(x, 0, 1))", "COUNT(*) FILTER (WHERE x > 0)", "COUNT(*) FILTER (WHERE ABS(i) > 1)",
+    "COUNT(SQRT(i))", "COUNT(*) FILTER (WHERE s LIKE 'a%')", "COUNT(*) FILTER (WHERE GREATEST(i, 2) > 1)",
+    "COUNT(i * 1.5)", "COUNT(i + 1)",
+])  # fmt: skip
+def test_other_backends_refuse_reals_and_functions_by_name(text):
+    """What no test compares with the slow engine is refused before anything is charged: SQLite reads 'inf' as 0."""
+    data = pa.table({"s": ["a", "b"], "i": [1, 2], "x": [1.5, -1.0]})
+    table = ibis.sqlite.connect().create_table("data", data)
+    with Session(table, budget=Budget(epsilon=1, delta=1e-6)) as session:
+        with pytest.raises(UnsupportedQuery, match="on the sqlite backend"):
+            session.sql(f"SELECT {text} AS n FROM data", absolute=50)
+        assert not session.history()
 
 
 @pytest.mark.parametrize("kind", KINDS)

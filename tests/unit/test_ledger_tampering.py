@@ -14,7 +14,15 @@ from farthing.ledger.store import Ledger
 pytestmark = pytest.mark.thorough
 
 TERMS = Terms("gdp", budget=100, delta=10**21, keys_delta=7, unit="row", description="100 farthings")
-COLUMNS = [(table.name, column.name) for table in tables.META.sorted_tables for column in table.columns]
+HINTS = {"opened", "tags", "tagged"}
+"""By what something is found sooner; what is found by it is checked: a change loses time, or a free answer."""
+
+COLUMNS = [
+    (table.name, column.name)
+    for table in tables.META.sorted_tables
+    for column in table.columns
+    if not HINTS & {table.name, column.name}
+]
 TEXTS = {"unit": "'column:x'", "currency": "'zcdp'", "state": "'failed'", "kind": "'migrated'", "delta": "'9999999'",
          "keys_delta": "'6'", "coins": "'4'"}  # fmt: skip
 
@@ -29,7 +37,7 @@ def fill(place):
         )
         part.settle(receipt, 4, lambda _: b"released")
         ledger.over("data", "table 'rides'", lambda: "1 file").reserve(
-            increase=20, fresh=20, question="open", version=0, label="COUNT(*)", delta=5
+            increase=20, fresh=20, question="open", version=0, label="COUNT(*)", delta=5, first=3
         )
         return ledger.verify()
 
@@ -115,7 +123,7 @@ def test_edited_server_is_caught():
         "DELETE FROM measurements",
         "DELETE FROM unsettled",
         "DELETE FROM totals",
-        "INSERT INTO measurements VALUES ('free', 1, x'00', '')",
+        "INSERT INTO measurements VALUES ('free', 1, x'00', '', 0)",
         "INSERT INTO accounts VALUES ('mallory', '', '', 50, 0, '')",
         "INSERT INTO unsettled VALUES ('stray', 9)",
         "INSERT INTO acts VALUES ('allotted', 'mallory', 50, '', 'me', 0, 0, 9, 'hash')",

@@ -1,6 +1,7 @@
 """Relative targets of tables: members of large cells pay less, every cell keeps its width, and nobody pays above it."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,6 +21,7 @@ from farthing.mechanisms.residuals import (
     put_together,
     residual_table,
 )
+from farthing.planning.release_pilot import Pilot
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
 from farthing.session.answering.release import WORST_MOST
 from farthing.session.answering.release_record import Kept, Shaped
@@ -165,6 +167,24 @@ def counts_of(columns):
     places = [np.argsort(list(KEYS[name]))[TABLE.column(name).to_numpy()] for name in columns]
     np.add.at(found, tuple(places), 1)
     return found
+
+
+def test_nobody_pays_more_than_was_reserved_where_a_finer_pilot_saves_nothing(monkeypatch):
+    """A finer pilot is paid from a saving; where that comes to nothing after it, the coarser one's design stands."""
+    looked = []
+
+    def none_saved(pilot, paid, contrasts, held=None):
+        every, finer = pilot.floor(held), bool(paid.sum() > pilot.most.sum())
+        looked.append(finer)
+        return every if finer else replace(every, grains=np.floor(every.grains * 0.8))
+
+    monkeypatch.setattr(Pilot, "design", none_saved)
+    monkeypatch.setattr(ShapeProgram, "best", lambda *_: None)
+    with Session(TABLE, budget=Budget(mu=6), name="data") as session:
+        asked = {"keys": KEYS, "relative": 0.1, "absolute": 50, "cap": "all"}
+        worst = session.plan_release(TWO, **asked).worst_price
+        assert session.release(TWO, **asked).paid <= worst
+    assert True in looked
 
 
 def test_a_release_keeps_its_target_and_adds_up(session):

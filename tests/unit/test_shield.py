@@ -19,6 +19,8 @@ from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.mechanisms.gaussian import GaussianMeasurements
 from farthing.mechanisms.geometric import GeometricRelease
 from farthing.mechanisms.laplace import LaplaceChain
+from farthing.mechanisms.linear_queries import uniform
+from farthing.mechanisms.online_weights import OnlineRule, OnlineRun
 from farthing.models.problems import Logistic, Ridge
 from farthing.models.vectors import Output, Statistics
 from farthing.noise.bits import KeyStream
@@ -215,7 +217,11 @@ HOLDERS = {
     LaplaceChain: LaplaceChain,
     Ranks: lambda exact: Ranks.of(np.arange(6), np.zeros(6, np.int64), exact, groups=6, leaves_log2=2),
     NoisyRanks: lambda exact: NoisyRanks(HOLDERS[Ranks](exact), QuantileGoal(0.5, 0.0, 1.0, leaves_log2=2)),
-}
+    OnlineRun: lambda exact: OnlineRun(
+        OnlineRule(absolute=20_000, queries=100, cells=len(exact), rows=100_000),
+        sealed(exact), uniform(len(exact), 80_000.0), 80_000.0,
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", HOLDERS)

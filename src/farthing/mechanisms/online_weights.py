@@ -178,7 +178,7 @@ class OnlineRun:
     """
 
     rule: OnlineRule
-    truth: Sealed
+    truth: Sealed = field(repr=False)
     weights: Float64
     total: float
     bits: BitSource | None = None

@@ -108,7 +108,8 @@ class Plan(Tabular, Generic[P_co]):
     hopeless: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "worst_price", self.worst_price.booked)
+        for price in ("worst_price", "fresh_price"):
+            object.__setattr__(self, price, getattr(self, price).booked)
 
     @property
     def steps(self) -> tuple[str, ...]:

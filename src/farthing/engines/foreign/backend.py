@@ -42,6 +42,9 @@ class Backend(Protocol):
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""
 
+    def require(self, function: str) -> None:
+        """Refuse a function of the language that the backend does not compute as it is told."""
+
     def hash(self, unit: Any, places: Sequence[Any], key: int) -> Any:
         """Return int64 that depend on unit, place and key alike: what ranks the groups of a unit."""
 

@@ -72,6 +72,7 @@ class IbisFunctions:
             arguments: its arguments.
             constants: their values where they are constants, else None.
         """
+        self._backend.require(function)
         match function:
             case FunctionName.DATE_TRUNC:
                 moment = self._bind(arguments[1])

@@ -20,9 +20,10 @@ _ORDER: Final = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 class PlainBackend:
-    """Columns, constants, comparisons and logic; functions that backends compute in their own ways are refused.
+    """Counts of rows by columns, constants, comparisons and logic; every function, and reals, are refused by name.
 
-    The backend's own rules for NaN and for the order of texts apply.
+    Backends differ in what NaN and infinity are, and in how a constant of them is written: SQLite reads 'inf' as 0, and
+    counted no positive value. The backend's own order of texts applies.
 
     Args:
         connection: the ibis backend.
@@ -61,7 +62,13 @@ class PlainBackend:
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared and grouped."""
-        return column.cast("float64") + 0.0 if kind in REAL_TYPES else column
+        if kind in REAL_TYPES:
+            self._refuse("a real column")
+        return column
+
+    def require(self, function: str) -> None:
+        """Refuse every function."""
+        self._refuse(function)
 
     def hash(self, unit: Any, places: Sequence[Any], key: int) -> Any:
         """Return ibis' own hash of hashes; many backends have none, which ibis tells by name."""

@@ -70,18 +70,25 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
         return tuple(found), paid
 
     def _piloted(self, measuring: ResidualMeasurements) -> tuple[ReleasePlan, State]:
-        """Look with the pilot until it has told enough; return the plan that follows from it alone, and the pilot."""
+        """Look with the pilot until it has told enough; return the plan that follows from it alone, and the pilot.
+
+        A finer pilot is paid from what its coarser one said is saved. Where it then says otherwise, and noise by cell
+        does not fit, the design is that of the coarser one: no unit pays more than was reserved.
+        """
         assert self.pilot is not None  # noqa: S101  # the target is relative
-        state = self.kept.pilot
-        while (level := self.pilot.next(*told_by(self.asked, state))) is not None:
+        state, told, earlier = self.kept.pilot, told_by(self.asked, self.kept.pilot), None
+        while (level := self.pilot.next(*told)) is not None:
+            earlier = told
             state, _ = self._sharpened(measuring, state, level)
-        told = told_by(self.asked, state)
+            told = told_by(self.asked, state)
+        looked, most = self._grains(state), _allowed(self.pilot)
         aimed, design = self.pilot.aimed(*told), self.pilot.design(*told)
-        looked = self._grains(state)
         if self.shaped is not None:
-            shaped = self.pilot.shaped(*told, _allowed(self.pilot) - looked)
+            shaped = self.pilot.shaped(*told, most - looked)
             if shaped is not None:
                 return replace(self.plan, design=shaped, aimed=aimed, pilot=looked), state
+            if earlier is not None and design.total + looked > most:
+                aimed, design = self.pilot.aimed(*earlier), self.pilot.design(*earlier)
         return replace(self.plan, design=design, aimed=aimed, pilot=looked), state
 
     def _sharpened(self, measuring: ResidualMeasurements, state: State, grains: Any) -> tuple[State, int]:

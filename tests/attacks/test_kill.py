@@ -60,6 +60,10 @@ for i in range(10**9):
 FORGETFUL = WORKER.replace('ledger=folder + "/a.ledger"', "ledger=None")
 
 
+BETWEEN = 8
+"""How many answers are shown between two kills, at least."""
+
+
 def start(folder, number, program):
     """Start a worker; numbers make its questions its own."""
     command = [sys.executable, "-c", program, str(folder), str(1000 + number)]
@@ -67,12 +71,15 @@ def start(folder, number, program):
 
 
 def kill_round(folder, first, workers, rng, program):
-    """Let workers ask until each is killed at a random moment."""
+    """Let workers ask until each is killed at a random moment, some answers after the one before."""
     running = [start(folder, first + i, program) for i in range(workers)]
     for worker in running:
         assert "ready\n" == worker.stdout.readline()
     for worker in running:
-        time.sleep(rng.uniform(0.0, 0.5))
+        many, until = len(shown(folder)) + BETWEEN, time.monotonic() + 20
+        while len(shown(folder)) < many and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0.0, 0.1))
         assert worker.poll() is None
         worker.send_signal(signal.SIGKILL)
         worker.communicate()

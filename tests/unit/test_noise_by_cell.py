@@ -173,7 +173,7 @@ def test_nobody_pays_more_than_was_reserved_where_a_finer_pilot_saves_nothing(mo
     """A finer pilot is paid from a saving; where that comes to nothing after it, the coarser one's design stands."""
     looked = []
 
-    def none_saved(pilot, paid, contrasts, held=None):
+    def none_saved(pilot, paid, _, held=None):
         every, finer = pilot.floor(held), bool(paid.sum() > pilot.most.sum())
         looked.append(finer)
         return every if finer else replace(every, grains=np.floor(every.grains * 0.8))

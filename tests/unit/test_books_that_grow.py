@@ -20,6 +20,8 @@ from farthing.session.core import transaction
 from farthing.session.core.records import Record, keys_to_bytes
 from farthing.session.core.tags import FAMILY, MOST_GROUPS, tags_of
 
+pytestmark = pytest.mark.thorough
+
 ZONES = [f"z{number:03d}" for number in range(300)]
 BUDGET = Budget(epsilon=1, delta=1e-6)
 MANY = (20, 200)

@@ -28,6 +28,8 @@ from farthing.session.answering.release_record import Kept, Shaped
 from farthing.session.core.records import write_blob
 from farthing.workloads import marginals, prefixes, ranges
 
+pytestmark = pytest.mark.thorough
+
 WEIGHTS = (np.array([1, 4, 9]), np.array([8, 3]))
 SUBSETS = ((), (0,), (1,), (0, 1))
 ADDED = np.array([[0, 0], [0, 5.0], [30, 100.0]])

@@ -26,6 +26,8 @@ from farthing.mechanisms.spanning_tree import SpanningTree, merged
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.sealed import sealed
 
+pytestmark = pytest.mark.thorough
+
 LOSSES = (Gdp(0.5), Zcdp(0.1), Pure(1))
 RANDOM = np.random.default_rng(5)
 CELLS = 12

@@ -17,6 +17,8 @@ from farthing.server.clock import PublicClock
 from farthing.server.wire.desk import Desk
 from farthing.server.wire.listener import Client
 
+pytestmark = pytest.mark.thorough
+
 
 class FakeTime:
     """A time that passes only where somebody sleeps, or says that work took some."""

@@ -21,6 +21,8 @@ from farthing.synthetic.rows import noise_reach, tallies
 from farthing.synthetic.shrinking import centred, shrunk
 from farthing.workloads import conditions, marginals
 
+pytestmark = pytest.mark.thorough
+
 SIZES = {"a": 3, "b": 4, "c": 2}
 ROWS = 6_000
 RANDOM = np.random.default_rng(11)

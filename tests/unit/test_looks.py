@@ -45,7 +45,7 @@ def killed(opened, ask, look):
             look(receipt, price)
             begun.append(price)
             if len(begun) == 2:
-                work = next(iter(transaction._WORK.values()))
+                work = next(work for work in transaction._WORK.values() if work.holds(receipt))
                 os.write(writing, str(work._begun).encode())
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -92,6 +94,8 @@ class Online:
     _total: float = 0.0
     _weights: Float64 = field(init=False, repr=False)
     _run: OnlineRun | None = field(default=None, repr=False)
+    _one: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _process: int = field(default_factory=os.getpid, repr=False)
 
     def __post_init__(self) -> None:
         self.paid = self._context.loss(0)
@@ -120,6 +124,13 @@ class Online:
             BudgetExceeded: the next run does not fit; nothing is charged.
         """
         query = MatrixQueries(self._weights_of(weights, among))
+        if self._process != os.getpid():  # a run was paid once, by the process that goes on with it
+            self._process, self._one, self._run = os.getpid(), threading.Lock(), None
+        with self._one:
+            return self._told(query)
+
+    def _told(self, query: MatrixQueries) -> OnlineAnswer:
+        """Answer a query, nobody else asking: a run is paid for one measurement."""
         if self.asked >= self.rule.queries:
             raise InvalidTarget(
                 "all queries that were promised are answered",

@@ -1,0 +1,52 @@
+"""Online queries through a session: a run is paid once, and answered by one process, one query at a time."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+from farthing import Budget, Session
+from farthing.mechanisms.online_weights import OnlineRun
+from farthing.session.answering import online as module
+
+RIDES = pa.table({"zone": ["a"] * 9_000 + ["b"] * 400})
+
+
+@pytest.fixture(name="online")
+def _online():
+    """Open online queries, of which one run is paid."""
+    with Session(RIDES, budget=Budget(mu=2)) as session:
+        asked = session.online(keys={"zone": ["a", "b"]}, absolute=4_000, queries=100, rows=20_000)
+        assert asked.ask(zone=["a", "b"]).paid
+        yield asked
+
+
+def test_threads_ask_one_after_the_other(online, monkeypatch):
+    """Two at once could both be measured by a run that is paid for one measurement."""
+    real, inside, most = OnlineRun.ask, threading.Semaphore(1), []
+
+    def alone(run, query):
+        most.append(inside.acquire(blocking=False))
+        threading.Event().wait(0.01)
+        inside.release()
+        return real(run, query)
+
+    monkeypatch.setattr(OnlineRun, "ask", alone)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: online.ask(zone=["a"]), range(8)))
+
+    assert most == [True] * 8
+
+
+def test_a_forked_process_pays_for_a_run_of_its_own(online, monkeypatch):
+    """A run that was paid by the parent is not gone on with by its child, who would be measured, too."""
+    online.ask(zone=["a", "b"])
+    before = online.measured
+    run = online._run
+    monkeypatch.setattr(module.os, "getpid", lambda: -1)
+    answer = online.ask(zone=["a", "b"])
+
+    assert online._run is not run
+    assert answer.paid
+    assert online.measured >= before

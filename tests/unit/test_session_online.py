@@ -8,7 +8,6 @@ import pytest
 
 from farthing import Budget, Session
 from farthing.mechanisms.online_weights import OnlineRun
-from farthing.session.answering import online as module
 
 RIDES = pa.table({"zone": ["a"] * 9_000 + ["b"] * 400})
 
@@ -39,12 +38,12 @@ def test_threads_ask_one_after_the_other(online, monkeypatch):
     assert most == [True] * 8
 
 
-def test_a_forked_process_pays_for_a_run_of_its_own(online, monkeypatch):
+def test_a_forked_process_pays_for_a_run_of_its_own(online):
     """A run that was paid by the parent is not gone on with by its child, who would be measured, too."""
     online.ask(zone=["a", "b"])
     before = online.measured
     run = online._run
-    monkeypatch.setattr(module.os, "getpid", lambda: -1)
+    online._process = -1  # who paid for it was another process
     answer = online.ask(zone=["a", "b"])
 
     assert online._run is not run

@@ -22,7 +22,7 @@ from farthing.session.answering.release_booking import BookedRelease, booked, re
 from farthing.session.answering.release_record import Kept, Shaped, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
 from farthing.session.core.ceiling import ceiling
-from farthing.session.core.transaction import answer_and_book, stored_measurement
+from farthing.session.core.transaction import answer_and_book, begin_look, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
@@ -42,9 +42,17 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
     asked: ReleaseRequest
     pilot: Pilot | None = None
     shaped: int | None = None  # which of the shaped residuals it goes on with; as many as there are for new ones
+    receipt: Receipt
+    looked: int  # grains that were begun on the receipt
+
+    @property
+    def in_looks(self) -> bool:
+        """Whether a pilot looks first."""
+        return self.pilot is not None
 
     def measure(self, receipt: Receipt) -> tuple[ReleasePlan, Kept, Booked]:
         """Count, look with a pilot where the target is relative, and measure each residual that is to be sharper."""
+        self.receipt, self.looked = receipt, 0
         measuring = ResidualMeasurements(_counts(self.asked, receipt), self.asked.reach)
         made, pilot = self.plan, self.kept.pilot
         if self.pilot is not None:
@@ -63,7 +71,7 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
         if self.shaped == len(found):
             found.append(Shaped(design.weights, design.shapes, {}))
         shapes, state = found[self.shaped].shapes, dict(found[self.shaped].state)
-        for subset, more in _more(state, self.asked, design.grains).items():
+        for subset, more in self._begun(_more(state, self.asked, design.grains)).items():
             state[subset] = measuring.measure(subset, _held(state, self.asked, subset), more, shapes[subset])
             paid += more
         found[self.shaped] = replace(found[self.shaped], state=state)
@@ -94,10 +102,17 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
     def _sharpened(self, measuring: ResidualMeasurements, state: State, grains: Any) -> tuple[State, int]:
         """Return a state in which each residual of the workload has so many grains, and what it took."""
         found, paid = dict(state), 0
-        for subset, more in _more(state, self.asked, grains).items():
+        for subset, more in self._begun(_more(state, self.asked, grains)).items():
             found[subset] = measuring.measure(subset, _held(state, self.asked, subset), more)
             paid += more
         return found, paid
+
+    def _begun(self, more: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
+        """Begin a look at residuals, each of which pays so many grains more; return these."""
+        if self.in_looks:
+            self.looked += sum(more.values())
+            begin_look(self.receipt, self.plan.coin.loss(self.looked))
+        return more
 
     def _grains(self, state: State) -> int:
         """Return what the residuals of the workload have cost."""

@@ -178,7 +178,13 @@ class BookedRelease(Generic[P, K]):
                 next_step="allow a larger error",
             )
         words = f"{made.goal.words.removesuffix(' (named)')}, {made.goal.confidence:.4g}"
-        return Bill(made.worst_price, made.worst_price, made.question, lambda: made.fitting, words, name="the release")
+        price, looks = made.worst_price, self.in_looks
+        return Bill(price, price, made.question, lambda: made.fitting, words, name="the release", looks=looks)
+
+    @property
+    def in_looks(self) -> bool:
+        """Whether it is measured in several looks, each of which is begun before."""
+        return False
 
     def stored_answer(self) -> Released[P, K]:
         """Return the release that was measured before: the claims that stand, the last one at what is told now."""

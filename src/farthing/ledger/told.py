@@ -123,7 +123,7 @@ class Told:
             last = max(numbers, default=last)
 
     def acts(self) -> list[dict[str, Any]]:
-        """Return what the owner did, oldest first: shares that were allotted, and formats that were carried over."""
+        """Return what stands beside entries, oldest first: shares, formats, measurements that were carried over."""
         with self._books.reading() as connection:
             found = [dict(row) for row in connection.execute(tables.ACTED).mappings()]
             proving.require_acts(connection, found)

@@ -163,15 +163,23 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         _wait(context.ledger, question, deadline)
 
 
-def begin_look(receipt: Receipt, price: Booked) -> None:
+def begin_look(receipt: Receipt, price: Booked, merge: Callable[[bytes | None], bytes] | None = None) -> bool:
     """Begin a look, durably, before its noise is drawn: the price is that of all that the receipt then measured.
+
+    Args:
+        receipt: what it is measured on.
+        price: of all looks on the receipt, this one included.
+        merge: what the ledger is to keep of the looks before, given what stands there now; None where there is nothing.
+
+    Returns:
+        Whether it was written, and with it what is to be kept: not if so much was begun already.
 
     Guarantee: whenever the process dies, what it had measured costs at most the last look that was begun.
     Proof: docs/proofs/ledger.store.md, "Look by look".
     Assumes: every look of the question is begun here, at its price.
     Rounds: up, to a quarter more than the last look, so that many small looks are begun at once.
     """
-    next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings)
+    return next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings, merge)
 
 
 def give_up(context: Context, *, unknown: bool = False) -> None:
@@ -274,12 +282,14 @@ class _Work:
         mine = self._receipt
         return mine is not None and (mine.ledger, mine.id) == (receipt.ledger, receipt.id)
 
-    def begin(self, receipt: Receipt, farthings: int) -> None:
-        """Begin a look up to a price, unless that was begun already."""
-        if farthings > self._begun:
-            most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
-            self._context.ledger.look(receipt, most)
-            self._begun = most
+    def begin(self, receipt: Receipt, farthings: int, merge: Callable[[bytes | None], bytes] | None) -> bool:
+        """Begin a look up to a price, and store what was measured before it; unless so much was begun already."""
+        if farthings <= self._begun:
+            return False
+        most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
+        self._context.ledger.look(receipt, most, merge)
+        self._begun = most
+        return True
 
     def _reserved(self, version: int) -> Receipt:
         """Reserve the worst price; refuse a price of nothing, and say what would fit where it does not.

@@ -409,6 +409,11 @@ class Ledger(Told):
         with self._books.reading() as connection:
             return rules.reserved(connection, receipt, self.identity).state is None and receipt.reserved > 0
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed: nothing can be read or written."""
+        return self._books.closed
+
     def close(self) -> None:
         """Close the ledger. Reservations that are open stay charged. Closing twice is fine."""
         if self._owns:

@@ -425,7 +425,7 @@ BOOKS = (
     ),
     _one(
         "a damaged table charged again and again",
-        "session/core/transaction.py",
+        "session/core/refused.py",
         "    if failed >= MOST_FAILURES:\n",
         "    if False:\n",
         "drained",
@@ -561,7 +561,7 @@ DOORS = (
     _one(
         "rows read free of charge",
         "session/core/door.py",
-        "        if not self._ledger.stands(receipt):\n",
+        "        if not patiently(lambda: self._ledger.stands(receipt)):\n",
         "        if self._ledger.stands(receipt) is None:\n",
         "door",
     ),

@@ -130,6 +130,23 @@ def test_more_than_the_looks_is_not_settled():
         ledger.verify()
 
 
+def test_what_was_measured_is_stored_as_the_next_look_begins():
+    """It stays when the reservation fails, and is in the chain; a look that was begun already stores nothing."""
+    with Ledger.open(None, TERMS) as ledger:
+        receipt = RESERVED(ledger)
+        ledger.look(receipt, 100, lambda _: b"one look")
+        ledger.look(receipt, 100, lambda _: b"none")
+        ledger.look(receipt, 200, lambda current: current + b", two looks")
+        ledger.fail(receipt)
+        assert (2, b"one look, two looks") == (ledger.load("q").version, ledger.load("q").blob)
+        assert 200 == ledger.spent
+        assert ["carried"] * 2 == [act["kind"] for act in ledger.acts()]
+        ledger.verify()
+        with pytest.raises(LedgerError, match="already failed"):
+            ledger.look(receipt, 300, lambda _: b"after the end")
+        assert 2 == ledger.load("q").version
+
+
 def test_parts_and_shares_get_back_what_was_not_begun():
     """A part's and an allotment's accounts are lowered as the ledger is."""
     with Ledger.open(None, TERMS) as ledger:

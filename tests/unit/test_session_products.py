@@ -287,7 +287,7 @@ def test_two_at_once_keep_what_both_paid(monkeypatch):
 
 
 def test_a_failure_is_charged_and_shows_nothing(monkeypatch):
-    """An engine that fails leaves the price in the books and no number; the next ask pays again and is answered."""
+    """An engine that fails leaves the price of the first look and no number; the next ask pays, and is answered."""
     with opened() as session:
         price = session.plan_release(PRE, absolute=60).worst_price
         with monkeypatch.context() as broken:
@@ -296,7 +296,7 @@ def test_a_failure_is_charged_and_shows_nothing(monkeypatch):
             )
             with pytest.raises(DataError):
                 session.release(PRE, absolute=60)
-        assert session.spent == price
+        assert 0 < session.spent.amount < price.amount / 60
         assert session.release(PRE, absolute=60).paid == price
 
 

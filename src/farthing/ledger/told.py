@@ -45,6 +45,11 @@ class Told:
         return self._header.identity
 
     @property
+    def closed(self) -> bool:
+        """Whether it was closed: nothing can be read or written."""
+        return self._books.closed
+
+    @property
     def seal(self) -> Seal:
         """The end of the hash chain; noted elsewhere, `verify` tells later that nothing was rewritten."""
         with self._books.reading() as connection:
@@ -123,7 +128,7 @@ class Told:
             last = max(numbers, default=last)
 
     def acts(self) -> list[dict[str, Any]]:
-        """Return what the owner did, oldest first: shares that were allotted, and formats that were carried over."""
+        """Return what stands beside entries, oldest first: shares, formats, measurements that were carried over."""
         with self._books.reading() as connection:
             found = [dict(row) for row in connection.execute(tables.ACTED).mappings()]
             proving.require_acts(connection, found)

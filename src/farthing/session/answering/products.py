@@ -39,11 +39,15 @@ class _BookedProducts(BookedRelease[ProductPlan, KeptStrategies]):
         """Count, and measure each strategy that is to be sharper."""
         way, made = self.plan.design.way, self.plan
         measuring = StrategyMeasurements(_tables(self.asked, way, receipt), way.strategies, self.asked.reach)
-        states, paid = list(self.kept.states), 0
-        for number, more in _more(self.kept, made.design).items():
+        states = list(self.kept.states)
+
+        def now() -> KeptStrategies:
+            """Return all that was measured by now."""
+            return KeptStrategies(way.strategies, tuple(states))
+
+        for number, more in self.looks(_more(self.kept, made.design), receipt, now):
             states[number] = measuring.measure(number, states[number], more)
-            paid += more
-        return made, KeptStrategies(way.strategies, tuple(states)), made.coin.loss(paid)
+        return made, now(), made.coin.loss(self.paid)
 
 
 def plan(asked: ProductRequest) -> ProductPlan:

@@ -8,7 +8,6 @@ Where the books cannot be written just then, the work is owed: it is closed in t
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import threading
@@ -23,7 +22,7 @@ from farthing.log import Event, log
 from farthing.session.core.ceiling import CEILING, risen
 from farthing.session.core.door import forget, was_opened
 from farthing.session.core.patience import patiently
-from farthing.session.core.refused import priceless, refusal
+from farthing.session.core.refused import priceless, refusal, request_tag, require_readable
 from farthing.session.core.shield import shielded
 from farthing.session.core.tags import sought, tags_of
 
@@ -41,9 +40,6 @@ T = TypeVar("T")
 
 PATIENCE_S: Final = 30.0
 """How long an ask waits for another live process or thread that is answering the very same question."""
-
-MOST_FAILURES: Final = 2
-"""After so many failures in a row, each of which stays charged, nothing is charged until the owner says resume."""
 
 FIRST_SHARE: Final = 64
 """What is measured look by look may cost one part in so many of its worst price before its first look asks for more."""
@@ -161,7 +157,7 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
             swept = True
             if context.ledger.give_up():
                 continue
-        _check(context)
+        require_readable(context)
         alone = time.monotonic() < deadline and not _in_the_middle_of(context.ledger, question)
         work = _Work(context, question, bill, alone=alone)
         with suppress(Contested):
@@ -170,15 +166,23 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         _wait(context.ledger, question, deadline)
 
 
-def begin_look(receipt: Receipt, price: Booked) -> None:
+def begin_look(receipt: Receipt, price: Booked, merge: Callable[[bytes | None], bytes] | None = None) -> bool:
     """Begin a look, durably, before its noise is drawn: the price is that of all that the receipt then measured.
+
+    Args:
+        receipt: what it is measured on.
+        price: of all looks on the receipt, this one included.
+        merge: what the ledger is to keep of the looks before, given what stands there now; None where there is nothing.
+
+    Returns:
+        Whether it was written, and with it what is to be kept: not if so much was begun already.
 
     Guarantee: whenever the process dies, what it had measured costs at most the last look that was begun.
     Proof: docs/proofs/ledger.store.md, "Look by look".
     Assumes: every look of the question is begun here, at its price.
     Rounds: up, to a quarter more than the last look, so that many small looks are begun at once.
     """
-    next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings)
+    return next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings, merge)
 
 
 def catch_up(ledger: Ledger | None = None) -> None:
@@ -208,32 +212,16 @@ def resume(context: Context) -> None:
     The owner's word is taken that whoever is not known to run, on other machines and in other containers, does not.
     """
     give_up(context, unknown=True)
-    question = f"go on after failures {_tag(context.data_set)}"
+    question = f"go on after failures {request_tag(context.data_set)}"
     receipt = context.ledger.reserve(
         increase=0,
         fresh=0,
         question=question,
         version=0,
         label="the owner goes on after failures",
-        request=f"{_tag(context.data_set)}.{secrets.token_hex(16)}",
+        request=f"{request_tag(context.data_set)}.{secrets.token_hex(16)}",
     )
     context.ledger.settle(receipt, 0, None)
-
-
-def _check(context: Context) -> None:
-    """Refuse to charge where the table is gone; after failures look closer, and in the end leave it to the owner.
-
-    What was charged and failed is in the books, so this holds in every process. The look reads public metadata only.
-    """
-    failed = context.ledger.failures(_tag(context.data_set))
-    context.engine.check(after_failure=failed > 0)
-    if failed >= MOST_FAILURES:
-        raise DataError(
-            f"the last {failed} asks of this table failed, and each was charged",
-            rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says resume",
-            got=f"{failed} failed, none answered since",
-            next_step="check that the table can be read, then session.resume(), or `farthing resume`",
-        )
 
 
 class _Work:
@@ -244,7 +232,7 @@ class _Work:
         self._question = question
         self._bill = bill
         self._alone = alone
-        self._request = f"{_tag(context.data_set)}.{secrets.token_hex(16)}"
+        self._request = f"{request_tag(context.data_set)}.{secrets.token_hex(16)}"
         self.about = (context.ledger.identity, question, threading.get_ident())
         self.closed = False
         self._pid = os.getpid()
@@ -308,12 +296,14 @@ class _Work:
         mine = self._receipt
         return mine is not None and (mine.ledger, mine.id) == (receipt.ledger, receipt.id)
 
-    def begin(self, receipt: Receipt, farthings: int) -> None:
-        """Begin a look up to a price, unless that was begun already."""
-        if farthings > self._begun:
-            most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
-            patiently(lambda: self._context.ledger.look(receipt, most))
-            self._begun = most
+    def begin(self, receipt: Receipt, farthings: int, merge: Callable[[bytes | None], bytes] | None) -> bool:
+        """Begin a look up to a price, and store what was measured before it; unless so much was begun already."""
+        if farthings <= self._begun:
+            return False
+        most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
+        patiently(lambda: self._context.ledger.look(receipt, most, merge))
+        self._begun = most
+        return True
 
     def _reserved(self, version: int) -> Receipt:
         """Reserve the worst price; refuse a price of nothing, and say what would fit where it does not.
@@ -433,8 +423,3 @@ def _fail(ledger: Ledger, request: str | None) -> None:
     with suppress(LedgerError):
         if request is not None and (receipt := ledger.receipt(request)) is not None:
             ledger.fail(receipt, interrupted=True)
-
-
-def _tag(data_set: str) -> str:
-    """Return a short name of the data that a request is about."""
-    return hashlib.sha256(data_set.encode()).hexdigest()[:16]

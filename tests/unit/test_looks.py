@@ -62,10 +62,10 @@ def killed(opened, ask):
     if child == 0:
         begin, transaction.FIRST_SHARE = transaction._Work.begin, 10**9
 
-        def dies(work, receipt, farthings):
-            first, begun = work._begun, begin(work, receipt, farthings)
-            if begun > first:
-                os.write(writing, str(begun).encode())
+        def dies(work, *look):
+            first, begun = work._begun, begin(work, *look)
+            if begun.farthings > first:
+                os.write(writing, str(begun.farthings).encode())
                 os.kill(os.getpid(), signal.SIGKILL)
             return begun
 
@@ -114,7 +114,7 @@ def test_a_failure_costs_the_look_it_was_in(opened, name, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_looks_that_were_not_begun_are_not_settled(opened, name, monkeypatch):
     """Noise that is drawn without a look is found when it is paid for: it would be free if the process died."""
-    monkeypatch.setattr(transaction._Work, "begin", lambda *_: 0)
+    monkeypatch.setattr(transaction._Work, "begin", lambda *_: transaction.Begun(0, written=False))
     monkeypatch.setattr(transaction, "FIRST_SHARE", 10**9)
     with opened() as session, pytest.raises(LedgerError, match="more was used than the looks"):
         ASKS[name](session)

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from farthing.planning import Frame, Plan
     from farthing.planning.laplace_count import LaplaceCountPricing
     from farthing.privacy.loss import Booked
+    from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from functools import cache
@@ -12,6 +13,8 @@ from sphinx.search.en import SearchEnglish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+gc.set_threshold(1_000_000, 20, 100)  # a build makes millions of objects that stay; looking for garbage takes long
 
 project = "farthing"
 author = "The farthing developers"

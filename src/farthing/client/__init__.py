@@ -134,9 +134,9 @@ class RemoteSession(Lines):
         found = self._wire.send("GET", f"/v1/history?dataset={self.name}&limit={limit}").json()
         return list(found["history"])
 
-    def verify(self) -> None:
-        """Check the books; for owners and auditors."""
-        self._wire.send("POST", "/v1/verify", {"dataset": self.name})
+    def verify(self) -> str:
+        """Check the books, and return the head of their chain; for owners and auditors."""
+        return str(self._wire.send("POST", "/v1/verify", {"dataset": self.name}).json()["head"])
 
     def close(self) -> None:
         """Close the connection."""

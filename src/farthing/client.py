@@ -15,7 +15,7 @@ import httpx
 
 from farthing import errors
 from farthing.errors import DataError, FarthingError, InvalidOption, InvalidTarget
-from farthing.tabular import Tabular
+from farthing.tabular import Lines, Tabular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def connect(url: str, token: str, *, dataset: str | None = None, timeout_s: floa
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RemoteSession:
+class RemoteSession(Lines):
     """A data set of a server, asked with a session's own methods: `sql`, `plan`, `count`, `sum`, `mean`, `quantile`.
 
     Attributes:
@@ -274,7 +274,7 @@ class RemoteAnswer(Tabular):
 
 
 @dataclass(frozen=True, slots=True)
-class RemotePlan:
+class RemotePlan(Lines):
     """A price that can be confirmed.
 
     Attributes:

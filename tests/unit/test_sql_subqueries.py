@@ -144,7 +144,7 @@ REFUSED = [
      (1, 34)),
     ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM rides) SELECT COUNT(*) FROM a", "WITH that reads 'b'", (1, 26)),
     ("WITH RECURSIVE a AS (SELECT * FROM rides) SELECT COUNT(*) FROM a", "WITH RECURSIVE", (1, 6)),
-    ("WITH a AS (SELECT COUNT(*) AS n FROM a) SELECT * FROM a", "table 'a'", (1, 38)),
+    ("WITH a AS (SELECT COUNT(*) AS n FROM a) SELECT * FROM a", "WITH that reads 'a'", (1, 38)),
     ("WITH a AS (SELECT * FROM a) SELECT COUNT(*) FROM a", "WITH that reads 'a'", (1, 26)),
     ("SELECT * FROM (SELECT * FROM rides) v", "SELECT *", (1, 8)),
     ("SELECT * FROM (SELECT COUNT(*) AS n FROM rides LIMIT 3) v WHERE n > 3",

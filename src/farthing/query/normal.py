@@ -11,6 +11,7 @@ backend's own rules for NaN.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, assert_never
 
 from farthing.query.expressions import (
@@ -38,8 +39,9 @@ _OPPOSITE: Final = {
 }
 
 
+@lru_cache(maxsize=32)
 def normal(expression: Expression) -> Expression:
-    """Return the normal form of a predicate.
+    """Return the normal form of a predicate; the latest are kept, since one ask needs that of its own many times.
 
     >>> x = Column("x")
     >>> str(normal(Not(Or((Compare(Literal(3), Operator.GT, x), Not(In(x, (Literal(7.0),))))))))

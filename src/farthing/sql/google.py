@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.sql.asked import Options
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from farthing.sql.text import Node
 
 
+@lru_cache(maxsize=4)
 def refuse_others(source: SqlText) -> None:
     """Refuse what no grammar here reads: long and deep texts, statements that are not a SELECT, and older spellings."""
     tokens = sized(source)

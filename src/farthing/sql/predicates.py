@@ -18,8 +18,9 @@ from farthing.query.expressions import (
     Operator,
     Or,
 )
-from farthing.sql.meeting import alike
+from farthing.sql.meeting import MOMENTS, alike
 from farthing.sql.nodes import TRUE, surely
+from farthing.sql.scalars import plain
 
 if TYPE_CHECKING:
     from farthing.sql.nodes import NodeReader, Rule
@@ -64,7 +65,11 @@ def _membership(reader: NodeReader, node: Node) -> Expression:
         raise reader.source.refuse(
             f"IN with more than {MOST_CHOICES:,} constants", "list them in keys=, or join a public table of them", node
         )
-    choices = [alike(reader, reader.scalar(choice), value)[0] for choice in node.expressions]
+    moments = reader.type(value) in MOMENTS
+    choices = [
+        (None if moments else plain(choice)) or alike(reader, reader.scalar(choice), value)[0]
+        for choice in node.expressions
+    ]
     constants = tuple(choice for choice in choices if isinstance(choice, Literal))
     if not constants or len(constants) < len(choices) or isinstance(value, Literal):
         raise reader.source.refuse("IN without a list of constants", "write column IN (1, 2, 3)", node)

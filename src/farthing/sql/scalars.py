@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from farthing.sql.text import Node
 
 
+_SHORT: Final = 18  # digits of any 64-bit number
+
+
 def number(reader: NodeReader, node: Node, text: str) -> Literal:
     """Return a numeric constant: an integer where it is written as one."""
     digits = text.replace("_", "")
@@ -29,6 +32,16 @@ def number(reader: NodeReader, node: Node, text: str) -> Literal:
     if not math.isfinite(value):
         raise reader.source.refuse("a number out of range", "write a finite number", node)
     return Literal(value)
+
+
+def plain(node: Node) -> Literal | None:
+    """Return a text, or a whole number of at most 18 digits, without more ado; None for any other node."""
+    if type(node).__name__ != "Literal":
+        return None
+    text = str(node.this)
+    if node.is_string:
+        return Literal(text)
+    return Literal(int(text)) if len(text) <= _SHORT and text.isdecimal() and text.isascii() else None
 
 
 def _literal(reader: NodeReader, node: Node) -> Scalar:
@@ -123,7 +136,7 @@ def _case(reader: NodeReader, node: Node) -> Scalar:
     reader.only(node, "this", "ifs", "default")
     branches = []
     for branch in node.args["ifs"]:
-        condition = branch.this if node.this is None else exp.EQ(this=node.this.copy(), expression=branch.this)
+        condition = branch.this if node.this is None else exp.EQ(this=node.this.copy(), expression=branch.this.copy())
         branches.append((condition, branch.args.get("true")))
     return _chosen(reader, node, branches, node.args.get("default"))
 

@@ -64,7 +64,6 @@ class TableReader:
         tables = named_subqueries(select, self.source)
         for number, (name, node, renamed) in enumerate(tables):
             later = frozenset(other.casefold() for other, _, _ in tables[number:])
-            reader = replace(reader, later=later)
             own = {table.casefold() for table in (self.owned.table, *self.owned.tables)}
             if name.casefold() in own:
                 raise self.source.refuse(
@@ -72,10 +71,14 @@ class TableReader:
                 )
             if name.casefold() in reader.known:
                 raise self.source.refuse(f"WITH of the name {name!r} twice", "choose another name", _named(node))
-            found = node if reader._asks(node) else reader.subquery(node, name, renamed)
+            found = replace(reader, later=later).of_with(node, name, renamed)
             names = {**reader.renamed, name.casefold(): renamed}
             reader = replace(reader, known={**reader.known, name.casefold(): found}, renamed=names)
-        return replace(reader, later=self.later)
+        return reader
+
+    def of_with(self, select: Node, name: str, renamed: tuple[str, ...]) -> Flat | Node:
+        """Return what a table of WITH is: rows, or its SELECT if that is a question."""
+        return select if self._asks(select) else self.subquery(select, name, renamed)
 
     def gathered(self, select: Node) -> Flat:
         """Return the rows of which a subquery makes rows of units: of any table that carries the unit."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from farthing.errors import FarthingError, UnsupportedQuery
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 Node: TypeAlias = Any
 """A node of a syntax tree; the class that all nodes share changed its name between versions."""
 
-LONGEST: Final = 100_000
+LONGEST: Final = 250_000
 """The most letters of a question; longer lists of values belong in the keys."""
 
 DEEPEST: Final = 60
@@ -108,6 +109,7 @@ def place(position: tuple[int, int] | None) -> str:
     return "" if position is None else f" (line {position[0]}, column {position[1]})"
 
 
+@lru_cache(maxsize=4)
 def tokens(source: SqlText) -> list[Any]:
     """Return the tokens of a text; refuse one that has none."""
     from sqlglot.errors import SqlglotError
@@ -127,7 +129,7 @@ def sized(source: SqlText) -> list[Any]:
         UnsupportedQuery: too long, too deep, or text that does not end.
     """
     if len(source.text) > LONGEST:
-        advice = f"use at most {LONGEST} letters; long lists of values go in keys="
+        advice = f"use at most {LONGEST:,} letters; long lists of values go in keys="
         raise source.refuse("a question this long", advice, at=LONGEST)
     broken = next((place for place, letter in enumerate(source.text) if "\ud800" <= letter <= "\udfff"), None)
     if broken is not None:
@@ -137,8 +139,11 @@ def sized(source: SqlText) -> list[Any]:
     return found
 
 
+@lru_cache(maxsize=4)
 def syntax_tree(source: SqlText) -> Node:
-    """Return the tree of the only statement of a text.
+    """Return the tree of the only statement of a text; the latest are kept, since a plan and its ask read one twice.
+
+    Whoever reads a tree leaves it as it is.
 
     Raises:
         UnsupportedQuery: empty, several statements, or no SQL.
@@ -148,7 +153,7 @@ def syntax_tree(source: SqlText) -> Node:
     from farthing.sql.reader import READER
 
     try:
-        trees = [tree for tree in READER.parse(source.text) if tree is not None]
+        trees = [tree for tree in READER.parser().parse(tokens(source), source.text) if tree is not None]
     except SqlglotError as problem:
         first = (getattr(problem, "errors", None) or [{}])[0]
         raise source.unreadable(str(first.get("description", "not SQL")), _start(first)) from None

@@ -143,7 +143,7 @@ class IsNull:
         return f"{self.operand} IS NULL"
 
 
-MOST_CHOICES: Final = 5_000
+MOST_CHOICES: Final = 10_000
 """The most constants that one IN may have: longer lists are keys, or a table that is joined."""
 
 

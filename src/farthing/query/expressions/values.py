@@ -93,9 +93,11 @@ class Literal:
     def canonical(self) -> str:
         """Return the identity text; 15.0 and 15 are one constant, and so are 0.0 and -0.0."""
         value = self.value
+        if type(value) is int:  # of long lists most are
+            return f"{_INTEGER} {value}"
         if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-            value = int(value)
-        kind = Type.INTEGER if type(value) is int else self.type
+            return f"{_INTEGER} {int(value)}"
+        kind = self.type
         shown = json.dumps(value) if isinstance(value, str | bool | int | float) else value.isoformat()
         return f"{kind.value} {shown}"
 
@@ -108,6 +110,8 @@ class Literal:
             case _:
                 return "'" + str(self.value).replace("'", "''") + "'"
 
+
+_INTEGER = Type.INTEGER.value
 
 # bool before int and datetime before date: each is a subclass of the other.
 _LITERAL_TYPES: tuple[tuple[type, Type], ...] = (

@@ -97,7 +97,7 @@ class JointMeasuresMethod:
             if watcher is not None:
                 hand_over(watcher, Progress(state.stages, query.groups, done, math.inf))
 
-        paid = BegunLooks(receipt, before.paid, pricing.coin)
+        paid = BegunLooks(receipt, before.paid, pricing.coin.max_groups, pricing.coin.loss)
 
         def measure(grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
             """Begin a look, then measure it."""

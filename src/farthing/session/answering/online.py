@@ -21,6 +21,7 @@ from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_request import MOST_COLUMNS
 from farthing.session.core.shield import shielded
 from farthing.session.core.transaction import Bill, answer_and_book
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,7 @@ _EMPTY: Final = b""
 
 
 @dataclass(frozen=True, slots=True)
-class OnlineAnswer:
+class OnlineAnswer(Lines):
     """The answer of one online query.
 
     Attributes:
@@ -56,9 +57,13 @@ class OnlineAnswer:
     measured: bool
     paid: Booked
 
+    def __str__(self) -> str:
+        how = "measured" if self.measured else "from what was measured before"
+        return f"{self.value:,.0f}, from {self.lower:,.0f} to {self.upper:,.0f}; {how}; paid {self.paid!r}"
+
 
 @dataclass(eq=False)
-class Online:
+class Online(Lines):
     """Adaptive queries on a domain, all within one error at once; most are answered free of charge.
 
     A public histogram answers. A secret watch tells where it is off by more than is promised: only that query is

@@ -99,7 +99,7 @@ class QuantileMethod:
             price = context.loss(min(receipt.reserved, price.farthings))
             return self._outcome(found, paid, price, self.standing.trail)
         before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
-        looks = BegunLooks(receipt, before, pricing.coin)
+        looks = BegunLooks(receipt, before, pricing.coin.max_groups, pricing.coin.loss)
         state = bisected(pricing, ranks, watcher, looks)
         price = looks.price(state.paid - before)
         found = QuantileFound.of(pricing.sought, state, pricing.served)

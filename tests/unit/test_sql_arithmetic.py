@@ -230,3 +230,32 @@ def test_arithmetic_is_answered_in_its_own_units_and_read_by_having():
     assert answer.met.all()
     assert np.all(np.abs(answer.value - 75) < 12)
     assert np.all(answer.upper - answer.lower <= 12.001)
+
+
+@pytest.mark.thorough
+def test_a_formula_is_answered_sharpened_and_read_by_having():
+    """By group: within its target, refined for the difference, free when asked again, and named again by HAVING."""
+    rng = np.random.default_rng(4)
+    one = rng.uniform(0, 10, 20_000)
+    table = pa.table({"g": ["x", "y"] * 10_000, "a": one, "b": one / 2 + rng.uniform(0, 5, 20_000)})
+    apart = "AVG(CLAMP(a, 0, 10)) - AVG(CLAMP(b, 0, 10))"
+    text = (
+        f"SELECT g, {apart} AS d, CORR(CLAMP(a, 0, 10), CLAMP(b, 0, 10)) AS r FROM t GROUP BY g HAVING {apart} > -5 "
+        "ORDER BY CORR(CLAMP(a, 0, 10), CLAMP(b, 0, 10)) DESC"
+    )
+    with farthing.Session(table, budget=farthing.Budget(epsilon=9, delta=1e-6), name="t") as session:
+        how = {"keys": {"g": ["x", "y"]}, "cap": "all"}
+        plan = session.sql(f"EXPLAIN {text}", absolute={"d": 0.5, "r": 0.2}, **how)
+        answer = session.sql(text, absolute={"d": 0.5, "r": 0.2}, **how)
+        spent = session.spent
+        sharper = answer.refine(absolute={"d": 0.2, "r": 0.1})
+        again = session.sql(text, absolute={"d": 0.3, "r": 0.15}, **how)
+        total = session.spent
+
+    assert plan.worst_price >= answer.paid
+    assert total > spent
+    assert not again.paid
+    for found, width, near in ((answer, 0.5, 0.2), (sharper, 0.2, 0.1)):
+        d, r = (found.to_arrow()[name].to_numpy() for name in ("d", "r"))
+        assert np.all(np.abs(d) <= 2 * width)
+        assert np.all(np.abs(r - 0.7) <= 2 * near)

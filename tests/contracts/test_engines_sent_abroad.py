@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sent_foreign import SentAbroad
 from spark_servers import spark_session
+from sweeps import sweep
 
 import farthing
 from farthing.engines import open_table
@@ -48,7 +49,7 @@ NATIVE = {
 SPELLED = {"FLOAT": {"postgres": "real"}, "DOUBLE": {"postgres": "double precision"}}
 SENT = {"postgres": PostgresBackend, "spark": SparkBackend}
 CONFIG = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
-EXAMPLES = {"postgres": 60, "spark": 40}
+EXAMPLES = {"postgres": sweep(24, 60), "spark": sweep(16, 40)}
 ALSO = {"owned": {"unit": "BIGINT", "z": "BIGINT"}}
 SIDE = pa.table({"k": ["", "a", None], "w": [1.5, float("nan"), 2.0]})
 
@@ -174,7 +175,7 @@ def test_nothing_that_is_sent_can_fail(kind):
 def test_nothing_that_makes_rows_of_units_can_fail(kind):
     """Sums, means, choices and counts of any values, of a unit's rows: the texts are as total as all others."""
 
-    @settings(CONFIG, max_examples=EXAMPLES[kind] // 12)
+    @settings(CONFIG, max_examples=max(1, EXAMPLES[kind] // 12))
     @given(st.data())
     def each(data):
         of, _ = values(kind)

@@ -47,6 +47,7 @@ class Pair:
     def __post_init__(self) -> None:
         for low, high in (self.x_range, self.y_range):
             check_range(low, high)
+        assert self.measures  # noqa: S101  # which refuses products that are too large to be added up
 
     @property
     def centres(self) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import os
 from dataclasses import replace
 from functools import cache, partial
 
@@ -33,6 +32,7 @@ from questions import (
 )
 from questions_per_unit import asked_per_unit
 from spark_servers import spark_session
+from sweeps import sweep
 
 from farthing.engines import open_table
 from farthing.engines.bounded import PARTS_SALT, bounded
@@ -52,7 +52,7 @@ from farthing.query.part import QueryPart
 ENGINES = ["duckdb", *FOREIGN]
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 
-EXAMPLES = int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6"))
+EXAMPLES = sweep(3, 60)
 CONFIG = settings(
     max_examples=EXAMPLES,
     deadline=None,

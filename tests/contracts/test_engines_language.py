@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from functools import cache
 
 import pytest
@@ -12,6 +11,7 @@ from backends import ARROW, FOREIGN, kept, table_on
 from hostile import HOSTILE, PATTERNS, oracle, predicates, same, scalars
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sweeps import sweep
 
 from farthing.engines import open_table
 from farthing.engines.bounded import bounded
@@ -28,7 +28,7 @@ KINDS = {f"{kind.value}{place}": kind for kind in ARROW for place in (0, 1)}
 SCHEMA = Schema.of(KINDS)
 ULPS = 4
 BATCH = 40
-CONFIG = settings(max_examples=int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6")) * 4, deadline=None,
+CONFIG = settings(max_examples=sweep(12, 240), deadline=None,
                   derandomize=True, suppress_health_check=list(HealthCheck))  # fmt: skip
 
 

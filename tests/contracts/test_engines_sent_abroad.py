@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sent_foreign import SentAbroad
 from spark_servers import spark_session
+from sweeps import sweep
 
 import farthing
 from farthing.engines import open_table
@@ -27,6 +28,7 @@ from farthing.query import Bounds, Keys, Query, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
 from farthing.query.expressions import Cast, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
+from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
 from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 
@@ -47,7 +49,7 @@ NATIVE = {
 SPELLED = {"FLOAT": {"postgres": "real"}, "DOUBLE": {"postgres": "double precision"}}
 SENT = {"postgres": PostgresBackend, "spark": SparkBackend}
 CONFIG = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
-EXAMPLES = {"postgres": 60, "spark": 40}
+EXAMPLES = {"postgres": sweep(24, 60), "spark": sweep(16, 40)}
 ALSO = {"owned": {"unit": "BIGINT", "z": "BIGINT"}}
 SIDE = pa.table({"k": ["", "a", None], "w": [1.5, float("nan"), 2.0]})
 
@@ -101,7 +103,8 @@ def questions(draw, kind):
     numbers, everything = of[Type.INTEGER] | of[Type.FLOAT], st.one_of(*of.values())
     value, ends = draw(numbers), draw(st.sampled_from([(0.0, 1.0), (-1e9, 1e-3), (-5.0, -4.5)]))
     one = draw(st.sampled_from([Count(), Count(draw(everything)), CountUnits(), Sum(value, *ends), Mean(value, *ends),
-                                Variance(value, *ends), Quantile(value, 0.5, *ends)]))  # fmt: skip
+                                Variance(value, *ends), Pair("correlation", value, draw(numbers), ends, (-3.0, 1e6)),
+                                Quantile(value, 0.5, *ends)]))  # fmt: skip
     unit, where = draw(st.sampled_from([None, "unit"])), draw(st.none() | conditions)
     joins = draw(st.sampled_from([(), (Join("side", Compare(Column("word"), Operator.EQ, Column("side.k")), left=True,
                                             fan_out=2),)]))  # fmt: skip
@@ -172,7 +175,7 @@ def test_nothing_that_is_sent_can_fail(kind):
 def test_nothing_that_makes_rows_of_units_can_fail(kind):
     """Sums, means, choices and counts of any values, of a unit's rows: the texts are as total as all others."""
 
-    @settings(CONFIG, max_examples=EXAMPLES[kind] // 12)
+    @settings(CONFIG, max_examples=max(1, EXAMPLES[kind] // 12))
     @given(st.data())
     def each(data):
         of, _ = values(kind)

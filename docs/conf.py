@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sphinx.search.en import SearchEnglish
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+gc.set_threshold(1_000_000, 20, 100)  # a build makes millions of objects that stay; looking for garbage takes long
 
 project = "farthing"
 author = "The farthing developers"
@@ -25,6 +31,7 @@ myst_heading_anchors = 4
 autodoc_typehints = "none"  # the signature keeps its types; a second list of them would only be longer
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_use_type_comments = False  # looking for them parses each function again
 python_use_unqualified_type_names = True
 napoleon_google_docstring = True
 napoleon_use_rtype = False
@@ -32,6 +39,16 @@ napoleon_attr_annotations = False
 napoleon_custom_sections = [("Keys", "params_style")]
 default_role = "code"
 add_module_names = False
+
+
+class _English(SearchEnglish):
+    """English, with each word's stem found once, not at each of its places."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Remember stems."""
+        super().__init__(options)
+        self.stem = cache(super().stem)
+
 
 _LABEL = re.compile(r"^(Guarantee|Proof|Assumes|Rounds): ")
 _PROOF = re.compile(r"docs/proofs/([\w.]+)\.md")
@@ -45,6 +62,44 @@ def setup(app: Any) -> None:
     import messages
 
     app.add_directive("messages", messages.table())
+    app.add_search_language(_English)
+    app.connect("html-page-context", _navigate_by_titles, priority=1)  # before furo asks for the tree of pages
+
+
+def _navigate_by_titles(app: Any, _page: str, _template: str, context: dict[str, Any], _document: object) -> None:
+    """Make the tree of pages, which each page shows, of titles: copying every name of the API took most of a build."""
+    whole = context.get("toctree")
+    if whole is None:
+        return
+
+    def of_titles(**options: Any) -> Any:
+        environment, contents = app.env, app.env.tocs
+        environment.tocs = _titles(app)
+        try:
+            return whole(**options)
+        finally:
+            environment.tocs = contents
+
+    context["toctree"] = of_titles
+
+
+@cache
+def _titles(app: Any) -> dict[str, Any]:
+    """Return the title of each page, once a build: when pages are written, all were read."""
+    return {page: _title(listed) for page, listed in app.env.tocs.items()}
+
+
+def _title(listed: Any) -> Any:
+    """Return the contents of a page without its headings and names, unless it lists other pages."""
+    from sphinx.addnodes import toctree
+
+    if next(listed.findall(toctree), None) is not None:
+        return listed
+    title = listed.copy()
+    for item in listed.children:
+        title += item.copy()
+        title[-1] += item.children[0].deepcopy()
+    return title
 
 
 def _as_written(_app: object, what: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:

@@ -77,24 +77,27 @@ def members(release, table):
 def measured(table, sizes, given):
     """Release all tables of a data set, several times; return what was found about them."""
     workload, keys = marginals(list(sizes), ways=given.ways), {name: range(size) for name, size in sizes.items()}
-    missed, cells, squares, prices, most = 0, 0, 0.0, [], 0.0
+    missed, cells, squares, prices, most = [], 0, 0.0, [], 0.0
     for _ in range(given.runs):
         with Session(table, budget=Budget(mu=20), name="data") as session:
             how = {"keys": keys, "absolute": given.absolute, "cap": "all"}
             floor = session.plan_release(workload, **how).worst_price
             release = session.release(workload, relative=given.relative or None, **how)
         prices.append(float(release.paid.amount / floor.amount))
+        missed.append(0)
         for columns in release:
             shape = tuple(sizes[name] for name in columns)
             flat = np.ravel_multi_index([table.column(name).to_numpy() for name in columns], shape)
             counts = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
             error = abs(release[columns].value - counts) / release[columns].half_width
-            missed, cells = missed + int((error > 1).sum()), cells + error.size
+            missed[-1], cells = missed[-1] + int((error > 1).sum()), cells + error.size
             squares += float((error**2).sum())
             beyond = abs(release[columns].value - counts) > np.maximum(given.relative * counts, given.absolute)
             most += int(beyond.sum())
     found = np.sqrt(squares / cells) * 1.959964
-    return release, cells, missed / cells, most / cells, np.mean(prices), found, members(release, table), floor
+    rates = np.array(missed) * given.runs / cells
+    rate = f"{100 * rates.mean():.3f} +- {196 * rates.std(ddof=min(1, given.runs - 1)) / np.sqrt(given.runs):.3f}"
+    return release, cells, rate, most / cells, np.mean(prices), found, members(release, table), floor
 
 
 def main():
@@ -114,7 +117,7 @@ def main():
     for name, (table, sizes) in named.items():
         release, cells, missed, beyond, price, found, (paid, booked), floor = measured(table, sizes, given)
         print(
-            f"{name}: {len(release)} tables, {cells // given.runs:,} cells, {given.runs} runs: {100 * missed:.2f} % of "
+            f"{name}: {len(release)} tables, {cells // given.runs:,} cells, {given.runs} runs: {missed} % of "
             f"intervals miss, {100 * beyond:.2f} % beyond the target, sd found/told {found:.3f}; mu "
             f"{release.paid.value:.4g}, {release.optimality().ratio:.3f} times the least mu^2 for these errors, "
             f"{price:.3g} times that of the absolute target"

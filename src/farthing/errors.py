@@ -133,6 +133,10 @@ class LedgerError(FarthingError):
     """A ledger file that cannot be used: not one, truncated, read-only, locked, from a newer version."""
 
 
+class LedgerLost(LedgerError):
+    """Books on a server that cannot be reached, or was lost. What was drawn is kept, and written when it is back."""
+
+
 class LedgerMismatch(LedgerError):
     """A ledger that was opened with another unit, budget or currency than it was made with."""
 

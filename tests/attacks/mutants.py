@@ -263,8 +263,8 @@ PRICES = (
     _one(
         "settled below use",
         "session/core/transaction.py",
-        "            price.farthings,\n            lambda current",
-        "            price.farthings // 2,\n            lambda current",
+        "(price.farthings, lambda current",
+        "(price.farthings // 2, lambda current",
         "books",
         "accounts",
     ),
@@ -411,21 +411,21 @@ BOOKS = (
     _one(
         "a refund on error",
         "session/core/transaction.py",
-        "            ledger.fail(receipt, interrupted=interrupted)\n",
-        "            ledger.settle(receipt, 0, None)\n",
+        "                ledger.fail(receipt, interrupted=not self._failed)\n",
+        "                ledger.settle(receipt, 0, None)\n",
         "books",
         "failing",
     ),
     _one(
         "nothing closed on an error",
         "session/core/transaction.py",
-        "            _fail(self._context.ledger, self._request, interrupted=not self._failed, own=True)\n",
+        "            if not self.ended():\n                _OWED[self._request] = self\n",
         "            pass\n",
         "left open",
     ),
     _one(
         "a damaged table charged again and again",
-        "session/core/transaction.py",
+        "session/core/refused.py",
         "    if failed >= MOST_FAILURES:\n",
         "    if False:\n",
         "drained",
@@ -561,7 +561,7 @@ DOORS = (
     _one(
         "rows read free of charge",
         "session/core/door.py",
-        "        if not self._ledger.stands(receipt):\n",
+        "        if not patiently(lambda: self._ledger.stands(receipt)):\n",
         "        if self._ledger.stands(receipt) is None:\n",
         "door",
     ),
@@ -937,8 +937,8 @@ PLANS = (
     _one(
         "interrupts counted as failures",
         "session/core/transaction.py",
-        "interrupted=not self._failed, own=True)",
-        "interrupted=False, own=True)",
+        "interrupted=not self._failed)",
+        "interrupted=False)",
         "failures",
     ),
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from farthing.limits import bracket_2, bracket_f, for_query, gamma_2, gamma_f, group_lower_bound, unbiased_error
+from farthing.limits.divergence import apart
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 
 LOOSE = 1e-4
@@ -114,3 +115,14 @@ def test_group_bound_falls_with_size_and_error(x, relative, factor):
         assert here >= group_lower_bound([x * factor], relative, kind=kind)[0]
         assert here >= group_lower_bound([x], min(0.99, relative * factor), kind=kind)[0]
     assert here > 0
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=6), st.floats(0.001, 3))
+def test_no_two_laws_are_further_apart_than_their_loss_says(pairs, epsilon):
+    """For any two laws, with the delta that they have at epsilon, half the triangular discrimination is at most T."""
+    p, q = (np.array(weights) + 1e-9 for weights in zip(*pairs, strict=True))
+    p, q = p / p.sum(), q / q.sum()
+    ratio = math.exp(epsilon)
+    delta = max(np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum())
+
+    assert ((p - q) ** 2 / (p + q)).sum() / 2 <= float(apart(np.array(epsilon), delta)) + 1e-12

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import json
 import re
 from functools import cache
 from pathlib import Path
 
+import mcp
 import pytest
+import servers
 from typer.main import get_command
 
 import farthing
 from farthing.advice import Face, MethodCall, Option, parts, told
 from farthing.cli.app import app
 from farthing.errors import InvalidTarget
-from farthing.server import shapes
+from farthing.server import agents, shapes
+from farthing.server.wire import desk as desk_module
+from farthing.server.wire.desk import Desk
 
 SOURCE = Path(farthing.__file__).parent
 
 PYTHON_ONLY = (
-    "attacks", "audit", "experiments", "limits", "mechanisms", "models", "noise", "privacy", "workloads", "client.py",
+    "attacks", "audit", "experiments", "limits", "mechanisms", "models", "noise", "privacy", "workloads", "client",
     "notebook.py", "server", "session/guarantee.py", "session/partition.py", "session/questions/comparisons.py",
     "session/reading/difference.py", "engines/foreign", "engines/sources.py", "engines/own.py", "ledger/rules.py",
     "session/facade.py", "session/choosing/ranking", "session/answering/optimality.py", "session/answering/online.py",
@@ -183,3 +189,76 @@ def test_a_server_speaks_as_it_is_asked():
     )
     refused = shapes.RefusedRequest("limit", status=400, next_step="limit=100")
     assert shapes.of_error(refused)["error"]["next"] == "limit=100"
+
+
+QUESTION = {"dataset": "rides", "sql": "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"}
+FAR = {"absolute": 0.5, "relative": 0}  # a tenth of the budget does not reach it
+NO_ADVICE = {"plan", "question", "goal", "target", "steps"}
+"""Texts of a plan and an answer that say what is asked and measured, and advise nothing."""
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A server with one table."""
+    made = servers.World(tmp_path)
+    yield made
+    made.close()
+
+
+def texts_of(facts):
+    """Return the members of a plan or an answer that are texts, or lists of texts."""
+    return {name for name, fact in facts.items() if isinstance(fact, str) or (name == "steps" and all(fact))}
+
+
+def test_every_text_of_a_plan_and_an_answer_is_worded_or_advises_nothing(world):
+    """A member that is new is put in words for each face, or named here as one that advises nothing."""
+    alice = world.person("alice")
+    plan, answer = world.service.plan(alice, QUESTION | FAR), world.service.ask(alice, QUESTION | {"absolute": 300})
+    assert texts_of(plan) | texts_of(answer) == set(shapes.WORDED) | NO_ADVICE
+    assert python_in(plan["advice"])
+
+
+def plans_of(world):
+    """Return the lines of advice about one plan, by the way that it is asked for on a server."""
+    asked = QUESTION | FAR
+    desk = Desk(world.service, world.person("alice"), None)
+    for name, value in FAR.items():
+        desk.done(f"SET farthing.{name} = '{value}'")
+    facts = {
+        "plan": world.request("POST", "/v1/plan", "alice", json=asked).json(),
+        "explain": world.ask("alice", sql=f"EXPLAIN {asked['sql']}", **FAR).json(),
+        "agent": json.loads(asyncio.run(agent_told(world, asked))),
+    }
+    lines = {way: [plan[name] for name in shapes.WORDED if name in plan] for way, plan in facts.items()}
+    return lines | {"wire": desk.done(f"EXPLAIN {asked['sql']}").table["QUERY PLAN"].to_pylist()[2:]}
+
+
+async def agent_told(world, asked):
+    """Return what the tool `plan` tells an agent."""
+    counter = agents.LocalCounter(world.service, world.person("alice"))
+    async with mcp.Client(agents.tools(counter)) as client:
+        return (await client.call_tool("plan", asked)).content[0].text
+
+
+def python_told(world):
+    """Return what is Python in the advice of each way."""
+    ours = r"SET farthing\.\w+ = '[^']*'|farthing\.\w+|\"[^\"]*\"|mu[ =]\S+"
+    told = {way: [python_in(re.sub(ours, "", line)) for line in lines] for way, lines in plans_of(world).items()}
+    return {way: [one for found in lines for one in found] for way, lines in told.items()}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of mcp
+def test_a_plan_of_a_server_speaks_as_it_is_asked(world):
+    """Over HTTP, by an agent's tool and over the wire no advice about a plan is in Python's words."""
+    assert {} == {way: found for way, found in python_told(world).items() if found}
+    assert any('"absolute": ' in line for line in plans_of(world)["plan"])
+    python = world.request("POST", "/v1/plan", "alice", json=QUESTION | FAR, headers={"farthing-face": "Python"})
+    assert "absolute=" in python.json()["advice"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of mcp
+def test_a_plan_that_is_told_as_it_is_made_is_seen(world, monkeypatch):
+    """Without the door each way tells Python."""
+    for place in (shapes, agents, desk_module):
+        monkeypatch.setattr(place, "in_face", lambda facts, _face=None: facts)
+    assert [] == [way for way, found in python_told(world).items() if not found]

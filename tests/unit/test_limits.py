@@ -5,10 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import farthing
 from farthing.errors import InvalidBudget
-from farthing.limits import MeanPoint, chi_square, for_query, group_lower_bound
+from farthing.limits import MeanPoint, chi_square, divergence, for_query, group_lower_bound
+from farthing.limits.divergence import apart
+from farthing.limits.groups import _epsilon_apart
 from farthing.privacy.loss import Approx, BoundedRange, Gdp, Pure, Zcdp
 
 SIZES = np.array([1, 2, 5, 10, 100, 1e3, 1e6, 1e9])
@@ -38,18 +41,69 @@ def test_group_bound_in_other_currencies():
     np.testing.assert_allclose(2 * np.arcsinh(5 / SIZES), group_lower_bound(SIZES, 0.1, kind=Pure), rtol=1e-11)
 
 
-def test_group_bound_under_approximate_privacy_is_tight_in_its_inequality():
-    """At the epsilon returned the proof's inequality is an equality; at delta near 0 it is asinh(1/(r x))."""
-    delta, relative = 1e-6, 0.1
-    epsilon = group_lower_bound(SIZES[3:6], relative, kind=Approx, delta=delta)
-    s, above = relative * SIZES[3:6], relative * (SIZES[3:6] + 1)
-    right = s * (np.sinh(epsilon) + np.exp(-epsilon) * 1e-3) + 1e-3 * np.hypot(above, 1)
+def _least_epsilon_by_programs(x, relative, delta, units):
+    """Return the least epsilon of any mechanism on a grid of outputs, unbiased from x to x + units: linear programs."""
+    grid = np.concatenate([np.linspace(-400, -45, 12), np.linspace(-40, 40 + units, 28), np.linspace(45, 400, 12)])
+    size, sets = len(grid), units + 1
+    off = grid[None, :] - np.arange(sets)[:, None]
+    whole = np.kron(np.eye(sets), np.ones((1, size)))
+    cells, zero = np.eye(sets * size), np.zeros((sets * size, sets * size))
+    before, after = cells[: units * size], cells[size:]
+    left, right = zero[: units * size, : units * size], np.eye(units * size)
+    mean, spread = (np.kron(np.eye(sets), np.ones((1, size))) * moment.ravel() for moment in (off, off**2))
+    spread /= (relative * (x + np.arange(sets)) ** 1.0)[:, None] ** 2
+    sums = np.kron(np.eye(units), np.ones((1, size)))
+    low, high = 0.07, 0.11
+    for _ in range(6):
+        middle = (low + high) / 2
+        ratio = math.exp(middle)
+        rows = [
+            np.hstack([before - ratio * after, -right, left, np.zeros((units * size, 1))]),
+            np.hstack([after - ratio * before, left, -right, np.zeros((units * size, 1))]),
+            np.hstack([np.zeros((units, sets * size)), sums, 0 * sums, np.zeros((units, 1))]),
+            np.hstack([np.zeros((units, sets * size)), 0 * sums, sums, np.zeros((units, 1))]),
+            np.hstack([spread, np.zeros((sets, 2 * units * size)), -np.ones((sets, 1))]),
+        ]
+        most = np.concatenate([np.zeros(2 * units * size), np.full(2 * units, delta), np.zeros(sets)])
+        equal = np.hstack([np.vstack([whole, mean]), np.zeros((2 * sets, 2 * units * size + 1))])
+        cost = np.zeros(equal.shape[1])
+        cost[-1] = 1
+        found = linprog(cost, np.vstack(rows), most, equal, np.repeat([1.0, 0.0], sets), (0, None), method="highs")
+        low, high = (middle, high) if found.fun > 1 else (low, middle)
+    return high
 
-    np.testing.assert_allclose(1, right, rtol=1e-10)
-    assert bool((right <= 1).all())
-    small = group_lower_bound([10.0], relative, kind=Approx, delta=1e-30)
-    np.testing.assert_allclose(np.arcsinh(1.0), small[0], rtol=1e-12)
-    assert 0 == group_lower_bound([1e9], relative, kind=Approx, delta=1e-6)[0]
+
+def test_group_bound_under_approximate_privacy_is_that_of_linear_programs():
+    """No mechanism on a grid beats the bound for the data sets it is about; the best one for two of them reaches it."""
+    x, relative, delta = 100, 0.1, 1e-3
+    part = np.array([1 / (2 * (relative * x) ** 2 + 2 * (relative * (x + 1)) ** 2 + 1)])
+    pair = float(_epsilon_apart(part, delta, 1)[0])
+
+    assert 0.0767 == pytest.approx(pair, abs=1e-4)
+    assert pair <= _least_epsilon_by_programs(x, relative, delta, 1) <= 1.015 * pair
+    three = np.array([9 / (2 * (relative * x) ** 2 + 2 * (relative * (x + 3)) ** 2 + 9)])
+    assert pair < _epsilon_apart(three, delta, 3)[0] <= _least_epsilon_by_programs(x, relative, delta, 3)
+    assert 0.0913 == pytest.approx(float(group_lower_bound([x], relative, kind=Approx, delta=delta)[0]), abs=1e-4)
+
+
+def test_group_bound_at_no_delta_is_the_pure_one():
+    """As delta goes to 0 the bound is the pure one of deviations between those of the two sizes; far apart, asinh."""
+    small = group_lower_bound([10.0, 1e3], 0.1, kind=Approx, delta=1e-30)
+    between = 2 * np.arcsinh(1 / np.sqrt(2 * (1.0**2 + 1.1**2)))
+    np.testing.assert_allclose(between, small[0], rtol=1e-9)
+    np.testing.assert_allclose(np.arcsinh(1e4), group_lower_bound([1e-3], 0.1, kind=Approx, delta=1e-30), rtol=1e-9)
+    assert 0 == group_lower_bound([1e9], 0.1, kind=Approx, delta=1e-6)[0]
+
+
+@pytest.mark.parametrize("width", [16, 1_000, 10**6])
+def test_uniform_noise_costs_no_epsilon_at_its_delta(width, monkeypatch):
+    """Uniform noise has epsilon 0 at delta 1/width, so no bound is above 0; without the delta of groups one is."""
+    relative, sd = 1e-9, width / math.sqrt(12)
+    assert 0 == group_lower_bound([1], relative, absolute=sd, kind=Approx, delta=1 / width)[0]
+    assert chi_square(Approx(1e-12, 1 / width)) >= 1 / sd**2
+
+    monkeypatch.setattr(divergence, "slipped", lambda epsilon, delta, _units: np.full_like(epsilon, delta))
+    assert group_lower_bound([1], relative, absolute=sd, kind=Approx, delta=1 / width)[0] > 0
 
 
 def test_gaussian_noise_has_a_larger_epsilon_than_the_limit():
@@ -89,17 +143,23 @@ def test_chi_square_by_enumeration():
     assert chi_square(Gdp(1)) == pytest.approx(math.e - 1)
     assert chi_square(Zcdp(0.5)) == pytest.approx(math.e - 1)
     assert chi_square(BoundedRange(1)) == pytest.approx(math.sinh(0.5) ** 2)
-    assert chi_square(Approx(1, 1e-30)) == pytest.approx(math.sinh(1) ** 2)
+    assert chi_square(Approx(1, 1e-30)) == pytest.approx(4 * math.sinh(0.5) ** 2)
     assert math.inf == chi_square(Zcdp(1000))
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.1])
-def test_chi_under_approximate_privacy_solves_the_inequality(delta):
-    """Chi is where D = a + sqrt(delta (1 + D^2)), a = sinh eps + e^-eps sqrt(delta), for one deviation of 1."""
-    a = math.sinh(0.8) + math.exp(-0.8) * math.sqrt(delta)
-    D = math.sqrt(chi_square(Approx(0.8, delta)))
+def test_apart_is_reached_by_randomised_response_that_slips(delta):
+    """A coin that tells all with chance delta, and else the truth with odds e^epsilon, has exactly 2 T and chi."""
+    epsilon, right = 0.8, 1 / (1 + math.exp(-0.8))
+    p = np.array([delta, 0, (1 - delta) * right, (1 - delta) * (1 - right)])
+    q = p[[1, 0, 3, 2]]
+    half = float(((p - q) ** 2 / (p + q)).sum()) / 2
+    told = (p - q) / (p + q)
+    moved, square = (told * (p - q)).sum(), (p * told**2).sum() - (p * told).sum() ** 2
 
-    assert D == pytest.approx(a + math.sqrt(delta * (1 + D * D)), rel=1e-10)
+    assert float(apart(np.array(epsilon), delta)) == pytest.approx(half, rel=1e-12)
+    assert chi_square(Approx(epsilon, delta)) <= moved**2 / square * (1 + 1e-9)
+    assert chi_square(Approx(epsilon, 1e-9)) == pytest.approx(4 * math.sinh(epsilon / 2) ** 2, rel=1e-6)
 
 
 def test_bounded_range_by_search():

@@ -62,10 +62,10 @@ def killed(opened, ask):
     if child == 0:
         begin, transaction.FIRST_SHARE = transaction._Work.begin, 10**9
 
-        def dies(work, receipt, farthings):
-            first, begun = work._begun, begin(work, receipt, farthings)
-            if begun > first:
-                os.write(writing, str(begun).encode())
+        def dies(work, *look):
+            first, begun = work._begun, begin(work, *look)
+            if begun.farthings > first:
+                os.write(writing, str(begun.farthings).encode())
                 os.kill(os.getpid(), signal.SIGKILL)
             return begun
 
@@ -114,7 +114,7 @@ def test_a_failure_costs_the_look_it_was_in(opened, name, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_looks_that_were_not_begun_are_not_settled(opened, name, monkeypatch):
     """Noise that is drawn without a look is found when it is paid for: it would be free if the process died."""
-    monkeypatch.setattr(transaction._Work, "begin", lambda *_: 0)
+    monkeypatch.setattr(transaction._Work, "begin", lambda *_: transaction.Begun(0, written=False))
     monkeypatch.setattr(transaction, "FIRST_SHARE", 10**9)
     with opened() as session, pytest.raises(LedgerError, match="more was used than the looks"):
         ASKS[name](session)
@@ -149,6 +149,23 @@ def test_more_than_the_looks_is_not_settled():
         ledger.settle(receipt, 11, lambda _: b"kept")
         assert 11 == ledger.spent
         ledger.verify()
+
+
+def test_what_was_measured_is_stored_as_the_next_look_begins():
+    """It stays when the reservation fails, and is in the chain; a look that was begun already stores nothing."""
+    with Ledger.open(None, TERMS) as ledger:
+        receipt = RESERVED(ledger)
+        ledger.look(receipt, 100, lambda _: b"one look")
+        ledger.look(receipt, 100, lambda _: b"none")
+        ledger.look(receipt, 200, lambda current: current + b", two looks")
+        ledger.fail(receipt)
+        assert (2, b"one look, two looks") == (ledger.load("q").version, ledger.load("q").blob)
+        assert 200 == ledger.spent
+        assert ["carried"] * 2 == [act["kind"] for act in ledger.acts()]
+        ledger.verify()
+        with pytest.raises(LedgerError, match="already failed"):
+            ledger.look(receipt, 300, lambda _: b"after the end")
+        assert 2 == ledger.load("q").version
 
 
 def test_parts_and_shares_get_back_what_was_not_begun():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import select
 import shutil
 import socket
@@ -16,7 +17,7 @@ import servers
 
 from farthing.errors import UnsupportedQuery
 from farthing.server.guard import Limits
-from farthing.server.wire import catalog, values
+from farthing.server.wire import catalog, listener, values
 from farthing.server.wire.catalog import EmptyTables
 from farthing.server.wire.listener import Listener
 
@@ -272,32 +273,45 @@ def test_what_is_no_message_ends_the_connection(world, data):
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="NOT TESTED: psql is not installed")
 def test_psql(world):
-    """The usual client shows tables, answers and notices."""
-    command = [
-        "psql",
-        "-h",
-        "127.0.0.1",
-        "-p",
-        str(world.port),
-        "-U",
-        "alice",
-        "-d",
-        "farthing",
-        "-c",
-        r"\dt",
-        "-c",
-        BY_ZONE,
-    ]
-    told = subprocess.run(
-        command,
-        env={"PGPASSWORD": world.tokens["alice"], "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    """The usual client shows tables, columns, databases, answers and notices."""
+    where = ["psql", "-X", "-h", "127.0.0.1", "-p", str(world.port), "-U", "alice", "-d", "farthing"]
+    asked = [word for text in (r"\dt+", r"\d rides", r"\d+ rides", r"\l", BY_ZONE) for word in ("-c", text)]
+    env = {"PGPASSWORD": world.tokens["alice"], "PATH": "/usr/bin:/bin"}
+    told = subprocess.run([*where, *asked], env=env, capture_output=True, text=True, check=True)
     assert "rides" in told.stdout
+    assert 2 == told.stdout.count('Table "public.rides"')
+    assert 2 == len(re.findall(r"zone +\| character varying", told.stdout))
+    assert 2 == len(re.findall(r"x +\| double precision", told.stdout))
     assert "(3 rows)" in told.stdout
     assert "paid epsilon" in told.stderr
+    assert "ERROR" not in told.stderr
+
+
+def test_what_a_connection_has_prepared_is_bounded(world, monkeypatch):
+    """Statements and portals are kept up to a number and a length; what is done with makes room; others go on."""
+    monkeypatch.setattr(listener, "MOST_STATEMENTS", 3)
+    with connected(world) as client:
+        for number in range(3):
+            client.execute(f"SELECT {number}", prepare=True)
+        with pytest.raises(psycopg.Error, match="too much is prepared in this connection"):
+            client.execute("SELECT 3", prepare=True)
+        client.execute("DEALLOCATE ALL")
+        monkeypatch.setattr(listener, "LONGEST_TEXTS", 100)
+        client.execute("SELECT 4", prepare=True)
+        with pytest.raises(psycopg.Error, match="too much is prepared in this connection"):
+            client.execute(f"SELECT '{'x' * 100}'", prepare=True)
+        with connected(world, "bob") as other:
+            assert (5,) == other.execute("SELECT 5", prepare=True).fetchone()
+    assert not world.opened(analyst="test").spent
+
+
+def test_connections_are_bounded(world, monkeypatch):
+    """Beyond so many at a time a client is told, and those that are open go on."""
+    monkeypatch.setattr(listener, "MOST_OPEN", 1)
+    with connected(world) as client:
+        with pytest.raises(psycopg.OperationalError, match="too many connections are open"):
+            connected(world, "bob")
+        assert (1,) == client.execute("SELECT 1").fetchone()
 
 
 @pytest.mark.parametrize("oid", list(values.SIZES))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,17 +32,20 @@ from farthing.errors import (
     Frozen,
     InvalidTarget,
     LedgerError,
+    LedgerLost,
     PriceRisen,
 )
 from farthing.ledger import rules
+from farthing.ledger.books import Books
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
-from farthing.session.core import transaction
+from farthing.session.core import patience, transaction
+from farthing.session.core.door import Door
 from farthing.session.core.transaction import answer_and_book
 from farthing.workloads import marginals, prefixes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SRC = Path(farthing.__file__).parent
 VERBS = frozenset(
@@ -94,10 +97,13 @@ ANEW: dict[str, Callable[[Session], Any]] = {
 """What is paid each time that it is begun: it ends with the object that was asked."""
 
 
-IN_LOOKS = {"count by group", "mean", "quantile", "ranking", "release, relative", "together", "largest"}
+IN_LOOKS = {
+    *("count by group", "mean", "quantile", "ranking", "together", "largest"),
+    *("release", "release, relative", "release, products"),
+}
 """What is measured in several looks, each of which is begun in the ledger before: a kill costs the look it was in.
 
-All others draw once, at their price: a count to a distance, a choice, a search, a report, a release of its own.
+All others draw once, at their price: a count to a distance, a choice, a search, a report, a release by a model.
 """
 
 
@@ -460,7 +466,7 @@ def test_what_no_thread_works_on_is_closed_by_the_next(monkeypatch: pytest.Monke
     monkeypatch.setattr(transaction.time, "sleep", no_waiting)
     with opened() as session:
         with monkeypatch.context() as broken:
-            broken.setattr(transaction, "_fail", lambda *_, **__: None)
+            broken.setattr(transaction._Work, "ended", lambda _: True)
             with pytest.raises(ZeroDivisionError):
                 session.count(absolute=30, progress=lambda _: 1 / 0)
             assert session.status()["open"]
@@ -757,3 +763,129 @@ def test_other_columns_after_a_failure_are_refused(tmp_path: Path) -> None:
             session.count(absolute=60)
 
         assert spent == session.spent
+
+
+TIERS = {"count": (), "mean": (pytest.mark.thorough,), "top k": (pytest.mark.thorough,)}
+"""A kind that is measured at once, one that is measured look by look, and one that is chosen; all others are slow."""
+WAYS = ("measure", "histogram", "found", "spread", "crossed")
+
+
+class Losing:
+    """The books, whose server is lost at one of their uses, and stays away until it is told to come back.
+
+    Args:
+        monkeypatch: puts it in their place.
+        at: which use, counted from 1; 0 for none.
+        after: whether the use is done, and only its asker does not hear of it.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, *, after: bool) -> None:
+        self.uses, self.lost, self.asked, self.drawn = 0, False, 0, 0
+        self._at, self._after, self._begun = at, after, False
+        write, reading = Books.write, Books.reading
+
+        def written(books: Books, work: Any) -> Any:
+            """Write, unless the server is lost; it may be lost afterwards. Before the first time nothing is counted."""
+            self._begun = True
+            self._lose(before=True)
+            told = write(books, work)
+            self._lose(before=False)
+            return told
+
+        @contextmanager
+        def read(books: Books) -> Iterator[Any]:
+            """Read, unless the server is lost."""
+            self._lose(before=True)
+            with reading(books) as connection:
+                yield connection
+            self._lose(before=False)
+
+        monkeypatch.setattr(Books, "write", written)
+        monkeypatch.setattr(Books, "reading", read)
+        for way in WAYS:
+            monkeypatch.setattr(Door, way, self._noted(getattr(Door, way)))
+        settle = transaction._Work._settle
+        monkeypatch.setattr(transaction._Work, "_settle", self._settled(settle))
+
+    def _lose(self, *, before: bool) -> None:
+        """Count a use; lose the server at the one that was told."""
+        self.uses += before and self._begun
+        self.lost = self.lost or (self.uses == self._at and before != self._after)
+        if self.lost:
+            raise LedgerLost("the ledger's server cannot be reached, or was lost")
+
+    def _noted(self, honest: Any) -> Any:
+        """Note at which use the engine is asked first."""
+
+        def asked(*given: Any) -> Any:
+            told = honest(*given)
+            self.asked = self.asked or self.uses
+            return told
+
+        return asked
+
+    def _settled(self, honest: Any) -> Any:
+        """Note after which use all was drawn."""
+
+        def settled(*given: Any) -> Any:
+            self.drawn = self.drawn or self.uses
+            return honest(*given)
+
+        return settled
+
+
+def swept(monkeypatch: pytest.MonkeyPatch, kind: str, *, after: bool) -> list[list[str]]:
+    """Ask with the server lost at each of the uses in turn, and again when it is back; return how entries ended."""
+    monkeypatch.setattr(patience, "PATIENCE_S", -1.0)
+    told, at = [], 0
+    while True:
+        at += 1
+        with opened() as session, monkeypatch.context() as patched:
+            losing = Losing(patched, at, after=after)
+            try:
+                KINDS[kind](session)
+            except LedgerLost:
+                told.append(again(session, losing, kind, at))
+                continue
+        return told
+
+
+def again(session: Session, losing: Losing, kind: str, at: int) -> list[str]:
+    """Ask again when the server is back; nothing is open, and only what was begun and not ended is charged apart."""
+    begun, drawn = bool(losing.asked), bool(losing.drawn)
+    losing.lost, losing._at = False, 0
+    answer = KINDS[kind](session)
+    assert not session.status()["open"], at
+    entries = [entry for entry in session.history() if entry.charged]
+    if drawn or not begun:
+        assert ["settled"] * len(entries) == [entry.state for entry in entries], (at, drawn)
+        assert len(entries) == len({entry.question for entry in entries}), at
+    if drawn and len(entries) == 1:
+        assert not answer.paid, at
+    session.verify()
+    return [str(entry.state) for entry in session.history()]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=TIERS.get(kind, pytest.mark.slow)) for kind in KINDS])
+def test_a_server_that_is_lost_at_any_use_costs_nothing(
+    kind: str, *, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the engine was asked nothing is charged; what was drawn is settled when the server is back: then free."""
+    told = swept(monkeypatch, kind, after=after)
+    assert len(told) >= 3
+    assert any(states[0] == "settled" for states in told)
+
+
+@pytest.mark.parametrize("planted", ["forgotten", "closed as failed"])
+def test_an_answer_that_is_not_kept_while_its_books_are_lost_is_seen(
+    planted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: an answer that is forgotten, or a reservation that is failed by whoever asks next, is paid twice."""
+    if planted == "forgotten":
+        monkeypatch.setattr(transaction._Work, "_stored", lambda *_: False)
+    else:
+        monkeypatch.setattr(transaction, "_OWED", {})
+        monkeypatch.setattr(transaction, "catch_up", lambda *_: transaction._OWED.clear())
+    with pytest.raises(AssertionError):
+        swept(monkeypatch, "count", after=False)

@@ -47,6 +47,13 @@ class ReservationFacts(NamedTuple):
     first: int | None = None
 
 
+class Stores(NamedTuple):
+    """What is stored of a question: its merge with what stands there, and what tells the tags of that."""
+
+    merge: Callable[[bytes | None], bytes]
+    tagged: Callable[[bytes], Tags] | None
+
+
 def reserve(books: Booking, connection: sa.Connection, scope: Scope, facts: ReservationFacts) -> Receipt:
     """Reserve, inside a transaction."""
     asked, data = facts.asked, facts.data
@@ -94,13 +101,23 @@ def _opened(connection: sa.Connection, books: Booking, facts: ReservationFacts, 
     return rows.add_look(connection, receipt.id, max(1, min(facts.first, receipt.reserved)), books.who, tip)
 
 
-def look(books: Booking, connection: sa.Connection, receipt: Receipt, amount: int) -> None:
-    """Let an open reservation be measured up to a price, inside a transaction; never less than it may be already."""
+def look(books: Booking, connection: sa.Connection, receipt: Receipt, amount: int, stores: Stores | None) -> None:
+    """Let an open reservation be measured up to a price, inside a transaction; never less than it may be already.
+
+    What `stores` gives is stored with it: what was measured in the looks before.
+    """
     row = rules.reserved(connection, receipt, books.identity)
     rules.require_open(row)
     if amount > row.allowed:
         totals = Totals.of(row)
-        tip = rows.add_look(connection, receipt.id, amount, books.who, totals.tip)
+        tip = totals.tip
+        if stores is not None:
+            stored = _sharpened(connection, receipt.question, stores)
+            act = rows.Act(
+                kind="carried", name=receipt.question, amount=stored.version, digest=rows.digest(stored.blob)
+            )
+            tip = rows.add_act(connection, act, books.who, tip)
+        tip = rows.add_look(connection, receipt.id, amount, books.who, tip)
         rows.advance(connection, totals.after(tip))
 
 
@@ -109,17 +126,22 @@ def settle(
     connection: sa.Connection,
     receipt: Receipt,
     amount: int,
-    stores: tuple[Callable[[bytes | None], bytes] | None, Callable[[bytes], Tags] | None],
+    stores: Stores | None,
 ) -> None:
-    """Settle, inside a transaction; `stores` is the merge, and what tells the tags of what it gives."""
+    """Settle, inside a transaction."""
     row = rules.reserved(connection, receipt, books.identity)
     rules.require_open(row)
     rules.require_allowed(row, amount)
-    merge, tagged = stores
-    stored = None if merge is None else rows.sharpen(connection, receipt.question, merge)
-    if stored is not None and tagged is not None:
-        tags.write(connection, receipt.question, tagged(stored.blob))
+    stored = None if stores is None else _sharpened(connection, receipt.question, stores)
     _lowered(books, connection, receipt, row, amount=amount, stored=stored)
+
+
+def _sharpened(connection: sa.Connection, question: str, stores: Stores) -> Stored:
+    """Replace a question's measurement, and the tags by which it is found."""
+    stored = rows.sharpen(connection, question, stores.merge)
+    if stores.tagged is not None:
+        tags.write(connection, question, stores.tagged(stored.blob))
+    return stored
 
 
 def withdraw(books: Booking, connection: sa.Connection, receipt: Receipt) -> None:
@@ -185,4 +207,4 @@ def freeze(books: Booking, connection: sa.Connection, name: str, *, frozen: bool
     asked = rules.asked(increase=0, fresh=0, question=freezing.place(name), version=0)
     facts = ReservationFacts(asked, label, None, "", 0, None, alone=False, at_most=None)
     receipt = reserve(books, connection, Scope(), facts)
-    settle(books, connection, receipt, 0, (lambda _: freezing.WORDS[frozen], lambda _: tags.NONE))
+    settle(books, connection, receipt, 0, Stores(lambda _: freezing.WORDS[frozen], lambda _: tags.NONE))

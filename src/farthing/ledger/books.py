@@ -75,6 +75,7 @@ class Books:
     Attributes:
         store: the database.
         identity: which ledger it holds, once that is known; its witness is kept from then on.
+        closed: whether it was closed for good.
     """
 
     def __init__(self, store: Store) -> None:
@@ -92,7 +93,7 @@ class Books:
         self._resting = False
         self._clean = True  # whether the process that forked this one had closed its connections
         self._pid = os.getpid()
-        self._closed = False
+        self.closed = False
         RESTING.add(self)
 
     @contextmanager
@@ -144,7 +145,7 @@ class Books:
     def close(self) -> None:
         """Close the connection for good. Closing twice is fine."""
         with self._lock:
-            self._closed = True
+            self.closed = True
             if self._pid == os.getpid():
                 self._readers.close()
                 self._disconnect()
@@ -311,7 +312,7 @@ class Books:
 
     def _require_usable(self) -> None:
         """Refuse a ledger that was closed, and take one over from the process that forked this one."""
-        if self._closed:
+        if self.closed:
             raise LedgerError("the ledger is closed", rule="a closed ledger is not used", next_step="open it again")
         if self._pid != os.getpid():
             self._adopt()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from farthing.errors import LedgerError
+from farthing.errors import LedgerError, LedgerLost
 from farthing.ledger.turns import FREE
 
 if TYPE_CHECKING:
@@ -198,9 +198,9 @@ class PostgresStore:
             if code.startswith(prefix):
                 return LedgerError(what, rule=rule, got=got, next_step=next_step)
         if error.connection_invalidated or not code or code[:2] in {"08", "57", "28", "3D"}:
-            return LedgerError(
+            return LedgerLost(
                 "the ledger's server cannot be reached, or was lost",
-                rule="a charge must be written before noise is drawn; one that was under way may stay charged",
+                rule="a charge must be written before noise is drawn; an answer that was drawn is kept until then",
                 got=got,
                 next_step="check that the server runs and lets this user in, then ask again",
             )

@@ -309,7 +309,7 @@ class Ledger(Told):
         )
         return self._books.write(lambda connection: booking.reserve(self._booking, connection, scope, facts))
 
-    def look(self, receipt: Receipt, amount: int) -> None:
+    def look(self, receipt: Receipt, amount: int, merge: Callable[[bytes | None], bytes] | None = None) -> None:
         """Let a reservation be measured up to a price, durably, before the noise of that look is drawn.
 
         All that is reserved stays charged while it is open; what fails or dies is closed at its last look.
@@ -317,12 +317,17 @@ class Ledger(Told):
         Args:
             receipt: what `reserve` gave, with `first`.
             amount: farthings of all that it measures, this look included, priced as `receipt.exclusive` says.
+            merge: stores what was measured in the looks before, as `settle` does, so that it serves whatever becomes
+                of this one; for questions that are never charged an increase. None where there is nothing.
 
         Raises:
             LedgerError: the reservation is closed, by whoever took its process for dead: nothing more may be drawn.
         """
         amount = rules.used(receipt, amount, stores=True)
-        self._books.write(lambda connection: booking.look(self._booking, connection, receipt, amount))
+        if merge is not None and self._data is not None:
+            self._data.require_unchanged()
+        stores = None if merge is None else booking.Stores(merge, None)
+        self._books.write(lambda connection: booking.look(self._booking, connection, receipt, amount, stores))
 
     def settle(
         self,
@@ -351,7 +356,8 @@ class Ledger(Told):
         if self._data is not None:
             self._data.require_unchanged()
         found = None if tagged is None else lambda blob: self._scope.tagged(tagged(blob))
-        self._books.write(lambda connection: booking.settle(self._booking, connection, receipt, amount, (merge, found)))
+        stores = None if merge is None else booking.Stores(merge, found)
+        self._books.write(lambda connection: booking.settle(self._booking, connection, receipt, amount, stores))
 
     def fail(self, receipt: Receipt, *, interrupted: bool = False) -> None:
         """Close a reservation whose measurement went wrong, at what may have been measured: there is no refund.

@@ -97,7 +97,7 @@ SETTLEMENTS: Final = sa.Table(
 )
 
 ACTS: Final = sa.Table(
-    "acts",  # of the owner, and of a newer version of farthing that took the ledger over
+    "acts",  # of the owner, of a newer version that took the ledger over, and what was stored before it was settled
     META,
     sa.Column("kind", sa.Text, sa.CheckConstraint("kind IN ('allotted', 'carried', 'migrated')"), nullable=False),
     sa.Column("name", sa.Text, nullable=False),

@@ -45,6 +45,11 @@ class Told:
         return self._header.identity
 
     @property
+    def closed(self) -> bool:
+        """Whether it was closed: nothing can be read or written."""
+        return self._books.closed
+
+    @property
     def seal(self) -> Seal:
         """The end of the hash chain; noted elsewhere, `verify` tells later that nothing was rewritten."""
         with self._books.reading() as connection:
@@ -123,7 +128,7 @@ class Told:
             last = max(numbers, default=last)
 
     def acts(self) -> list[dict[str, Any]]:
-        """Return what the owner did, oldest first: shares that were allotted, and formats that were carried over."""
+        """Return what stands beside entries, oldest first: shares, formats, measurements that were carried over."""
         with self._books.reading() as connection:
             found = [dict(row) for row in connection.execute(tables.ACTED).mappings()]
             proving.require_acts(connection, found)
@@ -189,6 +194,12 @@ class Told:
         if row is None:
             return None
         return Receipt(row.id, self.identity, row.reserved, row.question, row.version, row.exclusive, repeated=True)
+
+    def settled(self, receipt: Receipt) -> bool:
+        """Tell whether a reservation was settled: of one whose server was lost meanwhile its asker cannot know."""
+        with self._books.reading() as connection:
+            state: str | None = rules.reserved(connection, receipt, self.identity).state
+        return state == "settled"
 
     def failures(self, prefix: str) -> int:
         """Return how many of the latest requests that begin so failed in a row, none of them settled since.

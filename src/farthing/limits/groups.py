@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from farthing.errors import InvalidBudget
 from farthing.limits import checks
-from farthing.limits.divergence import amounts
+from farthing.limits.divergence import STEPS, amounts, apart
 from farthing.privacy.loss import Approx, Gdp, Pure, Zcdp
 from farthing.privacy.numbers import within_unit
 from farthing.rounding import up
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from farthing.privacy.base import Loss
 
     Float64 = NDArray[np.float64]
+
+_MOST: Final = 128.0  # no bound is above it: beyond, two data sets are told apart as far as floats can say
+_HALVINGS: Final = 100
 
 
 def group_lower_bound(
@@ -48,11 +51,14 @@ def group_lower_bound(
 
     Guarantee: no unbiased mechanism with that error at every size has a smaller group-wise loss at x.
     Proof: docs/proofs/limits.unbiased.md, sections 2 and 5.
-    Assumes: unbiased at x and at the neighbouring size; neighbours add or remove one unit.
+    Assumes: unbiased at x and at the neighbouring size; neighbours add or remove one unit. For Approx: unbiased at all
+        sizes from x on, at which members lose no more than at x.
     Rounds: down, so that the bound is never over-stated.
 
     >>> group_lower_bound([10, 100, 1000], relative=0.1)
     array([3.46573590e-01, 4.97516543e-03, 4.99975002e-05])
+    >>> group_lower_bound([100], relative=0.1, kind=Approx, delta=1e-3)
+    array([0.0913...])
     """
     relative = checks.relative_error(relative, absolute=absolute)
     size, step = checks.sizes(x, absolute=absolute), checks.moves(moves, "moves")
@@ -65,22 +71,45 @@ def group_lower_bound(
             next_step="kind=Zcdp, or kind=Approx with delta=1e-6",
         )
     if delta is not None:
-        above = np.maximum(relative * (size + step), absolute)
-        return np.asarray(_approximate(spread, above, step, up(within_unit(delta))))
+        return _approximate(relative, size, absolute, step, up(within_unit(delta)))
     least = amounts(kind, 2 * (math.log(step) - np.log(spread)))
     return np.asarray(np.nextafter(np.sqrt(least), 0.0) if issubclass(kind, Gdp) else least)
 
 
-def _approximate(here: Float64, above: Float64, step: float, delta: float) -> Float64:
+def _approximate(relative: float, size: Float64, absolute: float, step: float, delta: float) -> Float64:
+    """Return the least epsilon at delta for groups of `size` units; 0 where none follows.
+
+    The best of many bounds, one for each number of units between two data sets: with deviations s and t there and
+    means D apart, T is at least D^2/(2 s^2 + 2 t^2 + D^2). Where s is far below t, `_unequal` says more.
+    """
+    here = np.maximum(relative * size, absolute)
+    least = _unequal(here, np.maximum(relative * (size + step), absolute), step, delta)
+    for units in STEPS:
+        moved = units * step
+        there = np.maximum(relative * (size + moved), absolute)
+        with np.errstate(over="ignore"):  # beyond all numbers, nothing is told apart
+            part = 1 / (2 * (here / moved) ** 2 + 2 * (there / moved) ** 2 + 1)
+        least = np.maximum(least, _epsilon_apart(part * checks.SHAVE, delta, units))
+    return np.asarray(least)
+
+
+def _epsilon_apart(part: Float64, delta: float, units: int) -> Float64:
+    """Return the least epsilon with which T of data sets so many units apart reaches that part, rounded down."""
+    low = np.zeros(part.shape)
+    high = np.full(part.shape, _MOST / units)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        short = apart(middle, delta, units) < part
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return low
+
+
+def _unequal(here: Float64, above: Float64, step: float, delta: float) -> Float64:
     """Return the least epsilon at delta for deviations `here` at x and `above` at x + step; 0 where none follows.
 
-    From step <= here (sinh e + exp(-e) sqrt(delta)) + sqrt(delta (above^2 + step^2)), a quadratic in y = exp(e).
+    From step <= here sqrt(sinh(e)^2 + delta) + sqrt(delta (above^2 + step^2)), rounded down.
     """
-    root = math.sqrt(delta)
-    pull = root * np.hypot(above, step)
-    q = (step - pull) / here
-    under = q * q + 1 - 2 * root
-    y_less_one = np.where((q > 0) & (under > 0), q + np.sqrt(np.maximum(under, 0.0)) - 1, 0.0)
-    noise = 2.0**-46 * (1 + (step + pull) / here)  # of all roundings above
-    least: Float64 = np.nextafter(np.log1p(np.maximum(y_less_one - noise, 0.0)) * checks.SHAVE, 0.0)
-    return np.maximum(least, 0.0)
+    pull = math.sqrt(delta) * np.hypot(above, step)
+    over = (step - pull) / here - 2.0**-46 * (step + pull) / here  # of all roundings here
+    sinh_squared = np.maximum(np.maximum(over, 0.0) ** 2 * checks.SHAVE - delta, 0.0)
+    return np.asarray(np.arcsinh(np.sqrt(sinh_squared)) * checks.SHAVE)

@@ -60,6 +60,10 @@ class Residual:
         """
         return cls(0, np.zeros([size - 1 for size in sizes]))
 
+    def same(self, other: Residual) -> bool:
+        """Return whether another is the same, to the last bit."""
+        return self.grains == other.grains and np.array_equal(self.mean, other.mean)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseShape:

@@ -97,10 +97,6 @@ class ShapedDesign(ReleaseDesign):
         """Return the largest variance over what is allowed, of all cells."""
         return max(float((own / allowed).max()) for own, allowed in zip(self.by_table, widest, strict=True))
 
-    def times(self, level: float) -> ShapedDesign:
-        """Return the design of so many times the grains, in the same shape."""
-        return replace(self, grains=np.maximum(self.grains, np.ceil(self.grains * level)))
-
     def losses(self, subset: Subset) -> Float64:
         """Return what a member of each cell of a subset's table pays at most for it, in mu squared."""
         found: Float64 = self.shapes[subset].prices * self.reach**2 / self.noises[subset]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from farthing.server.shapes import dumped, of_error, only_ours
+from farthing.server.shapes import dumped, in_face, of_error, only_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -123,19 +123,19 @@ def tools(counter: Counter) -> MCPServer[Any]:
         """
         targets = {"relative": relative, "absolute": absolute, "rank": rank, "confidence": confidence, "keys": keys}
         given = {name: value for name, value in targets.items() if value is not None}
-        return await _as_json(lambda: counter.plan({"dataset": dataset, "sql": sql} | given))
+        return await _as_json(lambda: _planned(counter, {"dataset": dataset, "sql": sql} | given))
 
     @made.tool()
     async def ask(plan: str) -> str:
         """Answer a planned question, by the id of its plan, at no more than the plan told."""
-        return await _as_json(lambda: counter.ask(plan))
+        return await _as_json(lambda: in_face(counter.ask(plan)))
 
     @made.tool()
     async def refine(plan: str, relative: float | None = None, absolute: float | None = None) -> str:
         """Price a sharper answer to a planned question, free: returns a new id for ask, which pays the difference."""
         targets = {"relative": relative, "absolute": absolute}
         changes = {name: value for name, value in targets.items() if value is not None}
-        return await _as_json(lambda: counter.plan({"plan": plan} | changes))
+        return await _as_json(lambda: _planned(counter, {"plan": plan} | changes))
 
     @made.tool()
     async def history(limit: int = 20) -> str:
@@ -143,6 +143,11 @@ def tools(counter: Counter) -> MCPServer[Any]:
         return await _as_json(lambda: counter.history(max(1, min(limit, 1000))))
 
     return made
+
+
+def _planned(counter: Counter, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Price a question, with advice in the words of a request."""
+    return in_face(counter.plan(asked))
 
 
 async def _as_json(work: Callable[[], Any]) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from farthing.advice import Face
     from farthing.server.clock import PublicClock
     from farthing.server.people import PeopleSource, Person
     from farthing.server.service import Service
@@ -97,22 +98,25 @@ class Faces:
         """Price a question."""
         person = await self.person(request)
         asked = await body_of(request)
-        return _json(await run_in_threadpool(self.service.plan, person, asked))
+        told = await run_in_threadpool(self.service.plan, person, asked)
+        return _json(shapes.in_face(told, shapes.face_of(request.headers)))
 
     async def ask(self, request: Request) -> Response:
         """Answer a question: as JSON, as Arrow, or as events while it closes in."""
         person = await self.person(request)
-        asked = await body_of(request)
+        asked, face = await body_of(request), shapes.face_of(request.headers)
+        written = formats.wanted(request.headers.get("accept", ""))
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(self._events(person, asked), media_type="text/event-stream", headers=HEADERS)
+            told = self._events(person, asked, face, written)
+            return StreamingResponse(told, media_type="text/event-stream", headers=HEADERS)
 
         async def work() -> Any:
             """Answer it."""
             return await run_in_threadpool(self.service.ask, person, asked)
 
         key = request.headers.get("idempotency-key")
-        value = await self.repeats.once(person.name, key, json.dumps(asked, sort_keys=True), work)
-        written = formats.wanted(request.headers.get("accept", ""))
+        came = await self.repeats.once(person.name, key, json.dumps(asked, sort_keys=True), work)
+        value = shapes.in_face(came, face)
         if written is not None and "answers" in value:
             return Response(await run_in_threadpool(written[1], value), media_type=written[0])
         return _json(value)
@@ -135,7 +139,9 @@ class Faces:
         asked = await body_of(request)
         return _json(await run_in_threadpool(partial(self.service.freeze, person, asked, frozen=False)))
 
-    async def _events(self, person: Person, asked: Mapping[str, Any]) -> AsyncIterator[str]:
+    async def _events(
+        self, person: Person, asked: Mapping[str, Any], face: Face, written: formats.Written | None
+    ) -> AsyncIterator[str]:
         """Yield what a refinement tells on its way, and its answer or its error at the end."""
         loop, seen = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
 
@@ -155,9 +161,10 @@ class Faces:
         while not seen.empty():
             yield _event("look", seen.get_nowait())
         try:
-            yield _event("answer", await shapes.only_ours(work))
+            answer = shapes.in_face(await shapes.only_ours(work), face)
+            yield _event("answer", answer if written is None else formats.enclosed(written, answer))
         except FarthingError as error:
-            yield _event("error", shapes.of_error(error))
+            yield _event("error", shapes.of_error(error, face))
 
 
 def app(

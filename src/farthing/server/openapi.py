@@ -45,7 +45,10 @@ def document() -> dict[str, Any]:
             "/v1/plan": {"post": _operation("The price of a question, free", _plan()) | _question()},
             "/v1/ask": {"post": _operation("The answer to a question", _answer()) | _question()},
             "/v1/verify": {
-                "post": _operation("Check the books of a data set", _object({"verified": {"type": "boolean"}}))
+                "post": _operation(
+                    "Check the books of a data set",
+                    _object({"verified": {"type": "boolean"}, "head": {"type": "string"}}),
+                )
                 | _body(_object({"dataset": {"type": "string"}}, "dataset"))
             },
             "/v1/freeze": {"post": _operation("Charge nothing more, until thawed", _stopped()) | _whose()},

@@ -8,12 +8,13 @@ import signal
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from farthing.server.app import app
 from farthing.server.guard import Limits
 from farthing.server.service import Service
 from farthing.server.tickets import Tickets
+from farthing.session.core.transaction import catch_up
 
 if TYPE_CHECKING:
     import socket
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from farthing.server.datasets import ServedTable
     from farthing.server.people import PeopleSource
     from farthing.server.shared import Shared
+
+
+_TENDED_S: Final = 1.0
+"""Seconds between two looks for what asks of this process owe to books whose server was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +138,21 @@ async def _served(
 
         listener = Listener(service, people, service.catalog(), limits.take, clock=how.clock)
         wire = await listener.start(address.host, address.postgres, bound=how.sockets[1] if how.sockets else None)
+    tending = asyncio.ensure_future(_tended())
     running = asyncio.ensure_future(server.serve(sockets=list(how.sockets[:1]) or None))
     while not server.started and not running.done():  # noqa: ASYNC110
         await asyncio.sleep(0.01)  # uvicorn tells by no event that it has started
     if server.started and ready is not None:
         ready(server.servers[0].sockets[0].getsockname()[1], wire)
     await running
+    tending.cancel()
     if listener is not None:
         await listener.stop()
     await asyncio.to_thread(service.close)
+
+
+async def _tended() -> None:
+    """Close what asks of this process owe, as soon as the server of their books is back: others wait for it."""
+    while True:
+        await asyncio.sleep(_TENDED_S)
+        await asyncio.to_thread(catch_up)

@@ -122,9 +122,8 @@ class Service:
     def verify(self, person: Person, name: str) -> dict[str, Any]:
         """Check the books of a data set against their entries and their chain."""
         self.require(person, "owner", "auditor")
-        for one in self._of(person, name):
-            self.sessions.of(one, person.name).verify()
-        return {"dataset": name, "verified": True}
+        head = self.sessions.of(self._data_set(person, name), person.name).verify()
+        return {"dataset": name, "verified": True, "head": head}
 
     def freeze(self, person: Person, request: Mapping[str, Any], *, frozen: bool = True) -> dict[str, Any]:
         """Stop all charges of a data set, or those of one analyst; or let them go on. Free repeats stay.

@@ -93,8 +93,21 @@ def of_error(error: FarthingError, face: Face = Face.HTTP) -> dict[str, Any]:
         "next": "ask the owner of the server" if ours else in_words(error, error.next_step, face),
     }
     facts = {name: fact if len(fact) <= _LONGEST else f"{fact[:_LONGEST]} ..." for name, fact in facts.items()}
-    answer = error.answer.to_dict() if isinstance(error, TargetMissed) else {}  # it was paid for
+    answer = in_face(error.answer.to_dict(), face) if isinstance(error, TargetMissed) else {}  # it was paid for
     return answer | {"error": {"kind": type(error).__name__} | facts}
+
+
+WORDED: Final = ("about", "advice", "fitting")
+"""The members of a plan and of an answer that advise, in Python's words where they are made."""
+
+
+def in_face(facts: Mapping[str, Any], face: Face = Face.HTTP) -> dict[str, Any]:
+    """Return a plan or an answer with its advice in the words of a face: the one door of what is not an error.
+
+    >>> in_face({"goal": "within 27", "advice": 'absolute=27 fits this cap; cap="all" raises the cap'})
+    {'goal': 'within 27', 'advice': '"absolute": 27 fits this cap; "cap": "all" raises the cap'}
+    """
+    return {name: told(fact, face) if name in WORDED else fact for name, fact in facts.items()}
 
 
 def in_words(error: FarthingError, text: str, face: Face) -> str:

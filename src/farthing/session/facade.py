@@ -19,7 +19,7 @@ from farthing.rounding import DELTA_COIN, coins_down
 from farthing.session.batches.methods import Batches
 from farthing.session.core.context import Context
 from farthing.session.core.door import Door
-from farthing.session.core.transaction import give_up, resume
+from farthing.session.core.transaction import catch_up, give_up, resume
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
 from farthing.session.reading.reader import QuestionReader
@@ -296,9 +296,13 @@ class Session(Batches, Lines):
         """
         return self._ledger.frozen
 
-    def verify(self) -> None:
-        """Recompute the books from their entries and check their hash chain; LedgerError where they disagree."""
-        self._ledger.verify()
+    def verify(self) -> str:
+        """Recompute the books from their entries and check their hash chain; LedgerError where they disagree.
+
+        Returns:
+            The head of the chain: noted elsewhere, `farthing verify --head` tells later that nothing was rewritten.
+        """
+        return self._ledger.verify().head
 
     def status(self) -> Status:
         """Return the state of the books as a mapping: spent, remaining, what is open, allotments, who is frozen."""
@@ -312,6 +316,7 @@ class Session(Batches, Lines):
 
     def close(self) -> None:
         """Close the ledger, and the embedded engine with its threads. What was reserved stays charged."""
+        catch_up(self._ledger)
         self._ledger.close()
         self._engine.close()
 

@@ -5,6 +5,8 @@ Functions are named with their schema: the search path of a session cannot put o
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.engines.foreign.terms import IbisTerm
+
+_BACK_S, _PAUSE_S = 20.0, 0.25
+"""How long a server that has stopped is waited for, and how long between two tries."""
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _EDGES: Final = {
@@ -95,13 +100,38 @@ class PostgresBackend:
                 parts.append(f'"{name}" AS (SELECT * FROM unnest({unnested}) AS k({columns}))')
                 parameters += [column.to_pylist() for column in table.columns]
             sql = f"WITH {', '.join(parts)} SELECT * FROM ({sql.replace('%', '%%')}) AS answer"
-        rows, schema = self._send(sql, parameters), question.schema().to_pyarrow()
+        rows, schema = self._asked(sql, parameters), question.schema().to_pyarrow()
         found = list(zip(*rows, strict=True)) or [() for _ in schema]
         arrays = [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
         return pa.table(arrays, schema)
 
+    def _asked(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of an answer; what was sent over a connection that was lost is asked once more."""
+        import psycopg
+
+        if not self._connection.con.closed:
+            try:
+                return self._send(sql, parameters)
+            except psycopg.OperationalError:
+                if not self._connection.con.closed:
+                    raise
+        self._connect_again()
+        return self._send(sql, parameters)
+
+    def _connect_again(self) -> None:
+        """Make the connection again, and wait for the server for a while where it has stopped."""
+        import psycopg
+
+        until = time.monotonic() + _BACK_S
+        while time.monotonic() < until:
+            with suppress(psycopg.OperationalError):
+                self._connection.reconnect()
+                return
+            time.sleep(_PAUSE_S)
+        self._connection.reconnect()
+
     def _send(self, sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-        """Return the rows of an answer: the one place from which a text reaches rows."""
+        """Send a text once: the one place from which it reaches rows."""
         connection = self._connection.con
         with connection.transaction(), connection.cursor() as cursor:
             return list(cursor.execute(sql, parameters or None).fetchall())

@@ -70,8 +70,8 @@ export async function verify(sets, check, reason) {
   const lines = [];
   for (const one of sets) {
     try {
-      await check(one.name);
-      lines.push(make("p", `${one.name}: the books agree with their entries, and their chain is whole.`));
+      const { head } = await check(one.name);
+      lines.push(make("p", `${one.name}: the books agree with their entries, and their chain is whole. Its head, to note elsewhere: ${head}`));
     } catch (error) {
       lines.push(make("p", `${one.name}: ${reason(error)}`, { class: "problem" }));
     }

@@ -42,6 +42,11 @@ _PRETENDED: Final = (
     "CREATE MACRO main.pg_encoding_to_char(x) AS 'UTF8'",
     "CREATE MACRO main.pg_get_serial_sequence(x, y) AS NULL",
     "CREATE MACRO main.pg_collation_is_visible(x) AS true",
+    "CREATE MACRO main.pg_expression(x) AS NULL",
+    "CREATE MACRO main.pg_table_size(x) AS 0",
+    "CREATE MACRO main.pg_total_relation_size(x) AS 0",
+    "CREATE MACRO main.pg_relation_size(x) AS 0",
+    "CREATE MACRO main.pg_size_pretty(x) AS '0 bytes'",
     f"CREATE MACRO main.pg_type_name(x, y) AS CASE format_type(x, y) {_NAMED} ELSE format_type(x, y) END",
 )
 """What clients look up of a PostgreSQL server that the engine does not have."""
@@ -50,8 +55,15 @@ _INVENTED: Final = {
     "pg_am": "SELECT 2 AS oid, 'heap' AS amname",
     "pg_collation": "SELECT 0 AS oid, '' AS collname, 0 AS collnamespace WHERE false",
     "pg_inherits": "SELECT 0 AS inhrelid, 0 AS inhparent WHERE false",
+    "pg_class": "SELECT *, false AS relforcerowsecurity FROM pg_catalog.pg_class",
+    "pg_database": "SELECT 1 AS oid, current_database() AS datname, 10 AS datdba, 6 AS encoding, 'C' AS datcollate, "
+    "'C' AS datctype, NULL AS daticulocale, 'c' AS datlocprovider, NULL AS datacl, false AS datistemplate, "
+    "true AS datallowconn, -1 AS datconnlimit, 0 AS dattablespace",
 }
 """System tables that clients join and the engine does not have."""
+
+_TEXTS: Final = frozenset({"TEXT", "NAME", "REGCLASS", "REGTYPE", "REGNAMESPACE", "REGPROC", "REGROLE", '"CHAR"'})
+"""Types of PostgreSQL that leave as texts."""
 
 VERSION: Final = "PostgreSQL 16.0 (farthing)"
 """What the server says that it is: clients read the number and choose by it what they may send."""
@@ -169,25 +181,64 @@ class EmptyTables:
 
 def _ours(node: Any) -> Any:
     """Return a part of a statement as the engine has it: no pg_catalog before functions and types, and our version."""
-    import sqlglot
     import sqlglot.expressions as exp
 
     if isinstance(node, exp.Dot) and node.this.name == "pg_catalog" and isinstance(node.expression, exp.Func):
-        node = node.expression
+        node = node.expression if _is_version(node.expression) else node.expression.transform(_ours)
     if isinstance(node, exp.Column) and node.db == "pg_catalog":
         node.set("db", None)  # tables that are made here are in no schema
-    if isinstance(node, exp.Table) and node.name in _INVENTED:
-        return sqlglot.parse_one(_INVENTED[node.name], into=exp.Select).subquery(node.alias or node.name)
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "format_type":
-        node.set("this", "pg_type_name")
-    if isinstance(node, exp.Cast) and node.to.sql().upper() == "REGCLASS":
-        node.set("to", exp.DataType.build("text"))
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "json_build_object":
-        return exp.Null()  # of identities and collations, which no column here has
-    if isinstance(node, exp.CurrentVersion | exp.Anonymous) and node.name.lower() in {"", "version"}:
+    if _is_version(node):
         told = exp.Literal.string(VERSION)
         return exp.alias_(told, "version") if isinstance(node.parent, exp.Select | exp.Dot) else told
-    return node
+    return next((made for rule in (_table, _call, _typed) if (made := rule(node)) is not None), node)
+
+
+def _table(node: Any) -> Any:
+    """Return a system table that the engine does not have, or lacks columns of; None for anything else."""
+    import sqlglot
+    import sqlglot.expressions as exp
+
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
+        node.set("db", None)
+    elif isinstance(node, exp.Table) and node.name in _INVENTED:
+        return sqlglot.parse_one(_INVENTED[node.name], into=exp.Select).subquery(node.alias or node.name)
+    return None
+
+
+def _call(node: Any) -> Any:
+    """Return a call of PostgreSQL's own in words of the engine; None for anything else."""
+    import sqlglot.expressions as exp
+
+    match node.name.lower() if isinstance(node, exp.Anonymous) else "":
+        case "format_type":
+            node.set("this", "pg_type_name")
+        case "pg_get_expr":
+            return exp.func("pg_expression", node.expressions[0])  # with two arguments or three; no column has any
+        case "json_build_object":
+            return exp.Null()  # of identities and collations, which no column here has
+    return None
+
+
+def _typed(node: Any) -> Any:
+    """Return a comparison, a cast or a column whose type the engine does not have; None for anything else."""
+    import sqlglot.expressions as exp
+
+    if isinstance(node, exp.Operator):  # as psql writes what a name is like
+        pattern = node.expression.this if isinstance(node.expression, exp.Collate) else node.expression
+        like = exp.RegexpLike(this=node.this.transform(_ours), expression=pattern)
+        return exp.Not(this=like) if "!" in str(node.args.get("operator")) else like
+    if isinstance(node, exp.Column) and node.name == "reloptions":
+        return exp.cast(exp.Null(), "text[]")
+    if isinstance(node, exp.Cast) and node.to.sql().upper().removeprefix("PG_CATALOG.") in _TEXTS:
+        node.set("to", exp.DataType.build("text"))
+    return None
+
+
+def _is_version(node: Any) -> bool:
+    """Whether a part of a statement asks for the version of the server."""
+    import sqlglot.expressions as exp
+
+    return isinstance(node, exp.CurrentVersion | exp.Anonymous) and node.name.lower() in {"", "version"}
 
 
 def _is_cheap(tree: exp.Query) -> bool:

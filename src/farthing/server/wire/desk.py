@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.advice import Face
 from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.server.shapes import in_face
 from farthing.server.wire import values
 
 if TYPE_CHECKING:
@@ -137,7 +139,7 @@ class Desk:
     def _question(self, table: str, text: str) -> Result:
         """Answer a question about a protected table."""
         request = {"dataset": table, "sql": text} | self._options()
-        told = self.service.ask(self.person, request)
+        told = in_face(self.service.ask(self.person, request), Face.WIRE)
         if "answers" not in told:
             return _plan(told)
         found = _rows(told["answers"], intervals=self.settings.get("intervals", "off").lower() in {"on", "true", "1"})

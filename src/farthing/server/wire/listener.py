@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,16 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("farthing.server.wire")
 LARGEST: Final = 1 << 20
 """The largest message of a client, in bytes."""
+MOST_OPEN: Final = 1_000
+"""Connections at a time, of all clients together."""
+MOST_STATEMENTS, MOST_PORTALS = 500, 50
+"""What one connection may have prepared, and bound, at a time: a portal holds an answer."""
+LONGEST_TEXTS: Final = 4 << 20
+"""The characters of all that one connection has prepared or bound."""
+_FORGOTTEN: Final = re.compile(
+    r"\s*(?:DISCARD\s+ALL|DEALLOCATE\s+(?:PREPARE\s+)?(\"[^\"]*\"|\w+))\s*;?\s*", re.IGNORECASE
+)
+"""How a statement says that prepared statements are done with."""
 _PATIENCE: Final = 30.0
 """Seconds in which a stranger has to say who it is."""
 _GRACE: Final = 60.0
@@ -97,7 +108,7 @@ class Listener:
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client to its end."""
-        client = Client(writer, *self._shared, clock=self._clock)
+        client = Client(writer, *self._shared, clock=self._clock, full=len(self._open) > MOST_OPEN)
         try:
             while not client.gone:
                 waits = _PATIENCE if client.desk is None else None
@@ -123,8 +134,10 @@ class Client:
         take: Callable[[str], None],
         *,
         clock: PublicClock | None = None,
+        full: bool = False,
     ) -> None:
         self._clock = clock or PublicClock()
+        self._full = full
         self.gone = False
         self.desk: Desk | None = None
         self._wire = BackendConnection()
@@ -181,6 +194,7 @@ class Client:
             case messages.GSSEncRequest():
                 self._send(messages.GSSResponse(accepted=False))
             case messages.StartupMessage(params=params):
+                self._require_room()
                 self._user = params.get("user", "")
                 self._send(messages.AuthenticationCleartextPassword())
             case messages.PasswordMessage(password=password):
@@ -192,7 +206,7 @@ class Client:
         """Do one step of the extended protocol: prepare, bind, describe, execute."""
         match message:
             case messages.Parse(statement=name, query=text, param_types=types):
-                self._statements[name] = Prepared(text, list(types))
+                self._keep(self._statements, name, Prepared(text, list(types)), MOST_STATEMENTS)
                 self._send(messages.ParseComplete())
             case messages.Bind():
                 self._bind(message)
@@ -242,10 +256,19 @@ class Client:
         if self.desk is None:
             raise _stranger()
         self._take(self.desk.person.name)
+        self._forget(text)
         try:
             return await asyncio.to_thread(self.desk.done, text)
         finally:
             await self._clock.tick()
+
+    def _forget(self, text: str) -> None:
+        """Forget what was prepared where a statement says so."""
+        told = _FORGOTTEN.fullmatch(text)
+        if told is not None:
+            name = (told[1] or "ALL").strip('"')
+            for one in [name] if name.upper() != "ALL" else list(self._statements):
+                self._statements.pop(one, None)
 
     def _bind(self, message: messages.Bind) -> None:
         """Put parameters into a prepared statement."""
@@ -253,8 +276,32 @@ class Client:
         if made is None:
             raise values.unsupported("an unknown prepared statement")
         text = values.bound(made.text, made.types, message.param_formats, message.param_values)
-        self._portals[message.portal] = Prepared(text, formats=list(message.result_formats))
+        self._keep(self._portals, message.portal, Prepared(text, formats=list(message.result_formats)), MOST_PORTALS)
         self._send(messages.BindComplete())
+
+    def _require_room(self) -> None:
+        """Refuse a connection beyond those that are served at a time."""
+        if self._full:
+            self.gone = True
+            raise RefusedRequest(
+                "too many connections are open",
+                status=429,
+                rule=f"at most {MOST_OPEN:,} connections to one process of the server",
+                next_step="close some, or connect later",
+            )
+
+    def _keep(self, place: dict[str, Prepared], name: str, made: Prepared, most: int) -> None:
+        """Keep what was prepared or bound, in the place of what had its name; refuse more than one client may have."""
+        others = [one for one in (*self._statements.values(), *self._portals.values()) if one is not place.get(name)]
+        if len(place) - (name in place) >= most or sum(len(one.text) for one in (made, *others)) > LONGEST_TEXTS:
+            raise RefusedRequest(
+                "too much is prepared in this connection",
+                status=429,
+                rule=f"at most {MOST_STATEMENTS} prepared statements and {MOST_PORTALS} portals, "
+                f"of {LONGEST_TEXTS:,} characters together",
+                next_step="close those that are done (DEALLOCATE), or connect again",
+            )
+        place[name] = made
 
     async def _describe(self, kind: str, name: str) -> None:
         """Tell the columns of what was prepared: a portal's question is answered for it, once."""

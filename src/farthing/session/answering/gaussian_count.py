@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from farthing.planning import Frame, Plan
     from farthing.planning.laplace_count import LaplaceCountPricing
     from farthing.privacy.loss import Booked
+    from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.answering.refinement_loop import Measurements
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
     from farthing.trace import TraceLook
 
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
+    from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.answering.refinement_loop import Measurements
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
 
     Int64 = NDArray[np.int64]
 

@@ -68,7 +68,7 @@ class BegunLooks:
         np.add.at(self._new, groups, grains)
         self._largest = max(self._largest, int(self._new[groups].max(initial=0)))
         if self._loss(self._most * self._largest).farthings > self._begun:
-            self._begun = begin_look(self._receipt, self.price(self._new))
+            self._begun = begin_look(self._receipt, self.price(self._new)).farthings
 
     def price(self, new: NDArray[np.int64]) -> Booked:
         """Return the price of grains, int64[groups], that were paid on this receipt."""

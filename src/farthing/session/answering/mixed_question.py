@@ -17,7 +17,7 @@ from farthing.session.answering import contribution_report
 from farthing.session.answering.answer import answer
 from farthing.session.answering.method import AskOutcome
 from farthing.session.answering.one_question import ask_one, plan_one, refuse_hopeless
-from farthing.session.core.transaction import refusal
+from farthing.session.core.refused import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

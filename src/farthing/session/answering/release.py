@@ -22,7 +22,7 @@ from farthing.session.answering.release_booking import BookedRelease, booked, re
 from farthing.session.answering.release_record import Kept, Shaped, State
 from farthing.session.answering.release_request import ReleaseRequest, wanted
 from farthing.session.core.ceiling import ceiling
-from farthing.session.core.transaction import answer_and_book, begin_look, stored_measurement
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt, Stored
@@ -42,77 +42,70 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
     asked: ReleaseRequest
     pilot: Pilot | None = None
     shaped: int | None = None  # which of the shaped residuals it goes on with; as many as there are for new ones
-    receipt: Receipt
-    looked: int  # grains that were begun on the receipt
-
-    @property
-    def in_looks(self) -> bool:
-        """Whether a pilot looks first."""
-        return self.pilot is not None
 
     def measure(self, receipt: Receipt) -> tuple[ReleasePlan, Kept, Booked]:
         """Count, look with a pilot where the target is relative, and measure each residual that is to be sharper."""
-        self.receipt, self.looked = receipt, 0
         measuring = ResidualMeasurements(_counts(self.asked, receipt), self.asked.reach)
-        made, pilot = self.plan, self.kept.pilot
+        made, kept = self.plan, self.kept
         if self.pilot is not None:
-            made, pilot = self._piloted(measuring)
-        looked = made.pilot - self._grains(self.kept.pilot) if self.pilot is not None else 0
+            made, kept = self._piloted(measuring, receipt)
         if isinstance(made.design, ShapedDesign):
-            shaped, paid = self._shaped(measuring, made.design)
-            return made, Kept(self.kept.answer, pilot, shaped), made.coin.loss(paid + looked)
-        answer, paid = self._sharpened(measuring, self.kept.answer, made.design.grains)
-        return made, Kept(answer, pilot, self.kept.shaped), made.coin.loss(paid + looked)
+            kept = self._shaped(measuring, receipt, kept, made.design)
+        else:
+            kept = self._sharpened(measuring, receipt, kept, "answer", made.design.grains)
+        return made, kept, made.coin.loss(self.paid)
 
-    def _shaped(self, measuring: ResidualMeasurements, design: ShapedDesign) -> tuple[tuple[Shaped, ...], int]:
-        """Return the shaped residuals, those of the release as sharp as in a design, and what that took."""
+    def _shaped(self, measuring: ResidualMeasurements, receipt: Receipt, kept: Kept, design: ShapedDesign) -> Kept:
+        """Return what is kept with the shaped residuals of the release as sharp as in a design."""
         assert self.shaped is not None  # noqa: S101  # such a design goes on with one, or begins one
-        found, paid = list(self.kept.shaped), 0
-        if self.shaped == len(found):
-            found.append(Shaped(design.weights, design.shapes, {}))
-        shapes, state = found[self.shaped].shapes, dict(found[self.shaped].state)
-        for subset, more in self._begun(_more(state, self.asked, design.grains)).items():
-            state[subset] = measuring.measure(subset, _held(state, self.asked, subset), more, shapes[subset])
-            paid += more
-        found[self.shaped] = replace(found[self.shaped], state=state)
-        return tuple(found), paid
+        found, number = list(kept.shaped), self.shaped
+        wanted = dict(zip(design.basis.subsets, map(int, design.grains.tolist()), strict=True))
+        if number == len(found):
+            state = {subset: _held({}, self.asked, subset) for subset in wanted}
+            found.append(Shaped(design.weights, design.shapes, state, wanted))
+        else:
+            found[number] = replace(found[number], wanted={**found[number].wanted, **wanted})
+        shapes, state = found[number].shapes, dict(found[number].state)
 
-    def _piloted(self, measuring: ResidualMeasurements) -> tuple[ReleasePlan, State]:
+        def now() -> Kept:
+            """Return what is kept, with all that was measured by now."""
+            found[number] = replace(found[number], state=dict(state))
+            return replace(kept, shaped=tuple(found))
+
+        for subset, more in self.looks(_more(state, self.asked, design.grains), receipt, now):
+            state[subset] = measuring.measure(subset, state[subset], more, shapes[subset])
+        return now()
+
+    def _piloted(self, measuring: ResidualMeasurements, receipt: Receipt) -> tuple[ReleasePlan, Kept]:
         """Look with the pilot until it has told enough; return the plan that follows from it alone, and the pilot.
 
         A finer pilot is paid from what its coarser one said is saved. Where it then says otherwise, and noise by cell
         does not fit, the design is that of the coarser one: no unit pays more than was reserved.
         """
         assert self.pilot is not None  # noqa: S101  # the target is relative
-        state, told, earlier = self.kept.pilot, told_by(self.asked, self.kept.pilot), None
+        kept, told, earlier = self.kept, told_by(self.asked, self.kept.pilot), None
         while (level := self.pilot.next(*told)) is not None:
             earlier = told
-            state, _ = self._sharpened(measuring, state, level)
-            told = told_by(self.asked, state)
-        looked, most = self._grains(state), _allowed(self.pilot)
+            kept = self._sharpened(measuring, receipt, kept, "pilot", level)
+            told = told_by(self.asked, kept.pilot)
+        looked, most = self._grains(kept.pilot), _allowed(self.pilot)
         aimed, design = self.pilot.aimed(*told), self.pilot.design(*told)
         if self.shaped is not None:
             shaped = self.pilot.shaped(*told, most - looked)
             if shaped is not None:
-                return replace(self.plan, design=shaped, aimed=aimed, pilot=looked), state
+                return replace(self.plan, design=shaped, aimed=aimed, pilot=looked), kept
             if earlier is not None and design.total + looked > most:
                 aimed, design = self.pilot.aimed(*earlier), self.pilot.design(*earlier)
-        return replace(self.plan, design=design, aimed=aimed, pilot=looked), state
+        return replace(self.plan, design=design, aimed=aimed, pilot=looked), kept
 
-    def _sharpened(self, measuring: ResidualMeasurements, state: State, grains: Any) -> tuple[State, int]:
-        """Return a state in which each residual of the workload has so many grains, and what it took."""
-        found, paid = dict(state), 0
-        for subset, more in self._begun(_more(state, self.asked, grains)).items():
-            found[subset] = measuring.measure(subset, _held(state, self.asked, subset), more)
-            paid += more
-        return found, paid
-
-    def _begun(self, more: dict[tuple[int, ...], int]) -> dict[tuple[int, ...], int]:
-        """Begin a look at residuals, each of which pays so many grains more; return these."""
-        if self.in_looks:
-            self.looked += sum(more.values())
-            begin_look(self.receipt, self.plan.coin.loss(self.looked))
-        return more
+    def _sharpened(self, measuring: ResidualMeasurements, receipt: Receipt, kept: Kept, name: str, grains: Any) -> Kept:
+        """Return what is kept with each residual of the workload, for the answer or of the pilot, at so many grains."""
+        state: State = dict(getattr(kept, name))
+        for subset, more in self.looks(
+            _more(state, self.asked, grains), receipt, lambda: kept.with_state(name, dict(state))
+        ):
+            state[subset] = measuring.measure(subset, _held(state, self.asked, subset), more)
+        return kept.with_state(name, state)
 
     def _grains(self, state: State) -> int:
         """Return what the residuals of the workload have cost."""
@@ -212,7 +205,7 @@ def _found(asked: ReleaseRequest, kept: Kept, goal: Goal, claims: tuple[float, .
         elif not shaping:
             design, aimed = pilot.design(*told), pilot.aimed(*told)
         needed = sum(_more(kept.answer, asked, design.grains).values()) + more
-        needed = max(needed, _allowed(pilot)) if shaping else needed
+        needed = max(needed, _allowed(pilot) - looks) if shaping else needed
     else:
         needed = sum(_more(kept.answer, asked, design.grains).values())
     found = _BookedTables(
@@ -266,15 +259,19 @@ def _covering(kept: Kept, subsets: tuple[tuple[int, ...], ...]) -> int | None:
 def _sharp_enough(asked: ReleaseRequest, kept: Kept, goal: Goal, shaped: Shaped) -> tuple[ShapedDesign, Residuals]:
     """Return the design of shaped residuals that has every cell within its width, in the shape that they have; and the
     basis with the weights of tables, going by the pilot.
+
+    Its shares are those that were wanted, which may not have been measured in full where that was interrupted.
     """
     basis = asked.basis
-    grains = np.array([shaped.state[subset].grains for subset in basis.subsets], np.float64)
+    held = np.array([shaped.state[subset].grains for subset in basis.subsets], np.float64)
+    wanted = np.array([shaped.wanted[subset] for subset in basis.subsets], np.float64)
     shapes = {subset: shaped.shapes[subset] for subset in basis.subsets}
-    made = ShapedDesign(basis, asked.reach, grains, shaped.weights, shapes)
-    pilot = Pilot(basis, asked.coin, goal, asked.reach, np.zeros(len(grains)))
+    made = ShapedDesign(basis, asked.reach, wanted, shaped.weights, shapes)
+    pilot = Pilot(basis, asked.coin, goal, asked.reach, np.zeros(len(held)))
     told = told_by(asked, kept.pilot)
     level = made.excess(pilot.program(*told).widest)
-    return made if level <= CLOSE else made.times(level), pilot.aimed(*told)
+    done = level <= CLOSE and bool((held >= wanted).all())
+    return replace(made, grains=held if done else np.maximum(held, np.ceil(wanted * level))), pilot.aimed(*told)
 
 
 def _more(state: State, asked: ReleaseRequest, grains: Any) -> dict[tuple[int, ...], int]:

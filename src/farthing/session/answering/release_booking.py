@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from farthing.accuracy.claim_chances import holds, next_chance, together
 from farthing.errors import InvalidTarget, OutOfReach
@@ -14,10 +15,10 @@ from farthing.planning.release_plan import Goal
 from farthing.privacy.words import said
 from farthing.session.core.merging import merge
 from farthing.session.core.records import claims_of, with_claims
-from farthing.session.core.transaction import Bill
+from farthing.session.core.transaction import Bill, begin_look
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from farthing.ledger.entry import Receipt, Stored
     from farthing.planning.release_plan import BaseReleasePlan
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from farthing.session.core.context import Context
     from farthing.session.reading.request import Request
 
+LOOKS: Final = 8
+"""A release is measured in so many looks: one that is killed loses the one that it was in."""
+
+MOST_KEPT: Final = 1 << 20
+"""The most numbers of a release whose looks are stored one by one: larger ones are stored when all is measured."""
+
+T = TypeVar("T")
 P = TypeVar("P", bound="BaseReleasePlan")
 K = TypeVar("K", bound="KeptRelease")
 
@@ -153,6 +161,7 @@ class BookedRelease(Generic[P, K]):
 
     def __init__(self, asked: BaseReleaseRequest, plan: P, kept: K, claims: tuple[float, ...], least: str) -> None:
         self.asked, self.plan, self.kept, self.claims, self.least = asked, plan, kept, claims, least
+        self._booked, self.paid = kept, 0  # what of it the ledger has; the grains of all looks that were begun
 
     @property
     def bill(self) -> Bill | None:
@@ -178,13 +187,8 @@ class BookedRelease(Generic[P, K]):
                 next_step="allow a larger error",
             )
         words = f"{made.goal.words.removesuffix(' (named)')}, {made.goal.confidence:.4g}"
-        price, looks = made.worst_price, self.in_looks
-        return Bill(price, price, made.question, lambda: made.fitting, words, name="the release", looks=looks)
-
-    @property
-    def in_looks(self) -> bool:
-        """Whether it is measured in several looks, each of which is begun before."""
-        return False
+        price, name = made.worst_price, "the release"
+        return Bill(price, price, made.question, lambda: made.fitting, words, name=name, looks=True)
 
     def stored_answer(self) -> Released[P, K]:
         """Return the release that was measured before: the claims that stand, the last one at what is told now."""
@@ -201,15 +205,62 @@ class BookedRelease(Generic[P, K]):
         """Return the plan as it was carried out, all that was measured, and the price of it."""
         raise NotImplementedError
 
+    def looks(self, more: Mapping[T, int], receipt: Receipt, kept: Callable[[], K]) -> Iterator[tuple[T, int]]:
+        """Give what is to be measured, in looks that are begun before: whoever is killed loses the one that it was in.
+
+        Guarantee: what a look gives is within what the ledger lets the receipt measure, durably.
+        Proof: docs/proofs/ledger.store.md, "Look by look".
+        Assumes: all that is measured on the receipt is given here.
+        Rounds: the price up to whole farthings.
+
+        Args:
+            more: grains.
+            receipt: what it is measured on.
+            kept: returns all that was measured by then.
+        """
+        for part in _parts(more):
+            self.paid += sum(grains for _, grains in part)
+            stored = kept() if self.asked.many <= MOST_KEPT else None
+            joined = None if stored is None else partial(self._joined, stored, receipt, ())
+            begun = begin_look(receipt, self.plan.coin.loss(self.paid), joined)
+            if begun.written and stored is not None:
+                self._booked = stored
+            yield from part
+
     def merged(self, current: bytes | None, answer: Released[P, K], receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: every measurement, ours and others', each of them paid in full."""
+        return self._joined(answer.kept, receipt, (self.plan.goal.beta,), current)
+
+    def _joined(self, kept: K, receipt: Receipt, claims: tuple[float, ...], current: bytes | None) -> bytes:
+        """Return what the ledger is to keep, given what stands there now, and the claims that were made."""
 
         def both(theirs: bytes, _: bytes) -> bytes:
             """Return a record of all measurements."""
-            return answer.kept.joined(self.kept, theirs)
+            return kept.joined(self._booked, theirs)
 
-        found = merge(current, answer.kept.to_bytes(), receipt, read=None, both=both)
-        return with_claims(found, (*(claims_of(current) or self.claims), self.plan.goal.beta))
+        found = merge(current, kept.to_bytes(), receipt, read=None, both=both)
+        return with_claims(found, (*(claims_of(current) or self.claims), *claims))
+
+
+def _parts(more: Mapping[T, int]) -> Iterator[list[tuple[T, int]]]:
+    """Give what is to be measured in parts of about equal grains, at most a few more than `LOOKS`.
+
+    >>> list(_parts({"a": 2, "b": 14}))
+    [[('a', 2)], [('b', 2)], [('b', 2)], [('b', 2)], [('b', 2)], [('b', 2)], [('b', 2)], [('b', 2)]]
+    """
+    each = max(1, -(-sum(more.values()) // LOOKS))
+    part, full = [], 0
+    for key, grains in more.items():
+        rest = grains
+        while rest:
+            took = min(rest, each - full)
+            part.append((key, took))
+            rest, full = rest - took, full + took
+            if full == each:
+                yield part
+                part, full = [], 0
+    if part:
+        yield part
 
 
 def booked(

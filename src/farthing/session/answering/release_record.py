@@ -32,11 +32,13 @@ class Shaped:
         weights: by column, the weights of its values.
         shapes: by subset, how its noise differs.
         state: what was measured.
+        wanted: the grains that each residual was to have, whether or not it was measured so far.
     """
 
     weights: Mapping[int, NDArray[np.int64]]
     shapes: Mapping[tuple[int, ...], NoiseShape]
     state: State
+    wanted: Mapping[tuple[int, ...], int]
 
     def alike(self, other: Shaped) -> bool:
         """Return whether another is of the same shapes."""
@@ -61,6 +63,10 @@ class Kept:
     pilot: State = field(default_factory=dict)
     shaped: tuple[Shaped, ...] = ()
 
+    def with_state(self, name: str, state: State) -> Kept:
+        """Return this with another state of the answer or of the pilot."""
+        return replace(self, answer=state) if name == "answer" else replace(self, pilot=state)
+
     def joined(self, read: Kept, theirs: bytes) -> bytes:
         """Return a blob of all measurements: theirs, and those of ours that came on top of what was read."""
         other = Kept.from_bytes(theirs)
@@ -78,7 +84,8 @@ class Kept:
         for one in self.shaped:
             numbers += [one.shapes[subset].added.reshape(-1) for subset in _ordered(one.shapes)]
         weights = [{place: each.tolist() for place, each in one.weights.items()} for one in self.shaped]
-        said = json.dumps({"residuals": facts, "weights": weights}).encode()
+        wanted = [[one.wanted[subset] for subset in _ordered(one.state)] for one in self.shaped]
+        said = json.dumps({"residuals": facts, "weights": weights, "wanted": wanted}).encode()
         return write_blob({"mean": np.concatenate(numbers)}, {_FORMAT: said})
 
     @classmethod
@@ -87,7 +94,8 @@ class Kept:
         if blob is None:
             return cls()
         columns, told = read_blob(blob, _FORMAT, _BEFORE)
-        facts, listed = (told["residuals"], told["weights"]) if isinstance(told, dict) else (told, [])
+        told = told if isinstance(told, dict) else {"residuals": told, "weights": []}
+        facts, listed = told["residuals"], told["weights"]
         numbers, start = columns["mean"], 0
 
         def taken(shape: list[int]) -> NDArray[np.float64]:
@@ -100,13 +108,15 @@ class Kept:
         for number, subset, shape, grains in facts:
             states[number][tuple(subset)] = Residual(int(grains), taken(shape))
         shaped = []
-        for each, state in zip(listed, states[2:], strict=True):
+        for number, (each, state) in enumerate(zip(listed, states[2:], strict=True)):
             weights = {int(place): np.array(values, np.int64) for place, values in each.items()}
             shapes = {}
             for subset in _ordered(state):
                 own = tuple(weights[place] for place in subset)
                 shapes[subset] = NoiseShape(own, taken([len(values) for values in own]))
-            shaped.append(Shaped(weights, shapes, state))
+            held = [state[subset].grains for subset in _ordered(state)]
+            grains = told["wanted"][number] if "wanted" in told else held
+            shaped.append(Shaped(weights, shapes, state, dict(zip(_ordered(state), map(int, grains), strict=True))))
         return cls(states[0], states[1], tuple(shaped))
 
 
@@ -119,11 +129,12 @@ def _joined(theirs: tuple[Shaped, ...], read: tuple[Shaped, ...], ours: tuple[Sh
     """Return all shaped residuals: theirs, and those of ours that came on top of what was read."""
     found = list(theirs)
     for number, one in enumerate(ours):
-        before = read[number].state if number < len(read) else {}
-        if number < len(read) and number < len(theirs) and theirs[number].alike(one):
-            found[number] = replace(one, state=_added(theirs[number].state, before, one.state))
-        elif number >= len(read):
+        at = next((at for at, other in enumerate(theirs) if other.alike(one)), None)
+        if number >= len(read):
             found.append(one)
+        elif at is not None:
+            wanted = {subset: max(grains, one.wanted[subset]) for subset, grains in theirs[at].wanted.items()}
+            found[at] = replace(one, state=_added(theirs[at].state, read[number].state, one.state), wanted=wanted)
     return tuple(found)
 
 
@@ -131,14 +142,12 @@ def _added(theirs: State, read: State, ours: State) -> State:
     """Return the state of all measurements: theirs, and those of ours that came on top of what was read."""
     found = dict(theirs)
     for subset, after in ours.items():
-        before, stands_now = read.get(subset), theirs.get(subset)
-        new = after.grains - (0 if before is None else before.grains)
-        if not new:
-            continue
-        total = after.mean * after.grains - (0 if before is None else before.mean * before.grains)
-        if stands_now is None:
-            found[subset] = Residual(new, total / new)
-        else:
-            grains = stands_now.grains + new
-            found[subset] = Residual(grains, (stands_now.mean * stands_now.grains + total) / grains)
+        nothing = Residual(0, np.zeros_like(after.mean))
+        before, stands_now = read.get(subset, nothing), theirs.get(subset, nothing)
+        new = after.grains - before.grains
+        if before.same(stands_now):  # nobody came between: what is stored is what is told, to the last bit
+            found[subset] = after
+        elif new:
+            total = stands_now.mean * stands_now.grains + after.mean * after.grains - before.mean * before.grains
+            found[subset] = Residual(stands_now.grains + new, total / (stands_now.grains + new))
     return found

@@ -23,7 +23,7 @@ from farthing.session.answering.one_question import frame_of, refuse_hopeless
 from farthing.session.choosing import top_k
 from farthing.session.choosing.top_k import TopKRequest
 from farthing.session.core.ceiling import require_below_ceiling
-from farthing.session.core.transaction import refusal
+from farthing.session.core.refused import refusal
 from farthing.session.reading.reader import CheckedQuestion, kinds_of
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from farthing.errors import LedgerError
+from farthing.session.core.patience import patiently
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +112,7 @@ class Door:
 
     def _paid(self, receipt: Receipt) -> None:
         """Refuse a receipt of another ledger, one that is closed, and one that cost nothing; note one that passes."""
-        if not self._ledger.stands(receipt):
+        if not patiently(lambda: self._ledger.stands(receipt)):
             raise LedgerError(
                 "rows were read without a price",
                 rule="rows are read for a reservation that is open and has charged more than nothing",

@@ -3,11 +3,11 @@
 Load what stands; plan; wait for whoever is answering the same question; reserve the worst price durably, or refuse and
 say what would fit; measure; settle to what was used, or fail. A crash in between leaves the reservation charged, and an
 error does too: there is no refund, since an error is an output. Only what ends before a row could be read is withdrawn.
+Where the books cannot be written just then, the work is owed: it is closed in the same way when they can be again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import threading
@@ -15,13 +15,14 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from farthing.errors import BudgetExceeded, Contested, DataError, Frozen, InvalidTarget, LedgerError, PriceRisen
+from farthing.errors import BudgetExceeded, Contested, DataError, Frozen, LedgerError, LedgerLost, PriceRisen
 from farthing.log import Event, log
-from farthing.privacy.words import said
 from farthing.session.core.ceiling import CEILING, risen
 from farthing.session.core.door import forget, was_opened
+from farthing.session.core.patience import patiently
+from farthing.session.core.refused import priceless, refusal, request_tag, require_readable
 from farthing.session.core.shield import shielded
 from farthing.session.core.tags import sought, tags_of
 
@@ -40,9 +41,6 @@ T = TypeVar("T")
 PATIENCE_S: Final = 30.0
 """How long an ask waits for another live process or thread that is answering the very same question."""
 
-MOST_FAILURES: Final = 2
-"""After so many failures in a row, each of which stays charged, nothing is charged until the owner says resume."""
-
 FIRST_SHARE: Final = 64
 """What is measured look by look may cost one part in so many of its worst price before its first look asks for more."""
 
@@ -50,10 +48,25 @@ _GROWTH: Final = 4
 """A look is begun up to one part in so many more than the last, at least: a commit for each look costs time."""
 
 _PAUSE_S: Final = 0.02
-"""How long it sleeps between two looks."""
 
 _WORK: Final[dict[str, _Work]] = {}
 """What threads of this process are working on, by request. What is open and not here was given up."""
+
+
+_OWED: Final[dict[str, _Work]] = {}
+"""What could not be closed, since the books could not be written, by request: whoever asks next closes it."""
+
+
+class Begun(NamedTuple):
+    """A look that was begun.
+
+    Attributes:
+        farthings: up to which all that the receipt measures may now cost.
+        written: whether the ledger was told, and with it what it is to keep: not if so much was begun before.
+    """
+
+    farthings: int
+    written: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +149,8 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
     Guarantee: the engine is asked, and noise drawn, only under a durable reservation of at least the worst price, by
         one of all who ask the same question at the same time; on every way out, whatever was raised, the reservation
         is settled to what was used, or failed and charged whole; or withdrawn where the door to the rows was never
-        opened for it. So what leaves is as private as what the ledger charged.
+        opened for it; at once, or, where the books cannot be written, when they can be: until then it is charged whole.
+        So what leaves is as private as what the ledger charged.
     Proof: docs/proofs/session.answering.one_question.md.
     Assumes: the ledger's contract; `measured` prices all that it drew; whoever is still at work after `PATIENCE_S`
         is passed by, at the fresh price.
@@ -144,6 +158,7 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
     """
     deadline, swept = time.monotonic() + PATIENCE_S, False
     while True:
+        catch_up(context.ledger)
         stored = stored_measurement(context, question)
         step = plan(stored)
         bill = step.bill
@@ -154,7 +169,7 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
             swept = True
             if context.ledger.give_up():
                 continue
-        _check(context)
+        require_readable(context)
         alone = time.monotonic() < deadline and not _in_the_middle_of(context.ledger, question)
         work = _Work(context, question, bill, alone=alone)
         with suppress(Contested):
@@ -163,21 +178,40 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         _wait(context.ledger, question, deadline)
 
 
-def begin_look(receipt: Receipt, price: Booked) -> int:
+def begin_look(receipt: Receipt, price: Booked, merge: Callable[[bytes | None], bytes] | None = None) -> Begun:
     """Begin a look, durably, before its noise is drawn: the price is that of all that the receipt then measured.
 
-    Returns the farthings up to which all may now be measured.
+    Args:
+        receipt: what it is measured on.
+        price: of all looks on the receipt, this one included.
+        merge: what the ledger is to keep of the looks before, given what stands there now; None where there is nothing.
 
     Guarantee: whenever the process dies, what it had measured costs at most the last look that was begun.
     Proof: docs/proofs/ledger.store.md, "Look by look".
     Assumes: every look of the question is begun here, at its price.
     Rounds: up, to a quarter more than the last look, so that many small looks are begun at once.
     """
-    return next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings)
+    return next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings, merge)
+
+
+def catch_up(ledger: Ledger | None = None) -> None:
+    """Close what asks of this process owe, to one ledger or to all, as far as their books can be written.
+
+    An answer that was drawn is settled and stored, so that asking again is free; what read no row is withdrawn.
+    """
+    lost = set()
+    for request, work in list(_OWED.items()):
+        identity = work.about[0]
+        if identity not in lost and (ledger is None or identity == ledger.identity):
+            if work.ended():
+                _OWED.pop(request, None)
+            else:
+                lost.add(identity)
 
 
 def give_up(context: Context, *, unknown: bool = False) -> None:
     """Give back what dead processes hold and had not begun to measure."""
+    catch_up(context.ledger)
     context.ledger.give_up(unknown=unknown)
 
 
@@ -187,32 +221,16 @@ def resume(context: Context) -> None:
     The owner's word is taken that whoever is not known to run, on other machines and in other containers, does not.
     """
     give_up(context, unknown=True)
-    question = f"go on after failures {_tag(context.data_set)}"
+    question = f"go on after failures {request_tag(context.data_set)}"
     receipt = context.ledger.reserve(
         increase=0,
         fresh=0,
         question=question,
         version=0,
         label="the owner goes on after failures",
-        request=f"{_tag(context.data_set)}.{secrets.token_hex(16)}",
+        request=f"{request_tag(context.data_set)}.{secrets.token_hex(16)}",
     )
     context.ledger.settle(receipt, 0, None)
-
-
-def _check(context: Context) -> None:
-    """Refuse to charge where the table is gone; after failures look closer, and in the end leave it to the owner.
-
-    What was charged and failed is in the books, so this holds in every process. The look reads public metadata only.
-    """
-    failed = context.ledger.failures(_tag(context.data_set))
-    context.engine.check(after_failure=failed > 0)
-    if failed >= MOST_FAILURES:
-        raise DataError(
-            f"the last {failed} asks of this table failed, and each was charged",
-            rule=f"after {MOST_FAILURES} failures in a row nothing is charged until the owner says resume",
-            got=f"{failed} failed, none answered since",
-            next_step="check that the table can be read, then session.resume(), or `farthing resume`",
-        )
 
 
 class _Work:
@@ -223,12 +241,15 @@ class _Work:
         self._question = question
         self._bill = bill
         self._alone = alone
-        self._request = f"{_tag(context.data_set)}.{secrets.token_hex(16)}"
+        self._request = f"{request_tag(context.data_set)}.{secrets.token_hex(16)}"
         self.about = (context.ledger.identity, question, threading.get_ident())
         self.closed = False
+        self._pid = os.getpid()
         self._failed = False
         self._settled = False
         self._receipt: Receipt | None = None
+        self._drawn: tuple[int, Callable[[bytes | None], bytes]] | None = None
+        self._tried = False
         self._begun = 0
         self._ceiling = CEILING.get()
 
@@ -247,7 +268,6 @@ class _Work:
             self._close()
             _WORK.pop(self._request, None)
             if self._receipt is not None:
-                forget(self._receipt)
                 log(Event.BOOKED if self._settled else Event.ENDED, self._receipt.id)
 
     def _measured(self, step: BookedQuestion[T], version: int) -> T:
@@ -261,28 +281,38 @@ class _Work:
         except Exception:
             self._failed = True
             raise
-        self._context.ledger.settle(
-            receipt,
-            price.farthings,
-            lambda current: step.merged(current, answer, receipt),
-            tagged=partial(tags_of, self._question),
-        )
-        self.closed = self._settled = True
-        self._note(price.farthings - receipt.reserved)
+        self._drawn = drawn = (price.farthings, lambda current: step.merged(current, answer, receipt))
+        try:
+            patiently(lambda: self._settle(receipt, *drawn))
+        except LedgerError:
+            raise
+        except Exception:
+            self._drawn = None  # what cannot be stored now never can
+            raise
         return answer
+
+    def _settle(self, receipt: Receipt, farthings: int, merged: Callable[[bytes | None], bytes]) -> None:
+        """Settle what was drawn. A settlement that was written, but not confirmed, is not written twice."""
+        ledger, again, self._tried = self._context.ledger, self._tried, True
+        if not (again and ledger.settled(receipt)):
+            ledger.settle(receipt, farthings, merged, tagged=partial(tags_of, self._question))
+        self.closed = self._settled = True
+        self._note(farthings - receipt.reserved)
+        forget(receipt)
 
     def holds(self, receipt: Receipt) -> bool:
         """Return whether this is the work that a receipt was given for."""
         mine = self._receipt
         return mine is not None and (mine.ledger, mine.id) == (receipt.ledger, receipt.id)
 
-    def begin(self, receipt: Receipt, farthings: int) -> int:
-        """Begin a look up to a price, unless that was begun already; return what is begun."""
-        if farthings > self._begun:
+    def begin(self, receipt: Receipt, farthings: int, merge: Callable[[bytes | None], bytes] | None) -> Begun:
+        """Begin a look up to a price, and store what was measured before it; unless so much was begun already."""
+        written = farthings > self._begun
+        if written:
             most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
-            self._context.ledger.look(receipt, most)
+            patiently(lambda: self._context.ledger.look(receipt, most, merge))
             self._begun = most
-        return self._begun
+        return Begun(self._begun, written=written)
 
     def _reserved(self, version: int) -> Receipt:
         """Reserve the worst price; refuse a price of nothing, and say what would fit where it does not.
@@ -292,7 +322,7 @@ class _Work:
         """
         bill = self._bill
         if not bill.fresh.farthings:
-            raise _priceless(bill)
+            raise priceless(bill.name, bill.fresh)
         increase = max(bill.increase.farthings, 1)
         refused = None
         self._begun = increase // FIRST_SHARE + 1
@@ -329,45 +359,55 @@ class _Work:
             self._ceiling.charged += charged
 
     def _close(self) -> None:
-        """Fail what was reserved and is still open: noise may have been drawn, and the failure itself is an output.
-
-        Where the door to the rows was never opened, neither is so, and the reservation is withdrawn.
-        """
+        """Close what was reserved and is still open; what cannot be written now is owed."""
         if not self.closed:
-            _fail(self._context.ledger, self._request, interrupted=not self._failed, own=True)
+            if not self.ended():
+                _OWED[self._request] = self
             self.closed = True
 
+    def ended(self) -> bool:
+        """Close what is open; return whether that is done, or is no longer this work's to do.
 
-def refusal(context: Context, name: str, needed: Booked, fitting: str) -> BudgetExceeded:
-    """Return the refusal of a question that does not fit in what is left, with what would."""
-    left, delta = context.loss(context.ledger.remaining), context.budget.report_delta
-    return BudgetExceeded(
-        f"{name} does not fit in the budget" if left else "the budget is used up",
-        needed=needed,
-        left=left,
-        rule="worst price <= what is left; nothing was charged",
-        got=f"needs {said(needed, delta)}, left {said(left, delta)}",
-        next_step=fitting,
-    )
+        What was drawn is settled. Otherwise it is failed, for noise may have been drawn, and the failure itself is an
+        output; where the door to the rows was never opened, neither is so, and it is withdrawn.
+        """
+        ledger = self._context.ledger
+        if self._pid != os.getpid() or ledger.closed:
+            return True
+        try:
+            receipt = self._receipt or ledger.receipt(self._request)
+            if receipt is None or self._stored(receipt):
+                return True
+            if was_opened(receipt):
+                ledger.fail(receipt, interrupted=not self._failed)
+            else:
+                ledger.withdraw(receipt)
+        except LedgerError:
+            return False
+        forget(receipt)
+        return True
 
-
-def _priceless(bill: Bill) -> InvalidTarget:
-    """Return the refusal of a question that would be measured free of charge."""
-    return InvalidTarget(
-        f"the price of {bill.name} is zero",
-        rule="data are read under a price above zero: at least one farthing, 2^-40 of mu^2, rho or epsilon",
-        got=repr(bill.fresh),
-        next_step="allow more with cap=, max_epsilon= or loss=",
-    )
+    def _stored(self, receipt: Receipt) -> bool:
+        """Settle what was drawn, if it was; return whether that was done. LedgerLost where the server is not there."""
+        if self._drawn is None:
+            return False
+        try:
+            self._settle(receipt, *self._drawn)
+        except LedgerLost:
+            raise
+        except (LedgerError, DataError):
+            return False
+        return True
 
 
 def _wait(ledger: Ledger, question: str, deadline: float) -> None:
     """Wait until nobody who lives has a question open; close what this process left behind."""
     while time.monotonic() < deadline:
+        catch_up(ledger)
         held = [entry for entry in ledger.open_of(question) if entry.alive]
         given_up = [entry for entry in held if _given_up(entry)]
         for entry in given_up:
-            _fail(ledger, entry.request, interrupted=True)
+            _fail(ledger, entry.request)
         if len(given_up) == len(held):
             return
         time.sleep(_PAUSE_S)
@@ -380,34 +420,15 @@ def _in_the_middle_of(ledger: Ledger, question: str) -> bool:
 
 
 def _given_up(entry: Entry) -> bool:
-    """Return whether a live reservation is one of ours that no thread is working on."""
-    if entry.pid != os.getpid() or entry.request is None:
+    """Return whether a live reservation is one of ours that no thread is working on, and that nobody will close."""
+    if entry.pid != os.getpid() or entry.request is None or entry.request in _OWED:
         return False
     work = _WORK.get(entry.request)
     return work is None or work.closed
 
 
-def _fail(ledger: Ledger, request: str | None, *, interrupted: bool, own: bool = False) -> None:
-    """Close a request's reservation as failed, or interrupted, if there is one and it is open; both stay charged.
-
-    A ledger that cannot be written hides no other error: the reservation stays charged, and is closed by the next ask.
-
-    Args:
-        ledger: the books.
-        request: the request's id.
-        interrupted: whether its asker stopped it.
-        own: whether the work itself closes it, which knows if a row may have been read: if not, nothing is charged.
-    """
+def _fail(ledger: Ledger, request: str | None) -> None:
+    """Close a request's reservation as interrupted, if it is open: charged. A ledger that cannot be written is left."""
     with suppress(LedgerError):
-        receipt = None if request is None else ledger.receipt(request)
-        if receipt is None:
-            return
-        if own and not was_opened(receipt):
-            ledger.withdraw(receipt)
-        else:
-            ledger.fail(receipt, interrupted=interrupted)
-
-
-def _tag(data_set: str) -> str:
-    """Return a short name of the data that a request is about."""
-    return hashlib.sha256(data_set.encode()).hexdigest()[:16]
+        if request is not None and (receipt := ledger.receipt(request)) is not None:
+            ledger.fail(receipt, interrupted=True)

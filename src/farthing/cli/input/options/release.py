@@ -60,6 +60,11 @@ class ReleaseOptions:
     confidence: options.Confidence = None
     simultaneous: options.Simultaneous = False
     loss: options.NamedLoss = None
+    mechanism: Annotated[
+        str | None,
+        typer.Option("--mechanism", metavar="tree", help="A model of the data at a --loss, whose errors are told: "
+                     "tree, mwem, projection, small database.", rich_help_panel=options.PRICE),
+    ] = None  # fmt: skip
     max_epsilon: options.MaxEpsilon = None
     cap: options.Cap = None
     dry_run: Annotated[
@@ -76,4 +81,9 @@ class ReleaseOptions:
         str | None,
         typer.Option(metavar="FOLDER", help="Write one Parquet file for each table.", rich_help_panel=options.OUTPUT),
     ] = None
+    synthetic: Annotated[
+        str | None,
+        typer.Option("--synthetic", metavar="FILE.parquet", help="Write rows that nobody has, whose tables are near "
+                     "the released ones, and tell how near: free.", rich_help_panel=options.OUTPUT),
+    ] = None  # fmt: skip
     rows: options.Rows = None

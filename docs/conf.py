@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from functools import cache
@@ -12,6 +13,8 @@ from sphinx.search.en import SearchEnglish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+gc.set_threshold(1_000_000, 20, 100)  # a build makes millions of objects that stay; looking for garbage takes long
 
 project = "farthing"
 author = "The farthing developers"
@@ -56,9 +59,11 @@ def setup(app: Any) -> None:
     """Read docstrings as they are written: plain text, with `code`, guarantee blocks and Google sections."""
     app.connect("autodoc-process-docstring", _as_written, priority=1)  # before napoleon
     sys.path.insert(0, str(Path(__file__).parent))
+    import citations
     import messages
 
     app.add_directive("messages", messages.table())
+    app.add_directive("citations", citations.listing())
     app.add_search_language(_English)
     app.connect("html-page-context", _navigate_by_titles, priority=1)  # before furo asks for the tree of pages
 

@@ -1,4 +1,4 @@
-"""The same rows as a table of any engine: Arrow for the embedded one, PostgreSQL, Spark."""
+"""The same rows as a table of any engine: Arrow for the embedded one, PostgreSQL, Spark, SQLite."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from spark_servers import spark_session
 
 from farthing.query import Type
 
-FOREIGN = ["postgres", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))]
+SERVERS = ["postgres", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))]
+FOREIGN = [*SERVERS, pytest.param("sqlite", marks=pytest.mark.slow)]
+"""All but the embedded one; SQLite's share of the gate is in test_engines_sqlite.py."""
+
 ARROW = {Type.STRING: pa.string(), Type.INTEGER: pa.int64(), Type.FLOAT: pa.float64(), Type.DATE: pa.date32(),
          Type.TIMESTAMP: pa.timestamp("us"), Type.BOOLEAN: pa.bool_()}  # fmt: skip
 NATIVE = {Type.STRING: "text", Type.INTEGER: "bigint", Type.FLOAT: "double precision", Type.DATE: "date",
           Type.TIMESTAMP: "timestamp", Type.BOOLEAN: "boolean"}  # fmt: skip
+SQLITE = {**NATIVE, Type.FLOAT: "real", Type.INTEGER: "integer"}
 ZONED = "z"
 """Times in a column of this name have a zone; rows hold them in UTC."""
 
@@ -41,6 +45,33 @@ def postgres():
     return ibis.connect(postgres_url().replace("postgresql+psycopg://", "postgres://"))
 
 
+@cache
+def sqlite():
+    """Return one ibis connection to a database in memory."""
+    import ibis
+
+    return ibis.sqlite.connect()
+
+
+def _in_sqlite(rows, kinds):
+    """Return rows as a table of SQLite; days and times are texts there."""
+    connection, name = sqlite(), f"t_{uuid.uuid4().hex[:12]}"
+    columns = ", ".join(f'"{column}" {SQLITE[kind]}' for column, kind in kinds.items())
+    connection.con.execute(f"CREATE TABLE {name} ({columns})")
+    told = [[row[column] for column in kinds] for row in rows]
+    plain = [[value.isoformat() if isinstance(value, dt.date) else value for value in row] for row in told]
+    connection.con.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' for _ in kinds)})", plain)
+    connection.con.commit()
+    return connection.table(name)
+
+
+def kept(kind, rows):
+    """Return rows as an engine keeps them: SQLite has no NaN and keeps NULL."""
+    if kind != "sqlite":
+        return rows
+    return [{name: None if value != value else value for name, value in row.items()} for row in rows]  # noqa: PLR0124
+
+
 def table_on(kind, rows, kinds):
     """Return rows as a table of an engine."""
     if kind == "duckdb":
@@ -51,6 +82,8 @@ def table_on(kind, rows, kinds):
         frame = _frame(spark_session(), arrow(rows, kinds))
         zoned = f"cast(concat(cast({ZONED} AS string), 'Z') AS timestamp) AS {ZONED}"
         return frame.selectExpr(*(zoned if name == ZONED else f"`{name}`" for name in kinds))
+    if kind == "sqlite":
+        return _in_sqlite(rows, kinds)
     connection, name = postgres(), f"t_{uuid.uuid4().hex[:12]}"
     native = {column: "timestamptz" if column == ZONED else NATIVE[kind] for column, kind in kinds.items()}
     columns = ", ".join(f'"{column}" {kind}' for column, kind in native.items())

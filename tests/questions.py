@@ -219,9 +219,13 @@ def _keys(column: str, palette: dict[str, list[Any]]) -> list[Any]:
     return list(dict.fromkeys(fit))[:4]
 
 
-def memory(rows: list[dict[str, Any]], visits: list[dict[str, Any]], keyed_hash: Any = None) -> MemoryEngine:
-    """Return the slow engine of rows, with a hash that is another engine's."""
-    beside = {name: Beside(found, Schema.of(kinds)) for name, (kinds, found) in PUBLIC.items()}
+def memory(
+    rows: list[dict[str, Any]], visits: list[dict[str, Any]], keyed_hash: Any = None, public: Any = None
+) -> MemoryEngine:
+    """Return the slow engine of rows, with a hash that is another engine's, and public rows as that one keeps them."""
+    beside = {
+        name: Beside((public or {}).get(name, found), Schema.of(kinds)) for name, (kinds, found) in PUBLIC.items()
+    }
     beside["visits"] = Beside(visits, Schema.of(VISITS), public=False)
     return MemoryEngine(rows, SCHEMA, beside=beside, **({} if keyed_hash is None else {"keyed_hash": keyed_hash}))
 

@@ -22,6 +22,7 @@ import pyarrow.csv
 from scipy import stats
 
 from farthing import Budget, Session
+from farthing.mechanisms.boosted_queries import BoostedQueries
 from farthing.mechanisms.linear_queries import MatrixQueries, uniform
 from farthing.mechanisms.multiplicative_weights import Mwem
 from farthing.mechanisms.online_weights import OnlineRule, OnlineRun
@@ -62,6 +63,7 @@ MECHANISMS = {
     "projection, approximate": lambda loss, _: Projection(Gdp(loss), rounds=200),
     "MWEM, pure": lambda loss, at: mwem(Pure(loss), at),
     "MWEM, approximate": lambda loss, at: mwem(Gdp(loss), at),
+    "boosting, approximate": lambda loss, at: BoostedQueries(Gdp(loss), error=0.02 * at["n"], drawn=8, passes=4),
     "SmallDB, pure": lambda loss, _: SmallDatabase(Pure(loss), rows=8),
 }
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.tabular import Lines
+
 Float64 = NDArray[np.float64]
 
 
@@ -38,7 +40,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupLoss:
+class GroupLoss(Lines):
     """What an ask costs the members of each group: as it was promised, and as it was paid.
 
     Attributes:

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import ast
 import shlex
+import shutil
+import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from farthing.client import RemoteSession
@@ -76,12 +79,11 @@ class Notebook:
             print(plan)  # noqa: T201  # what a cell shows
             print("Nothing was paid. Run the cell with --pay to be answered at no more than this.")  # noqa: T201
             return None
-        most = {"at_most": plan.worst_price}
-        if hasattr(plan, "ask"):  # of a server
-            answer = plan.ask()
-        else:
-            with moving() as tick:
-                answer = session.sql(text, keys=keys, **how, **most, progress=tick)
+        with moving() as tick:
+            if hasattr(plan, "ask"):  # of a server
+                answer = plan.ask(progress=tick)
+            else:
+                answer = session.sql(text, keys=keys, **how, at_most=plan.worst_price, progress=tick)
         if given.into:
             self.shell.user_ns[given.into] = answer
         if given.chart:
@@ -112,9 +114,10 @@ class Notebook:
 
 @contextmanager
 def moving() -> Iterator[Callable[[Progress], None]]:
-    """Give a callback for `progress=` that shows in a notebook's cell how a refinement closes in, in one moving line.
+    """Give a callback for `progress=` that shows how a refinement closes in, in one moving line.
 
-    It is gone when the answer is there. Where no notebook listens, nothing moves.
+    It moves in a notebook's cell, else on a terminal, on stderr, and is gone when the answer is there. Where nobody
+    looks, as in a script whose stderr is a file, nothing moves.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -122,25 +125,57 @@ def moving() -> Iterator[Callable[[Progress], None]]:
     >>> with moving() as tick:  # doctest: +SKIP
     ...     answer = s.count(absolute=50, progress=tick)
     """
-    from IPython import display
-
-    show: Any = display.display
-    line = show({"text/plain": "refining"}, raw=True, display_id=True)
+    write = _cell() or _terminal()
 
     def tick(seen: Progress) -> None:
         """Move the line on."""
-        if line is None:
-            return
         done = round(_BAR * seen.done / max(seen.groups, 1))
         bar = "#" * done + "-" * (_BAR - done)
-        told = f"refining [{bar}] {seen.done:,}/{seen.groups:,} groups, look {seen.look}{seen.closing}"
-        line.update({"text/plain": told, "text/html": f"<code>{html_text(told)}</code>"}, raw=True)
+        write(f"refining [{bar}] {seen.done:,}/{seen.groups:,} groups, look {seen.look}{seen.closing}")
 
     try:
         yield tick
     finally:
-        if line is not None:
-            line.update({"text/plain": "", "text/html": ""}, raw=True)
+        write("")
+
+
+def _cell() -> Callable[[str], None] | None:
+    """Return what writes a line of a notebook's cell over; None where no notebook listens."""
+    if find_spec("IPython") is None:
+        return None
+    from IPython import display
+
+    show: Any = display.display
+    line = show({"text/plain": "refining"}, raw=True, display_id=True) if _listens() else None
+    if line is None:
+        return None
+
+    def write(told: str) -> None:
+        """Write it over."""
+        shown = f"<code>{html_text(told)}</code>" if told else ""
+        line.update({"text/plain": told, "text/html": shown}, raw=True)
+
+    return write
+
+
+def _terminal() -> Callable[[str], None]:
+    """Return what writes a line of a terminal over; nothing where stderr is none."""
+
+    def write(told: str) -> None:
+        """Write it over."""
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{told[: max(shutil.get_terminal_size().columns - 1, 1)]}")
+            sys.stderr.flush()
+
+    return write
+
+
+def _listens() -> bool:
+    """Return whether a notebook shows what is displayed: a shell of IPython with a kernel behind it."""
+    from IPython.core.getipython import get_ipython
+
+    shell: Any = get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def _parser() -> _Words:

@@ -110,13 +110,15 @@ class ProductRelease(BaseRelease, Mapping[str, ProductTable]):
         """Return the answers of a product."""
         labels = tuple(self._labels(factor) for factor in product.factors)
         shape = tuple(len(next(iter(one.values()))) for one in labels)
-        absolute = self._plan.goal.absolute
+        absolute, relative = self._plan.goal.absolute, self._plan.goal.relative
+        value = self._values[number].reshape(shape)
+        target = math.inf if absolute is None else np.maximum(absolute, relative * abs(value)) / product.weight
         return ProductTable(
             self.name,
             labels,
-            self._values[number].reshape(shape),
+            value,
             self._plan.half_widths[number].reshape(shape),
-            math.inf if absolute is None else absolute / product.weight,
+            target,
             self.paid.value,
             self.paid.parameter,
             f"{self.name}: {replace(product, weight=1.0).words}",

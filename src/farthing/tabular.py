@@ -28,7 +28,7 @@ SHOWN_ROWS: Final = 12
 
 
 class Lines:
-    """What is told in lines, not rows: a notebook shows its repr as it is.
+    """What is told in lines, not rows: a notebook shows its text as it is.
 
     >>> class Found(Lines):
     ...     def __repr__(self) -> str:
@@ -41,7 +41,7 @@ class Lines:
 
     def _repr_html_(self) -> str:
         """Return the notebook's view: the same lines."""
-        return f"<pre>{html_text(repr(self))}</pre>"
+        return f"<pre>{html_text(str(self))}</pre>"
 
 
 @runtime_checkable
@@ -210,7 +210,7 @@ def _cells(table: pa.Table, most: int | None, missing: str) -> list[list[str]]:
 def _more(table: pa.Table, most: int | None) -> list[str]:
     """Return the line that says how many rows are not shown."""
     rest = 0 if most is None else table.num_rows - most
-    return [f"... {rest:,} more rows"] if rest > 0 else []
+    return [f"... {rest:,} more {'row' if rest == 1 else 'rows'}"] if rest > 0 else []
 
 
 def _cell(value: object, missing: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import os
 from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from backends import FOREIGN, arrow, postgres, table_on
+from backends import FOREIGN, arrow, kept, postgres, sqlite, table_on
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
@@ -33,6 +32,7 @@ from questions import (
 )
 from questions_per_unit import asked_per_unit
 from spark_servers import spark_session
+from sweeps import sweep
 
 from farthing.engines import open_table
 from farthing.engines.bounded import PARTS_SALT, bounded
@@ -52,7 +52,7 @@ from farthing.query.part import QueryPart
 ENGINES = ["duckdb", *FOREIGN]
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 
-EXAMPLES = int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6"))
+EXAMPLES = sweep(3, 60)
 CONFIG = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -65,7 +65,7 @@ CONFIG = settings(
 def beside(kind, name):
     """Return a public table of the generator on an engine, made once; one is there, one travels with the question."""
     kinds, rows = PUBLIC[name]
-    return table_on(kind, rows, kinds) if name == "zones" else arrow(rows, kinds)
+    return table_on(kind, rows, kinds) if name == "zones" else arrow(kept(kind, rows), kinds)
 
 
 def opened(kind, rows, visits):
@@ -82,14 +82,17 @@ def opened(kind, rows, visits):
 
 def holds(kind, one, rows, draw):
     """Return what an engine says otherwise than the slow one, and where removing a unit does more than it may."""
-    fewer = without(draw, one.queries[0].unit, rows, VISIT_ROWS)
-    engines = [opened(kind, *tables) for tables in ((rows, VISIT_ROWS), fewer)]
+    rows, visits = kept(kind, rows), kept(kind, VISIT_ROWS)
+    fewer = without(draw, one.queries[0].unit, rows, visits)
+    engines = [opened(kind, *tables) for tables in ((rows, visits), fewer)]
     full, less = ([told(engine, one, query) for query in one.queries] for engine in engines)
     wrong = [] if bool(engines[0].fingerprint(one.queries[0])) == bounded(one.queries[0]).chooses else ["fingerprint"]
     for query, found in zip(one.queries, full, strict=True) if kind != "memory" else ():
         truth = agreed(
             engines[0],
-            lambda hashes: memory(rows, VISIT_ROWS, hashes),
+            lambda hashes: memory(
+                rows, visits, hashes, {name: kept(kind, found) for name, (_, found) in PUBLIC.items()}
+            ),
             partial(told, one=one, query=query),
             keys=one.ask == "found",
         )
@@ -114,7 +117,7 @@ def checked(kind, ask, examples, questions=asked):
 @pytest.mark.parametrize("ask", REQUESTS)
 def test_answers_and_floor(kind, ask):
     """Every answer is the slow engine's with the same hash; a unit moves one part, few groups, each by little."""
-    share = {"postgres": 1, "spark": 1 / 3}  # Spark takes seconds an example
+    share = {"postgres": 1, "sqlite": 1 / 2, "spark": 1 / 3}  # Spark takes seconds an example
     checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 4))))
 
 
@@ -122,8 +125,16 @@ def test_answers_and_floor(kind, ask):
 @pytest.mark.parametrize("ask", REQUESTS)
 def test_answers_and_floor_of_rows_made_of_units(kind, ask):
     """The same of questions of rows that are made of one unit's rows each, nested and joined."""
-    share = {"postgres": 1 / 2, "spark": 1 / 6}
+    share = {"postgres": 1 / 2, "sqlite": 1 / 3, "spark": 1 / 6}
     checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 3))), asked_per_unit)
+
+
+@pytest.mark.parametrize(
+    ("ask", "questions"), [("found", asked), ("found", asked_per_unit), ("measure", asked_per_unit)]
+)
+def test_sqlite_in_short(ask, questions):
+    """A few questions; what SQLite is asked above takes minutes."""
+    checked("sqlite", ask, 1, questions)
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -256,7 +267,12 @@ def test_a_unit_counts_in_one_part_whatever_is_joined(kind):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "kind", ["postgres", pytest.param("spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow])]
+    "kind",
+    [
+        "postgres",
+        pytest.param("sqlite", marks=pytest.mark.slow),
+        pytest.param("spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow]),
+    ],
 )
 def test_kept_groups_are_chosen_evenly(kind):
     """Each group is kept as often as any other, other keys choose other groups, and a lazy hash would be seen."""
@@ -319,8 +335,8 @@ def test_engine_errors_are_constant(kind):
     gone = table_on(kind, [{"u": "secret"}], {"u": Type.STRING})
     engine = open_table(gone, name="data")
     query = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds())
-    if kind == "postgres":
-        postgres().con.execute(f'DROP TABLE "{gone.get_name()}"')
+    if kind in ("postgres", "sqlite"):
+        {"postgres": postgres, "sqlite": sqlite}[kind]().con.execute(f'DROP TABLE "{gone.get_name()}"')
     else:
         session = spark_session()
         for view in session.catalog.listTables():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -15,6 +14,7 @@ from backends import FOREIGN, arrow, table_on
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from questions import KINDS, SCHEMA, agreed, memory, without, worlds
+from sweeps import sweep
 
 from farthing.engines import open_table
 from farthing.engines.bounded import bounded
@@ -27,7 +27,7 @@ from farthing.query.part import QueryPart
 
 pytestmark = pytest.mark.thorough
 
-FEW = settings(max_examples=int(os.environ.get("FARTHING_ENGINE_EXAMPLES", "6")), deadline=None, derandomize=True,
+FEW = settings(max_examples=sweep(3, 60), deadline=None, derandomize=True,
                suppress_health_check=list(HealthCheck))  # fmt: skip
 MANY = settings(FEW, max_examples=25)
 COLUMNS = "sifdtb"

@@ -8,6 +8,7 @@ import servers
 
 import farthing
 from farthing import errors
+from farthing.client import wire
 
 pytestmark = pytest.mark.thorough
 
@@ -103,6 +104,41 @@ def test_errors_are_the_same(session, ask, kind):
         ask(session)
     assert error.value.rule
     assert error.value.next_step
+
+
+def test_looks_are_told_on_the_way(session):
+    """`progress=` is called after every look, also of a plan that is asked and of a refined answer."""
+    seen = []
+    answer = session.count(by="zone", relative=0.1, absolute=60, progress=seen.append)
+    assert [type(one) for one in seen] == [farthing.Progress] * len(seen)
+    assert [one.look for one in seen] == sorted(one.look for one in seen)
+    assert (seen[-1].done, seen[-1].groups, seen[-1].paid) == (3, 3, answer.paid)
+    told = len(seen)
+    assert answer.refine(absolute=30, progress=seen.append).paid
+    assert len(seen) > told
+
+
+def test_a_refusal_is_the_same_where_looks_are_told(session):
+    """What is refused before the first look is refused with the same type."""
+    with pytest.raises(errors.OutOfReach):
+        session.count(relative=0, absolute=0.001, progress=lambda _: None)
+    assert not session.spent
+
+
+def test_a_stream_that_breaks_is_asked_again(world, monkeypatch):
+    """The connection ends after the first look: the answer comes by another request, and is charged once."""
+    with farthing.connect(world.address, world.tokens["alice"]) as there:
+        real = wire._events
+
+        def broken(lines):
+            """Give one event."""
+            yield next(real(lines))
+            raise httpx.ReadError("lost")
+
+        monkeypatch.setattr(wire, "_events", broken)
+        answer = there.count(absolute=60, progress=lambda _: None)
+        assert answer.value == there.count(absolute=60).value
+        assert there.history()[0]["paid"]["epsilon"] == pytest.approx(there.spent.epsilon(1e-6))
 
 
 def test_a_lost_response_is_not_paid_twice(world, monkeypatch):

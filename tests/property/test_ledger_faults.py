@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from ledger_servers import fresh_schema, raw
+from sweeps import sweep
 
 from farthing.errors import LedgerError
 from farthing.ledger.entry import Terms
@@ -22,7 +23,7 @@ import sqlalchemy as sa
 from farthing.ledger.entry import Terms
 from farthing.ledger.store import Ledger
 
-place, last = sys.argv[1], int(sys.argv[2])
+place, last, step = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 terms = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="1000 farthings")
 
 def work(name, told):
@@ -55,7 +56,7 @@ def child(number):
 
 results = []
 while not results or results[-1][1] == 9:
-    results.append(child(len(results) + 1))
+    results.append(child(1 + len(results) * step))
     assert len(results) < last
 print(json.dumps(results))
 """
@@ -72,9 +73,12 @@ def place(request, tmp_path):
 
 def test_killed_at_every_statement(place):
     """Whatever was shown as reserved is charged, whatever was shown as settled is stored, and the books are good."""
+    step = sweep(4 if place.startswith("postgres") else 2, 1)
     with Ledger.open(place, TERMS) as ledger:
         ledger.allot("alice", 900)
-    done = subprocess.run([sys.executable, "-c", CHILD, place, "200"], check=True, capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, place, "200", str(step)], check=True, capture_output=True, timeout=120
+    )
     results = json.loads(done.stdout)
 
     assert ["rs", 0] == results[-1]
@@ -84,8 +88,8 @@ def test_killed_at_every_statement(place):
         part = ledger.part(partition="region", name="EU")
         entries = {entry.request: entry for entry in ledger.entries()}
         assert sum(entry.charged for entry in entries.values()) == ledger.spent == ledger.allotments["alice"].spent
-        for number, (shown, _) in enumerate(results, 1):
-            name = f"ask {number}"
+        for number, (shown, _) in enumerate(results):
+            name = f"ask {1 + number * step}"
             assert not shown or name in entries
             settled = name in entries and entries[name].state == "settled"
             assert settled or "s" not in shown

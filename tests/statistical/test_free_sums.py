@@ -13,9 +13,11 @@ from scipy.stats import binom
 
 from farthing import Budget, Session
 from farthing.accuracy import cell_sums
+from farthing.accuracy.stopped_sums import StoppedSums
 from farthing.session.core.records import Record
 
 COPIES = 2_500
+FEW = 400
 CELLS = 4
 SIZES = (0, 40, 60, 300)  # of the cells of one sum: below the kink, around it, beyond
 TABLE = pa.table({
@@ -54,6 +56,24 @@ def misses(session, absolute):
 def test_free_sums_cover(budget, how, absolute):
     """At most one sum in twenty misses, whether its cells stopped together, alone, or had geometric noise."""
     assert MOST >= misses(asked(budget, **how), absolute)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("times", "covers"), [(1.0, True), (0.35, False)], ids=["size", "power"])
+def test_few_stopped_cells_cover(times, covers, monkeypatch):
+    """Totals of few enough cells are told by the bound on stopped sums; a third of its width is caught."""
+    honest = StoppedSums.ends
+
+    def told(sums, beta):
+        middle = sums.means.sum(axis=1)
+        return tuple(middle + times * (end - middle) for end in honest(sums, beta))
+
+    monkeypatch.setattr(StoppedSums, "ends", told)
+    answer = asked(absolute=5, relative=0.1).count(**TOTALS | {"keys": {"k": range(FEW)}}, absolute=100)
+    missed = int(((answer.lower > sum(SIZES)) | (answer.upper < sum(SIZES))).sum())
+
+    assert not answer.paid
+    assert covers == (missed <= int(binom.isf(ALPHA, FEW, 0.05)))
 
 
 @pytest.mark.statistical

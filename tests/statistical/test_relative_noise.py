@@ -107,15 +107,20 @@ def divergence_surely_above(here, there, order):
 
 # A mechanism of about this mu between its two sizes lets one event show the most of its divergence at the order.
 PAIRS = [(2, 1.2, 60), (8, 0.5, 60), (32, 0.12, 60), (8, 0.5, 1)]
+GATE = [(0, 0), (1, 1), (2, 2), (0, 3)]
+CASES = [
+    (shape, place) if (shape, place) in GATE else pytest.param(shape, place, marks=pytest.mark.slow)
+    for shape in range(3)
+    for place in range(4)
+]
 SHAPES = [lambda s: Log(s, offset=0.75), lambda s: LinearLog(s, x0=50.0), lambda s: Asinh(s, x0=10.0)]
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("order", "mu", "size"), PAIRS)
-@pytest.mark.parametrize("shape", [0, 1, 2])
-def test_measured_divergences_are_never_above_the_policy(shape, order, mu, size):
+@pytest.mark.parametrize(("shape", "place"), CASES)
+def test_measured_divergences_are_never_above_the_policy(shape, place):
     """Both directions; noise of half the size under the same policy is caught."""
-    build = SHAPES[shape]
+    build, (order, mu, size) = SHAPES[shape], PAIRS[place]
     sigma = float(build(1.0).policy.mu(size)) / mu
     promised = order * float(build(sigma).policy(size))
 

@@ -25,7 +25,7 @@ from farthing.server.wire.desk import Desk
 SOURCE = Path(farthing.__file__).parent
 
 PYTHON_ONLY = (
-    "attacks", "audit", "experiments", "limits", "mechanisms", "models", "noise", "privacy", "workloads", "client.py",
+    "attacks", "audit", "experiments", "limits", "mechanisms", "models", "noise", "privacy", "workloads", "client",
     "notebook.py", "server", "session/guarantee.py", "session/partition.py", "session/questions/comparisons.py",
     "session/reading/difference.py", "engines/foreign", "engines/sources.py", "engines/own.py", "ledger/rules.py",
     "session/facade.py", "session/choosing/ranking", "session/answering/optimality.py", "session/answering/online.py",

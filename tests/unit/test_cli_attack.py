@@ -171,13 +171,12 @@ def test_exact_answers_that_stop_are_broken():
 def test_a_farthing_toml():
     """The whole budget is attacked on books in memory: it holds, and the ledger has spent nothing."""
     assert 0 == CliRunner().invoke(app, ["init", "people.csv", "--epsilon", "1", "--delta", "1e-6"]).exit_code
-    for named in ("farthing.toml", "."):
-        how = ["--queries", 130, "--attack", "linear", "--json"]
-        code, output = run("run", named, "--secrets", "people.csv", *how)
-        found = json.loads(output)
-        assert (0, "holds") == (code, found["verdict"])
-        assert 130 == found["attacks"][0]["answered"]
-        assert 2 < found["claim"]["epsilon"] < 2.2
+    how = ["--queries", 130, "--attack", "linear", "--json"]
+    code, output = run("run", "farthing.toml", "--secrets", "people.csv", *how)
+    found = json.loads(output)
+    assert (0, "holds") == (code, found["verdict"])
+    assert 130 == found["attacks"][0]["answered"]
+    assert 2 < found["claim"]["epsilon"] < 2.2
     code, output = run("run", ".", "--secrets", "people.csv", "--queries", 20, "--claim-epsilon", 0.5)
     assert "epsilon 0.5 for a change of one person" in output
     assert "nothing was asked yet" in CliRunner().invoke(app, ["status"]).output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,13 +30,23 @@ def said(text: str, folder: Path) -> str:
     return text.replace(str(folder), "FOLDER").strip()
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A folder with a table and its settings."""
+    folder = tmp_path_factory.mktemp("made")
+    pq.write_table(pa.table({"zone": ["a", "b"] * 300, "day": [1, 2, 3] * 200}), folder / "rides.parquet")
+    (folder / "zones.csv").write_text("id\na\nb\na\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as there:
+        there.chdir(folder)
+        assert run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """A folder with a table and its settings, and the command line in it."""
+def folder(made, tmp_path, monkeypatch) -> Path:
+    """A copy of it, and the command line in it."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({"zone": ["a", "b"] * 300, "day": [1, 2, 3] * 200}), "rides.parquet")
-    Path("zones.csv").write_text("id\na\nb\na\n", encoding="utf-8")
-    assert run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
     return tmp_path
 
 

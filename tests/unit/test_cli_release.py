@@ -61,6 +61,23 @@ def test_tables_are_near_the_truth_and_agree():
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("how", [("--absolute", "100"), ("--loss", "mu=0.2", "--cap", "all", "--mechanism", "tree")])
+def test_synthetic_rows_are_written(how):
+    """--synthetic writes rows of the released tables or of a model, and tells how near each table is: free again."""
+    facts = told("release", *THREE, *how, "--synthetic", "rows.parquet")
+    rows = pq.read_table("rows.parquet")
+    assert rows.num_rows == facts["synthetic"]["rows"] == pytest.approx(12_400, rel=0.05)
+    assert sorted(rows.column_names) == ["day", "late", "zone"]
+    assert [0 <= one["error_lower"] <= one["error_upper"] for one in facts["synthetic"]["errors"]] == [True] * 3
+    again = run("release", *THREE, *how, "--synthetic", "rows.parquet")
+    assert (again.exit_code, "there already" in again.stderr) == (2, True)
+    shown = run("release", *THREE, *how, "--synthetic", "more.parquet")
+    assert "synthetic rows, seed 0" in shown.stdout
+    assert pq.read_table("more.parquet").equals(rows)
+    assert told("status")["spent"]["mu"] == facts["paid"]["mu"]
+
+
+@pytest.mark.usefixtures("folder")
 def test_tables_are_written_to_a_folder():
     """--to writes a file a table and shows none; a folder with files is refused before anything is paid."""
     facts = told("release", *THREE, "--rms", "40", "--up-to", "--to", "tables")
@@ -107,6 +124,12 @@ BAD = {
     "ways that are none": (2, (*THREE, "--marginals", "two", "--absolute", "100")),
     "a target by name": (2, (*THREE, "--absolute", "zone=100")),
     "an error that is none": (2, (*THREE, "--rms", "few")),
+    "synthetic rows of a plan": (2, (*THREE, "--rms", "5", "--dry-run", "--synthetic", "a.parquet")),
+    "synthetic rows of prefix sums": (2, ("--prefixes", "day=0,1,2", "--rms", "5", "--synthetic", "a.parquet")),
+    "synthetic rows as CSV": (2, (*THREE, "--rms", "5", "--synthetic", "a.csv")),
+    "synthetic rows in no folder": (2, (*THREE, "--rms", "5", "--synthetic", "none/a.parquet")),
+    "a folder of a model": (2, (*THREE, "--loss", "mu=0.1", "--mechanism", "tree", "--to", "tables")),
+    "a model with a target": (2, (*THREE, "--absolute", "100", "--mechanism", "tree")),
     "a relative target alone": (2, (*THREE, "--relative", "5%")),
     "a price and a folder": (2, (*THREE, "--absolute", "100", "--dry-run", "--to", "tables")),
     "rows that are none": (2, (*THREE, "--absolute", "100", "--rows", "few")),

@@ -8,48 +8,68 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from farthing import Budget, Session
+from farthing import Budget, Gdp, Session
 from farthing.errors import LedgerError
 from farthing.ledger.entry import Terms
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
-from farthing.session.answering import looks
 from farthing.session.core import transaction
+from farthing.workloads import marginals
 
 TERMS = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="1000 farthings")
 RESERVED = partial(Ledger.reserve, increase=640, fresh=640, question="q", version=0, label="q", first=10)
+KEYS = {"amount": [float(amount) for amount in range(50)]}
+SMALL = {"by": "amount", "keys": KEYS, "relative": 0.2, "absolute": 20}
+WAYS = marginals(["zone", "amount"], ways=2)
 ASKS = {
     "mean": lambda session: session.mean("amount", lower=0, upper=50, absolute=0.5),
     "variance": lambda session: session.variance("amount", lower=0, upper=50, relative=0.2),
     "quantile": lambda session: session.quantile("amount", 0.5, lower=0, upper=50, rank=0.02),
+    "count": lambda session: session.count(by="amount", keys=KEYS, relative=0.2, absolute=30),
+    "count of most groups": lambda session: session.count(by="amount", keys=KEYS, relative=0.2, absolute=30, share=0.9),
+    "sum": lambda session: session.sum("amount", lower=0, upper=50, where="amount < 2", relative=0.2, absolute=900),
+    "pure count": lambda session: session.count(by="amount", keys=KEYS, relative=0.4, absolute=300),
+    "ranking": lambda session: session.ranking("amount", k=2, keys=KEYS, apart=20),
+    "together": lambda session: session.workload({"n": SMALL}, strategy="together", cap=Gdp(0.07)),
+    "largest": lambda session: session.workload({"n": SMALL}, strategy="largest", cap=Gdp(0.07)),
+    "release": lambda session: session.release(WAYS, keys=KEYS | {"zone": ["a", "b"]}, relative=0.2, absolute=150),
 }
-WORST = Budget(epsilon=1, delta=1e-6).total.farthings // 10
+"""One ask of every kind that `test_transaction.IN_LOOKS` names, and of all aggregates of each."""
+
+QUICK = ("mean", "quantile", "count")
+NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.thorough) for name in ASKS]
+
+
+def worst(session):
+    """Return what a question costs at most, where it names no cap."""
+    return session._ledger.terms.budget // 10
 
 
 @pytest.fixture
-def opened(tmp_path):
+def opened(tmp_path, request):
     """Return how to open a table of a file, on books in a file."""
     table = tmp_path / "rides.parquet"
-    pq.write_table(pa.table({"amount": [float(row % 50) for row in range(3000)]}), table)
-    return partial(Session, table, budget=Budget(epsilon=1, delta=1e-6), ledger=tmp_path / "a.ledger")
+    pq.write_table(pa.table({"amount": [float(row % 50) for row in range(3000)], "zone": ["a", "b"] * 1500}), table)
+    pure = "pure" in request.node.name
+    budget = Budget(epsilon=1) if pure else Budget(epsilon=1, delta=1e-6)
+    return partial(Session, table, budget=budget, ledger=tmp_path / "a.ledger")
 
 
-def killed(opened, ask, look):
-    """Ask in a process that is killed as soon as it has begun its second look; return up to which price."""
+def killed(opened, ask):
+    """Ask in a process that is killed as soon as it has begun a look of more than its first; return up to what."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        begun = []
+        begin, transaction.FIRST_SHARE = transaction._Work.begin, 10**9
 
-        def begin(receipt, price):
-            look(receipt, price)
-            begun.append(price)
-            if len(begun) == 2:
-                work = next(work for work in transaction._WORK.values() if work.holds(receipt))
-                os.write(writing, str(work._begun).encode())
+        def dies(work, *look):
+            first, begun = work._begun, begin(work, *look)
+            if begun.farthings > first:
+                os.write(writing, str(begun.farthings).encode())
                 os.kill(os.getpid(), signal.SIGKILL)
+            return begun
 
-        looks.begin_look = begin
+        transaction._Work.begin = dies
         try:
             with opened() as session:
                 ask(session)
@@ -62,19 +82,19 @@ def killed(opened, ask, look):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("name", ASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_kill_costs_the_look_it_was_in(opened, name):
     """What a killed ask holds is given back when the books are opened next, but for the looks that were begun."""
-    begun = killed(opened, ASKS[name], transaction.begin_look)
+    begun = killed(opened, ASKS[name])
     with opened() as session:
-        assert begun == session._ledger.spent < WORST / 4
+        assert begun == session._ledger.spent < worst(session) / 4
         assert [] == session.status()["open"]
         assert "failed" == session.history()[0].state
         ASKS[name](session)
         session._ledger.verify()
 
 
-@pytest.mark.parametrize("name", ASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_failure_costs_the_look_it_was_in(opened, name, monkeypatch):
     """An ask that fails in its first look keeps that look charged, and the next is answered."""
 
@@ -83,17 +103,18 @@ def test_a_failure_costs_the_look_it_was_in(opened, name, monkeypatch):
 
     with opened() as session:
         with monkeypatch.context() as broken:
-            broken.setattr(looks, "begin_look", fail)
+            broken.setattr(transaction._Work, "begin", fail)
             with pytest.raises(RuntimeError):
                 ASKS[name](session)
-        assert 0 < session._ledger.spent <= WORST // transaction.FIRST_SHARE + 1
-        assert ASKS[name](session).met
+        assert 0 < session._ledger.spent <= worst(session) // transaction.FIRST_SHARE + 1
+        ASKS[name](session)
+        session._ledger.verify()
 
 
-@pytest.mark.parametrize("name", ASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_looks_that_were_not_begun_are_not_settled(opened, name, monkeypatch):
     """Noise that is drawn without a look is found when it is paid for: it would be free if the process died."""
-    monkeypatch.setattr(looks, "begin_look", lambda *_: None)
+    monkeypatch.setattr(transaction._Work, "begin", lambda *_: transaction.Begun(0, written=False))
     monkeypatch.setattr(transaction, "FIRST_SHARE", 10**9)
     with opened() as session, pytest.raises(LedgerError, match="more was used than the looks"):
         ASKS[name](session)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 import servers
 
 import farthing
+from farthing.notebook import moving
 
 IPython = pytest.importorskip("IPython", reason="NOT TESTED: the magic of notebooks needs ipython")
 from IPython.core.error import UsageError  # noqa: E402
@@ -96,10 +98,9 @@ def test_keys_are_named_in_the_line(shell):
     assert some.to_arrow()["zone"].to_pylist() == ["a", "b"]
 
 
-def test_progress_moves(shell, session, monkeypatch):
-    """While a session refines, one line of the cell tells how near it is; it is gone at the end."""
-    if isinstance(session, farthing.client.RemoteSession):
-        pytest.skip("a server is asked by one request")
+@pytest.mark.usefixtures("session")
+def test_progress_moves(shell, monkeypatch):
+    """While a session or a server refines, one line of the cell tells how near it is; it is gone at the end."""
     told = []
 
     class Line:
@@ -110,10 +111,28 @@ def test_progress_moves(shell, session, monkeypatch):
             assert raw
             told.append(bundle["text/plain"])
 
+    monkeypatch.setattr("farthing.notebook._listens", lambda: True)
     monkeypatch.setattr("IPython.display.display", lambda *_, **how: Line() if how.get("display_id") else None)
     shell.run_cell_magic("farthing", "rides --relative 10% --absolute 30 --cap all --pay", SQL)
     assert "3/3 groups" in told[-2]
     assert told[-1] == ""
+
+
+def test_progress_moves_in_a_terminal(session, monkeypatch):
+    """Without a notebook the line moves on stderr, within its width, if that is a terminal; else nothing is written."""
+    for there in (True, False):
+        terminal = io.StringIO()
+        monkeypatch.setattr(terminal, "isatty", lambda there=there: there)
+        monkeypatch.setattr("sys.stderr", terminal)
+        monkeypatch.setenv("COLUMNS", "60")
+        with moving() as tick:
+            answer = session.sql(SQL, relative=0.1, absolute=30 if there else 20, cap="all", progress=tick)
+        lines = terminal.getvalue().split("\r\x1b[K")
+        assert [line[:10] for line in lines[1:-1]] == ["refining ["] * (len(lines) - 2)
+        assert (len(lines) > 3) == there
+        assert max(map(len, lines)) < 60
+        assert lines[-1] == ""
+        assert answer.paid
 
 
 def test_everything_that_is_shown_is_shown_as_html(session):

@@ -95,7 +95,7 @@ def test_again_is_free_and_the_same_bytes():
 
     assert digest("one") == digest("two")
     assert before == books()
-    assert "unchanged: one" in again.stdout
+    assert "unchanged: one: 3 tables, " in again.stdout
     sums = dict(reversed(line.split("  ")) for line in Path("one/SHA256SUMS").read_text().splitlines())
     assert sums == {path: sha for path, sha in digest("one").items() if path != "SHA256SUMS"}
     assert {"all", "zones", "mean-minutes"} == {path.stem for path in Path("one/tables").iterdir()}

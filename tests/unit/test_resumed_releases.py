@@ -23,6 +23,9 @@ ASKS = {
     "absolute": partial(TWO, absolute=20),
     "relative": partial(TWO, relative=0.1, absolute=20),
     "rms": partial(TWO, rms=10),
+    "relative prefixes": partial(
+        Session.release, workload=prefixes("a", range(-1, 6)), relative=0.1, absolute=30, cap="all"
+    ),
     "prefixes": partial(Session.release, workload=prefixes("a", range(6)), absolute=30, cap="all"),
 }
 

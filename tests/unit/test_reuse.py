@@ -363,3 +363,15 @@ def test_sums_of_relative_cells_are_made_of_estimates():
     assert cells.estimate.sum() == pytest.approx(total.value.sum(), rel=1e-12)
     assert (total.estimate == total.value).all()
     assert ((total.lower < total.value) & (total.value < total.upper)).all()
+
+
+def test_sums_of_cells_that_stopped_by_several_rules_are_free_too():
+    """Cells of which some keep an earlier target's interval still come to a total with a valid one."""
+    session = opened()
+    session.count(**BOTH, absolute=60)
+    cells = session.count(**BOTH, relative=0.1, absolute=30)
+    total = session.count(by="dest", keys={"dest": DESTS}, where="month IN (1, 2, 3, 4)", relative=0.5, absolute=2000)
+
+    assert cells.met.all()
+    assert not total.paid
+    assert ((total.lower <= TRUTH.sum(axis=1)) & (TRUTH.sum(axis=1) <= total.upper)).all()

@@ -9,6 +9,7 @@ import servers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
+from sweeps import sweep
 
 from farthing.server.app import app
 from farthing.server.guard import Limits
@@ -21,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-EXAMPLES = 12
+EXAMPLES = sweep(6, 40)
 OWNER, ALICE = "owner", "alice"
 
 
@@ -76,7 +77,7 @@ def test_questions_that_are_nearly_right(world):
     )
 
     @given(extra=extra, keys=keys, sql=st.sampled_from([servers.COUNT["sql"], "SELECT AVG(x) FROM rides", "SELECT 1"]))
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=sweep(15, 40), deadline=None, suppress_health_check=list(HealthCheck), database=None)
     def tried(extra, keys, sql):
         """Ask it."""
         body = {"dataset": "rides", "sql": sql, "keys": keys} | extra

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from farthing import Budget, Session
+from farthing import Budget, Gdp, Session, Zcdp
+from farthing.errors import InvalidTarget, PriceRisen
 from farthing.mechanisms.online_weights import OnlineRun
 
 RIDES = pa.table({"zone": ["a"] * 9_000 + ["b"] * 400})
@@ -49,3 +50,24 @@ def test_a_forked_process_pays_for_a_run_of_its_own(online):
     assert online._run is not run
     assert answer.paid
     assert online.measured >= before
+
+
+def test_all_runs_together_are_charged_at_most_what_was_allowed():
+    """A run that would pass at_most is refused free of charge; so is another currency, and what is no loss."""
+    promise = {"keys": {"zone": ["a", "b"]}, "absolute": 4_000, "queries": 100, "rows": 20_000}
+    with Session(RIDES, budget=Budget(mu=2)) as session:
+        enough = session.online(**promise, at_most=Gdp(0.23))  # two runs, and not three
+        for _ in range(2):
+            enough.ask(zone=["a"])
+            enough._run.ended = True
+        assert enough.paid.farthings <= enough.at_most.farthings
+        spent = session.spent
+        with pytest.raises(PriceRisen, match="at_most"):
+            enough.ask(zone=["b"])
+        for few in (Gdp(1e-4), Gdp(0)):
+            with pytest.raises(PriceRisen, match="at_most"):
+                session.online(**promise, at_most=few).ask(zone=["a"])
+        for other in (Zcdp(1), 5):
+            with pytest.raises(InvalidTarget, match="at_most"):
+                session.online(**promise, at_most=other)
+        assert session.spent == spent

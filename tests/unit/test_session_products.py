@@ -314,6 +314,7 @@ def test_the_default_target_of_a_session_is_used():
         assert session.release(PRE, loss=Gdp(0.2)).paid
     with opened(target=Target(relative=0.1, absolute=70)) as session:
         assert "within 10 % or 70" in session.release(marginals(["sex"], ways=1), keys=KEYS).goal
+        assert "within 10 % or 70" in session.release(PRE).goal
 
 
 def test_default_keys_of_a_session_are_used():
@@ -357,7 +358,7 @@ REFUSED = {
     "a condition of rows": (UnsupportedQuery, lambda s: s.release(conditions(["COUNT(*) > 1"]), absolute=60)),
     "no goal": (InvalidTarget, lambda s: s.release(PRE)),
     "two goals": (InvalidTarget, lambda s: s.release(PRE, absolute=60, rms=3)),
-    "a relative goal": (InvalidTarget, lambda s: s.release(PRE, relative=0.1, absolute=60)),
+    "a relative goal alone": (InvalidTarget, lambda s: s.release(PRE, relative=0.1)),
     "another currency": (InvalidTarget, lambda s: s.release(PRE, loss=Zcdp(0.1))),
     "an unknown mechanism": (InvalidTarget, lambda s: s.release(PRE, absolute=60, mechanism="residuals")),
     "a mechanism of several": (InvalidTarget, lambda s: s.release(PRE, absolute=60, mechanism="matrix")),

@@ -2,14 +2,16 @@
 
 import ast
 import importlib
+import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import farthing
-from farthing import tabular
+from farthing import client, tabular
 from farthing.query import outward
 from farthing.tabular import Tabular
 
@@ -127,3 +129,66 @@ def test_rows_that_are_not_shown_are_counted(most, told):
     shown = tabular.text(Found().to_arrow(), most=most)
     assert told in shown
     assert ("more rows" in shown) == (most == 2)
+
+
+WRITTEN = {
+    "AutoBounds", "BoundedRange", "Bounds", "Budget", "Claim", "Csv", "Gdp", "Goal", "Pure", "Strategy", "Target",
+    "Type", "WorkloadProduct", "Zcdp",
+}  # fmt: skip
+"""Values that people write themselves: a notebook shows the code that makes them."""
+
+PIECES = {
+    "Candidate", "Cells", "Coin", "Entry", "Floats", "Literal", "OnlineRule", "People", "ProductDesign", "Profile",
+    "Progress", "Promised", "Refused", "ReleaseDesign", "Residuals", "Rule", "Share", "Step", "Use", "Way", "Ways",
+}  # fmt: skip
+"""Parts of what is shown, for programs that read them one by one."""
+
+
+def handed_out():
+    """Return every class of the library that a session, or what it returns, hands out by a public name."""
+    ours = {each for module in modules() for each in vars(module).values() if isinstance(each, type)}
+    there = {each.__name__: each for each in ours if each.__module__.startswith("farthing")}
+    rest = [client.RemoteSession, *(getattr(farthing, name) for name in farthing.__all__)]
+    found = set()
+    while rest:
+        kind = rest.pop()
+        if not isinstance(kind, type) or kind in found or issubclass(kind, BaseException) or kind not in there.values():
+            continue
+        found.add(kind)
+        told = [annotation for each in kind.__mro__ for annotation in getattr(each, "__annotations__", {}).items()]
+        told += [(name, returned(inspect.getattr_static(kind, name))) for name in dir(kind)]
+        told += [("of a dictionary", str(base)) for base in getattr(kind, "__orig_bases__", ())]
+        words = {word for name, text in told if not name.startswith("_") for word in re.findall(r"\w+", str(text))}
+        rest += [there[word] for word in words & there.keys()]
+    return found
+
+
+def returned(member):
+    """Return what a method or a property says that it returns."""
+    function = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
+    return getattr(function, "__annotations__", {}).get("return", "")
+
+
+def test_a_notebook_shows_whatever_is_handed_out():
+    """Each value that a session hands out has a notebook's view or a text of its own, or is code or a piece."""
+    kinds = {kind for kind in handed_out() if not inspect.isabstract(kind)}
+    names = {kind.__name__ for kind in kinds}
+    assert names >= {"Guarantee", "Partition", "Part", "ReleasePlan", "RemotePlan", "Online", "OnlineAnswer", "History"}
+    shown = {kind for kind in kinds if hasattr(kind, "_repr_html_") or worded(kind)}
+    assert sorted(WRITTEN | PIECES) == sorted(kind.__name__ for kind in kinds - shown)
+
+
+def worded(kind):
+    """Return whether a person wrote the repr of a class, and not a dataclass."""
+    made = getattr(vars(kind).get("__repr__"), "__code__", None)
+    return made is not None and Path(made.co_filename).is_relative_to(SOURCE)
+
+
+def test_a_promise_and_parts_are_shown_in_words():
+    """A guarantee in a notebook is its sentence, a partition a line a part, and neither is a dataclass."""
+    session = farthing.Session(pa.table({"zone": ["a", "b"]}), budget=farthing.Budget(epsilon=1, delta=1e-6))
+    assert session.guarantee()._repr_html_() == f"<pre>{session.guarantee()}</pre>"
+    parts = session.partition(by="zone", keys=["a", "<b>"])
+    assert parts._repr_html_().count("\n") == 1
+    assert "part zone = &#x27;&lt;b&gt;&#x27;" in parts._repr_html_()
+    assert "part zone = &#x27;a&#x27;" in parts["a"]._repr_html_()

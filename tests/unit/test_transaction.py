@@ -97,6 +97,16 @@ ANEW: dict[str, Callable[[Session], Any]] = {
 """What is paid each time that it is begun: it ends with the object that was asked."""
 
 
+IN_LOOKS = {
+    *("count by group", "mean", "quantile", "ranking", "together", "largest"),
+    *("release", "release, relative", "release, products"),
+}
+"""What is measured in several looks, each of which is begun in the ledger before: a kill costs the look it was in.
+
+All others draw once, at their price: a count to a distance, a choice, a search, a report, a release by a model.
+"""
+
+
 def opened(path: Path | None = None) -> Session:
     """Open the table, three rows a unit."""
     return Session(TABLE, unit="who", bounds=Bounds(max_groups=1, max_rows=3), budget=BUDGET, ledger=path)
@@ -164,12 +174,21 @@ def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
             return answer_and_book(*args)
 
         monkeypatch.setattr(f"{name}.{key}", seen)
+    in_looks, begin = set(), transaction._Work.__init__
+
+    def noted(work: Any, context: Any, question: str, bill: transaction.Bill, *, alone: bool) -> None:
+        begin(work, context, question, bill, alone=alone)
+        if bill.looks:
+            in_looks.add(kind)
+
+    monkeypatch.setattr(transaction._Work, "__init__", noted)
     with opened() as session:
-        for ask in (KINDS | ANEW).values():
+        for kind, ask in (KINDS | ANEW).items():  # noqa: B007  `noted` reads it
             ask(session)
 
     assert set(asking) == reached
     assert len(reached) >= 6
+    assert in_looks == IN_LOOKS
 
 
 @pytest.mark.thorough

@@ -116,7 +116,7 @@ def _percent(share: float) -> str:
     return f"{shown:.0f} %" if shown >= 10 or shown < 0.005 else f"{float(f'{shown:.2g}'):g} %"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ContributionReport:
     """What bounds cut, as estimated from a noisy spread.
 
@@ -144,6 +144,9 @@ class ContributionReport:
     def kept(self) -> float:
         """The share of rows that is kept, as estimated."""
         return (1 - self.groups.value) * (1 - self.rows.value)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = [

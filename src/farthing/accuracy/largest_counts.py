@@ -126,14 +126,20 @@ class LargestCounts:
     price: Callable[[float], int]
     limit: int
 
-    def run(self, pick: Callable[[Ints, float, int], Ints], measure: Callable[[int, int], float]) -> Picked:
+    def run(
+        self,
+        pick: Callable[[Ints, float, int], Ints],
+        measure: Callable[[int, int], float],
+        begin: Callable[[int], None] = lambda _: None,
+    ) -> Picked:
         """Spend the loss.
 
         Args:
             pick: returns the places of some counts that are picked among these, best first, given epsilon and how many.
             measure: returns a fresh noisy value of one count, in answer units, of so many grains.
+            begin: is told, before each race and each look, how many grains a unit may then have paid in all.
         """
-        run, pace = _Going(self, measure), Pace(EAGER)
+        run, pace = _Going(self, measure, begin), Pace(EAGER)
         seen: list[tuple[float, bool]] = []
         level = median = self._first_level(pace)
         while run.open.any():
@@ -142,6 +148,7 @@ class LargestCounts:
             epsilon = GRID ** math.floor(math.log(rate * self.spread) / math.log(GRID))
             if not run.fits(self.price(epsilon)):
                 break
+            begin(min(run.paid + many * self.price(epsilon), self.limit))
             for cell in pick(np.flatnonzero(run.open), epsilon, many).tolist():
                 if not run.pays(self.price(epsilon)) or (kept := run.refined(cell, level)) is None:
                     return run.ended()
@@ -174,6 +181,7 @@ class _Going:
 
     plan: LargestCounts
     measure: Callable[[int, int], float]
+    begin: Callable[[int], None]
     values: Floats = field(init=False)
     grains: Ints = field(init=False)
     open: Bools = field(init=False)
@@ -186,9 +194,14 @@ class _Going:
         self.values, self.grains = np.zeros(many), np.zeros(many, np.int64)
         self.open = np.ones(many, np.bool_)
 
+    @property
+    def paid(self) -> int:
+        """The grains that one unit has paid at most, picks and all."""
+        return self.picks + self.plan.cost(self.grains)
+
     def fits(self, more: int) -> bool:
         """Return whether so many grains more are within the limit."""
-        return self.picks + self.plan.cost(self.grains) + more <= self.plan.limit
+        return self.paid + more <= self.plan.limit
 
     def pays(self, price: int) -> bool:
         """Pay for a pick, if it fits."""
@@ -223,11 +236,11 @@ class _Going:
         if not self.fits(0):
             self.grains[cell] = before
             return False
+        self.begin(self.paid)
         fresh = self.measure(cell, after - before)
         self.values[cell] = (self.values[cell] * before + fresh * (after - before)) / after
         return True
 
     def ended(self) -> Picked:
         """Return what was released."""
-        cost = self.picks + self.plan.cost(self.grains)
-        return Picked(self.values, self.grains, np.array(self.order, np.int64), cost)
+        return Picked(self.values, self.grains, np.array(self.order, np.int64), self.paid)

@@ -168,7 +168,9 @@ class AttackReport(Tabular):
     @property
     def footer(self) -> tuple[str, ...]:
         """The lines below the attacks: the verdict, and what it lacks."""
-        lines = (f"{self.target}: {self.verdict.upper()}, {len(self.results)} attacks",)
+        lines = (
+            f"{self.target}: {self.verdict.upper()}, {len(self.results)} attack{'s' if len(self.results) > 1 else ''}",
+        )
         return (*lines, f"needs {self.needs}") if self.needs else lines
 
 

@@ -55,6 +55,15 @@ def say(text: str, *, err: bool = False) -> None:
     stream.flush()
 
 
+def many(number: int, thing: str) -> str:
+    """Return how many there are of a thing.
+
+    >>> many(1, "table"), many(1200, "table")
+    ('1 table', '1,200 tables')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def echo_json(value: Any) -> None:
     """Print plain values on stdout, and nothing else."""
     sys.stdout.write(outward.dumped(value, indent=2 if sys.stdout.isatty() else None) + "\n")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Limit:
     """What was paid, beside the least that any unbiased mechanism could have.
 
@@ -40,6 +40,9 @@ class Limit:
     def ratio(self) -> float:
         """What was paid over the least, in what adds up: rho, mu squared or epsilon; inf over a least of 0."""
         return float(self.paid.amount / self.least.amount) if self.least.amount else math.inf
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         unit = " (in mu squared, which adds up)" if self.least.parameter == "mu" else ""

@@ -92,9 +92,18 @@ def chooser(loss: Booked) -> Exponential | PermuteAndFlip:
     >>> chooser(Zcdp(0.5)).price(Zcdp) <= Zcdp(0.5)
     True
     """
-    if isinstance(loss, Pure):
-        return PermuteAndFlip(loss.amount)
-    return Exponential(_epsilon_for(loss))
+    return PermuteAndFlip(loss.amount) if isinstance(loss, Pure) else drawer(loss)
+
+
+def drawer(loss: Booked) -> Exponential:
+    """Return the exponential mechanism at a price, where its law matters and not the best option alone.
+
+    Guarantee: one draw costs at most `loss`.
+    Proof: docs/proofs/mechanisms.exponential.md; the price itself is computed and compared.
+    Assumes: as the mechanism.
+    Rounds: epsilon down.
+    """
+    return Exponential(loss.amount if isinstance(loss, Pure) else _epsilon_for(loss))
 
 
 @lru_cache(maxsize=256)

@@ -99,7 +99,7 @@ def design_for(way: Way, coin: Coin, goal: Goal, held: Float64, reach: int) -> P
     Args:
         way: the way.
         coin: how information turns into loss.
-        goal: what is asked; never a relative target.
+        goal: what is asked; of a relative target the absolute one.
         held: float64[strategies], the grains of what was measured before.
         reach: the most rows that one unit adds.
     """
@@ -134,6 +134,7 @@ class ProductPlan(BaseReleasePlan):
         ways: all ways to answer, and the least that any unbiased one pays.
         design: what each strategy of the chosen way will have been measured with.
         before: what each was measured with before.
+        pilot: the grains of all that a pilot cost, for a relative target; or will cost at most.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -147,6 +148,7 @@ class ProductPlan(BaseReleasePlan):
     ways: Ways
     design: ProductDesign
     before: ProductDesign
+    pilot: int = 0
 
     @property
     def made(self) -> ProductDesign:
@@ -183,7 +185,8 @@ class ProductPlan(BaseReleasePlan):
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words."""
-        return (f"noisy sums of cells, by {len(self.design.way.strategies):,} strategies",)
+        looks = ("a coarse look at all sums",) if self.goal.relative and not self.free else ()
+        return (*looks, f"noisy sums of cells, by {len(self.design.way.strategies):,} strategies")
 
 
 def contest(ways: Ways, goal: Goal, coin: Coin, reach: int) -> tuple[Candidate, ...]:

@@ -16,7 +16,7 @@ from farthing.planning.release import ReleaseDesign, design_for
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -43,8 +43,24 @@ _FIRST: Final = 4.0**10
 _SEEN: Final = 2.0
 """Cells of fewer such deviations are taken for empty, where it is asked how many members there are."""
 
-_SURE: Final = 3.0
+SURE: Final = 3.0
 """Cells are taken for as small as the pilot's value less so many standard deviations."""
+
+
+def next_look(total: float, most: float, needed: Callable[[], int]) -> float | None:
+    """Return what a pilot is to have cost after its next look, in grains; None where it has told enough.
+
+    Args:
+        total: what it has cost so far.
+        most: what it may cost.
+        needed: returns what the answer takes, by what the pilot told.
+
+    >>> next_look(0, 2.0**30, lambda: 0), next_look(4, 100, lambda: 25), next_look(4, 100, lambda: 24)
+    (1024.0, 16, None)
+    """
+    if total >= most or (total > 0 and total * ENOUGH >= needed()):
+        return None
+    return min(most, max(total * STEP, most / _FIRST))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +118,10 @@ class Pilot:
             more = self.level(every / MOST * STEP)
             useful = self.finer and self.design(paid, contrasts, self.nothing).total <= USEFUL * every
             return np.maximum(paid, more) if useful and total < more.sum() else None
-        if total > 0 and total * ENOUGH >= self.design(paid, contrasts, self.nothing).total:
+        wanted = next_look(total, float(most.sum()), lambda: self.design(paid, contrasts, self.nothing).total)
+        if wanted is None:
             return None
-        wanted = most if total * STEP >= most.sum() else self.level(max(total * STEP, float(most.sum()) / _FIRST))
-        return np.maximum(paid, wanted)
+        return np.maximum(paid, most if wanted >= most.sum() else self.level(wanted))
 
     def aimed(self, paid: Float64, contrasts: Contrasts) -> Residuals:
         """Return the basis with weights by which the absolute target means each table's own: that of its least cell."""
@@ -114,7 +130,7 @@ class Pilot:
         residuals = {subset: residual_table(mean) for subset, mean in contrasts.items()}
         sizes, weights = dict(enumerate(self.basis.sizes)), []
         for table, variance, weight in zip(self.basis.tables, variances, self.basis.weights, strict=True):
-            least = float(abs(put_together(table, sizes, residuals)).min()) - _SURE * float(np.sqrt(variance))
+            least = float(abs(put_together(table, sizes, residuals)).min()) - SURE * float(np.sqrt(variance))
             wide = max(self.goal.relative * least, self.goal.absolute)
             weights.append(weight * self.goal.absolute / wide)
         return replace(self.basis, weights=tuple(weights))
@@ -136,7 +152,7 @@ class Pilot:
         residuals = {subset: residual_table(mean) for subset, mean in contrasts.items()}
         sizes, widest, counts = dict(enumerate(self.basis.sizes)), [], {}
         for table, variance, weight in zip(self.basis.tables, told.variances, self.basis.weights, strict=True):
-            least = abs(put_together(table, sizes, residuals)) - _SURE * float(np.sqrt(variance))
+            least = abs(put_together(table, sizes, residuals)) - SURE * float(np.sqrt(variance))
             wide = np.maximum(self.goal.relative * least, self.goal.absolute)
             widest.append((wide / weight / self.goal.critical) ** 2)
         for subset in self.basis.subsets:

@@ -11,6 +11,7 @@ import numpy as np
 from farthing.mechanisms.gaussian import MOST_GRAINS
 from farthing.privacy.words import said, state
 from farthing.query import outward
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +106,7 @@ class ReleaseDesigned(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BaseReleasePlan:
+class BaseReleasePlan(Lines):
     """The price of a release of any kind, before it is paid.
 
     Attributes:

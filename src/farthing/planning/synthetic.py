@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.privacy.words import said, state
 from farthing.query import outward
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
 
 
 @dataclass(frozen=True, slots=True)
-class SyntheticPlan:
+class SyntheticPlan(Lines):
     """The price of a release by a model.
 
     Attributes:

@@ -75,14 +75,14 @@ class Way:
         axes: what the cells of each strategy's table are by.
         strategies: what is measured.
         wanted: for each product the numbers of its strategies, and the matrix of each factor that is answered by it.
-        weights: how much errors count, by product.
+        weights: how much errors count, by product: a number, or float64[answers].
     """
 
     name: str
     axes: tuple[tuple[Axis, ...], ...]
     strategies: tuple[Strategy, ...]
     wanted: tuple[tuple[tuple[int, tuple[Float64 | None, ...]], ...], ...]
-    weights: tuple[float, ...]
+    weights: tuple[float | Float64, ...]
 
     @cached_property
     def uses(self) -> tuple[tuple[Use, ...], ...]:
@@ -117,7 +117,7 @@ class Way:
     def counted(self) -> Float64:
         """float64[strategies], what measurements of variance 1 add to the sum of squared errors as they count."""
         pairs = zip(self.weights, self.spreads, strict=True)
-        return np.asarray(sum(weight**2 * spread.sum(axis=0) for weight, spread in pairs))
+        return np.asarray(sum((_column(weight) ** 2 * spread).sum(axis=0) for weight, spread in pairs))
 
     @property
     def answers(self) -> int:
@@ -138,7 +138,8 @@ class Way:
     def least_largest(self) -> Float64:
         """Return float64[strategies], the shares of mu^2 at which the largest error, as errors count, is least."""
         rows = np.concatenate([
-            weight**2 * spread * self.lengths for weight, spread in zip(self.weights, self.spreads, strict=True)
+            _column(weight) ** 2 * spread * self.lengths
+            for weight, spread in zip(self.weights, self.spreads, strict=True)
         ])  # fmt: skip
         if self.name != TOTAL:
             shares = rows.max(axis=0)
@@ -156,6 +157,11 @@ class Way:
             low, high = (low, right) if needed(left).sum() < needed(right).sum() else (left, high)
         shares = needed((low + high) / 2)
         return np.asarray(shares / shares.sum())
+
+
+def _column(weight: float | Float64) -> Float64:
+    """Return weights as a column: one for all answers, or one for each."""
+    return np.asarray(weight, np.float64).reshape(-1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

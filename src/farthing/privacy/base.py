@@ -220,7 +220,7 @@ class Rule:
         return f"{self.source.__name__} -> {self.target.__name__}: {self.formula} {self.theorem}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Generic[L]):
     """How a loss was restated: the road taken, and what the other roads would have said.
 
@@ -235,6 +235,9 @@ class Explanation(Generic[L]):
     result: L
     rules: tuple[Rule, ...]
     longer: tuple[tuple[L, tuple[Rule, ...]], ...]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         if not self.rules:

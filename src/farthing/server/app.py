@@ -105,8 +105,10 @@ class Faces:
         """Answer a question: as JSON, as Arrow, or as events while it closes in."""
         person = await self.person(request)
         asked, face = await body_of(request), shapes.face_of(request.headers)
+        written = formats.wanted(request.headers.get("accept", ""))
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(self._events(person, asked, face), media_type="text/event-stream", headers=HEADERS)
+            told = self._events(person, asked, face, written)
+            return StreamingResponse(told, media_type="text/event-stream", headers=HEADERS)
 
         async def work() -> Any:
             """Answer it."""
@@ -115,7 +117,6 @@ class Faces:
         key = request.headers.get("idempotency-key")
         came = await self.repeats.once(person.name, key, json.dumps(asked, sort_keys=True), work)
         value = shapes.in_face(came, face)
-        written = formats.wanted(request.headers.get("accept", ""))
         if written is not None and "answers" in value:
             return Response(await run_in_threadpool(written[1], value), media_type=written[0])
         return _json(value)
@@ -138,7 +139,9 @@ class Faces:
         asked = await body_of(request)
         return _json(await run_in_threadpool(partial(self.service.freeze, person, asked, frozen=False)))
 
-    async def _events(self, person: Person, asked: Mapping[str, Any], face: Face) -> AsyncIterator[str]:
+    async def _events(
+        self, person: Person, asked: Mapping[str, Any], face: Face, written: formats.Written | None
+    ) -> AsyncIterator[str]:
         """Yield what a refinement tells on its way, and its answer or its error at the end."""
         loop, seen = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]]()
 
@@ -158,7 +161,8 @@ class Faces:
         while not seen.empty():
             yield _event("look", seen.get_nowait())
         try:
-            yield _event("answer", shapes.in_face(await shapes.only_ours(work), face))
+            answer = shapes.in_face(await shapes.only_ours(work), face)
+            yield _event("answer", answer if written is None else formats.enclosed(written, answer))
         except FarthingError as error:
             yield _event("error", shapes.of_error(error, face))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from farthing import tabular
 from farthing.client import ARROW
@@ -14,8 +15,17 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+Written: TypeAlias = "tuple[str, Callable[[Mapping[str, Any]], bytes]]"
+"""A media type, with what writes it."""
 
-def wanted(accept: str) -> tuple[str, Callable[[Mapping[str, Any]], bytes]] | None:
+
+def enclosed(written: Written, told: Mapping[str, Any]) -> dict[str, str]:
+    """Return an answer in another format as plain values, for an event: the bytes in base 64."""
+    kind, write = written
+    return {"type": kind, "content": b64encode(write(told)).decode()}
+
+
+def wanted(accept: str) -> Written | None:
     """Return the first type of an `Accept` header that is not JSON, with what writes it; None for JSON."""
     for one in accept.split(","):
         kind = one.partition(";")[0].strip().lower()

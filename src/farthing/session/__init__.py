@@ -1,6 +1,6 @@
 """Sessions: where a question meets the data, the noise and the books."""
 
-from farthing.session.core.progress import Progress
+from farthing.progress import Progress
 from farthing.session.facade import Session
 from farthing.session.guarantee import Guarantee
 from farthing.session.partition import Part, Partition

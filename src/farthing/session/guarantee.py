@@ -14,6 +14,7 @@ from farthing.privacy.policy import LARGEST_SIZE
 from farthing.rounding import up
 from farthing.session.answering.relative_count import PREFIX, releases
 from farthing.session.core.transaction import stored_measurement
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from farthing.ledger.entry import Entry
@@ -30,7 +31,7 @@ _HOPELESS: Final = 700.0  # at this epsilon any delta of the books has grown pas
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class Guarantee(Lines):
     """What everything released, together, can tell about a group of privacy units.
 
     Guarantee: data sets that differ in `group` units are as hard to tell apart as `loss` says, and so with

@@ -12,6 +12,7 @@ from farthing.query.expressions import Literal
 from farthing.query.keys import Keys
 from farthing.query.part import QueryPart as Restriction
 from farthing.session.batches.methods import Batches
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ MOST_PARTS: Final = 1_000
 """The most parts of one partition: with a unit column, every question reads the rows of all of them."""
 
 
-class Part(Batches):
+class Part(Batches, Lines):
     """One part of a partition: the rows where a column has one value. Ask it as you ask a Session.
 
     Its answers, stored measurements and free answers are its own. What it spends is charged to the whole ledger only as
@@ -74,8 +75,11 @@ class Part(Batches):
         return f"<farthing part {self.name} of {self._context.engine.name!r}; left {self.remaining!r}>"
 
 
-class Partition(dict[Any, Part]):
+class Partition(dict[Any, Part], Lines):
     """The parts of a partition, by their values. A value that is not listed is refused by name."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(repr, self.values()))
 
     def __missing__(self, key: object) -> NoReturn:
         raise InvalidKeys(

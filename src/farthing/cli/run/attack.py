@@ -195,6 +195,6 @@ def _show_demo(
     heads = (("system", False), *((f"{mark:,}", True) for mark in marks))
     out.print(show.columns_table(heads, [(name, *(f"{curve[mark]:.0%}" for mark in marks))
                                          for name, curve in curves.items()]))  # fmt: skip
-    out.print(f"{len(set(names))} systems, {len(results)} attacks")
+    out.print(f"{show.many(len(set(names)), 'system')}, {show.many(len(results), 'attack')}")
     out.print(f"honest, and called broken: {', '.join(wronged) or 'none'}")
     out.print(f"broken, and not found to be: {', '.join(missed) or 'none'}")

@@ -270,11 +270,11 @@ def _say(
         facts["missed"] = _missed(tables)
         show.echo_json(facts | {"spent": dict(standing.spent), "budget": dict(standing.budget)})
         return
-    show.say(f"{'wrote' if new else 'unchanged:'} {folder}: {len(tables)} tables, statement.html, record.json")
+    files = f"{show.many(len(tables), 'table')}, statement.html, record.json"
+    show.say(f"{'wrote' if new else 'unchanged:'} {folder}: {files}")
     for name, many in _missed(tables).items():
-        show.say(
-            f"{name}: {many:,} rows miss their target; a larger cap of that question, as in cap = 'all', meets more"
-        )
+        rows = show.many(many, "row")
+        show.say(f"{name}: {rows} short of the target; a larger cap of that question, as in cap = 'all', meets more")
     if imprint.missing:
         show.say(
             f"the record leaves open: {', '.join(imprint.missing)}; a table [publication] of a .toml file tells them"

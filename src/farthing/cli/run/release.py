@@ -13,18 +13,23 @@ from farthing.cli.input.options.question import QuestionOptions
 from farthing.cli.input.question import listed_bounds, question_keys, require_bounds, schema_of
 from farthing.cli.input.session import opened
 from farthing.errors import InvalidOption
+from farthing.privacy.words import state
+from farthing.released_synthetic import SyntheticRelease
+from farthing.workloads import Marginals
 
 if TYPE_CHECKING:
     from farthing.cli.input.config import Config
     from farthing.cli.input.options.release import ReleaseOptions
     from farthing.released_tables import BaseRelease, ReleasedTable
     from farthing.session import Session
+    from farthing.synthetic import SyntheticRows
 
 
 def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> None:
     """Release tables, or with --dry-run tell what that would cost."""
     most = _most(wanted)
     workload = released.workload(wanted)
+    file = _new_file(wanted, workload)
     goal = _goal(wanted)
     chosen = settings.read(config)
     with opened(chosen) as session:
@@ -34,11 +39,20 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
             return
         folder = None if wanted.to is None else _empty(Path(wanted.to))
         made = session.release(workload, **asked)
+    rows = None if file is None else made.synthetic()
+    if rows is not None and file is not None:
+        _write(rows.table, file)
     files = [] if folder is None else made.to_parquet(folder)
     if as_json:
-        show.echo_json(_facts(made, files))
+        facts = _errors(made) if isinstance(made, SyntheticRelease) else _facts(made, files)
+        show.echo_json(facts | ({} if rows is None else {"synthetic": _near(rows, file)}))
+        return
+    if isinstance(made, SyntheticRelease):
+        show.say(str(made))
     else:
         _show(made, files, most)
+    for line in () if rows is None else (str(file), *rows.footer):
+        show.say(line)
 
 
 def _most(wanted: ReleaseOptions) -> int | None:
@@ -55,6 +69,61 @@ def _most(wanted: ReleaseOptions) -> int | None:
     return show.MOST_ROWS if sys.stdout.isatty() else None
 
 
+def _new_file(wanted: ReleaseOptions, workload: Any) -> Path | None:
+    """Return the file that synthetic rows go into; refuse what cannot be written, before anything is paid."""
+    model = wanted.mechanism is not None and wanted.mechanism != "residuals"
+    if model and wanted.to is not None:
+        raise InvalidOption(
+            "--to with a model of the data",
+            rule="its tables have no intervals of their own; --synthetic writes its rows",
+            got=f"--mechanism {wanted.mechanism}",
+            next_step="--synthetic rows.parquet",
+        )
+    if wanted.synthetic is None:
+        return None
+    file = Path(wanted.synthetic)
+    checks = {
+        "with --dry-run": wanted.dry_run,
+        "of prefix sums, ranges, conditions or matrices": not isinstance(workload, Marginals),
+        "into a file that is there already": file.exists(),
+        "into a folder that is not there": not file.absolute().parent.is_dir(),
+        "into a file that is not .parquet": file.suffix.lower() not in {".parquet", ".pq"},
+    }
+    for words, wrong in checks.items():
+        if wrong:
+            raise InvalidOption(
+                f"--synthetic {words}",
+                rule="rows of a release of tables, in a new Parquet file: files are not written over",
+                got=f"--synthetic {file}",
+                next_step="--columns zone,month --synthetic rows.parquet",
+            )
+    return file
+
+
+def _write(table: Any, file: Path) -> None:
+    """Write rows as Parquet."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, file)
+
+
+def _near(rows: SyntheticRows, file: Path | None) -> dict[str, Any]:
+    """Return what was written as plain values: how many rows, and how near each table is."""
+    return {"file": str(file), "rows": rows.table.num_rows, "seed": rows.seed, "errors": rows.report().to_pylist()}
+
+
+def _errors(made: SyntheticRelease) -> dict[str, Any]:
+    """Return a release by a model as plain values: the errors of its tables, its promise and its price."""
+    return {
+        "tables": made.to_arrow().to_pylist(),
+        "mechanism": made.mechanism,
+        "confidence": made.confidence,
+        "paid": state(made.paid, made.delta),
+        "remaining": state(made.remaining, made.delta),
+        "about": made.about,
+    }
+
+
 def _goal(wanted: ReleaseOptions) -> dict[str, Any]:
     """Return how accurately, and at what price at most."""
     found = {
@@ -64,6 +133,7 @@ def _goal(wanted: ReleaseOptions) -> dict[str, Any]:
         "confidence": wanted.confidence and typed.fraction("--confidence", wanted.confidence),
         "loss": None if wanted.loss is None else typed.loss("--loss", wanted.loss),
         "max_epsilon": None if wanted.max_epsilon is None else typed.amount("--max-epsilon", wanted.max_epsilon),
+        "mechanism": wanted.mechanism,
         "cap": None if wanted.cap is None else typed.cap(wanted.cap),
     }
     given = {name: value for name, value in found.items() if value is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.engines.bounded import bounded
@@ -13,7 +14,8 @@ from farthing.engines.duck.database import database, unreadable
 from farthing.engines.duck.measures import MOST_ROWS, SelectText, crossed, found, histogram, measuring, spreading
 from farthing.engines.duck.per_unit import check, made
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation
-from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, text
+from farthing.engines.duck.stored import compared
+from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row, text
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
 from farthing.engines.sources import Files
 from farthing.errors import InvalidKeys
@@ -64,6 +66,7 @@ class DuckDBEngine:
         joined = {other: self._describe(view, public=other in self._public) for other, view in self._views.items()}
         self._catalog = DuckCatalog(self._describe(TABLE), joined)
         self._probe = self._hash_function()
+        self._numbers: dict[tuple[str, str], bool] = {}
 
     @property
     def name(self) -> str:
@@ -123,7 +126,7 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        found = made(asked, self._catalog)
+        found = made(asked, self._looked_up(asked))
         columns = self._run(asked, found.around(measuring(asked, found.catalog, hash_key)), _arrays)
         if (columns.get("most", np.zeros(0)) > MOST_ROWS).any():
             whole = measuring(asked, found.catalog, hash_key, whole=True)
@@ -138,7 +141,7 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        of = made(asked, self._catalog)
+        of = made(asked, self._looked_up(asked))
         columns = self._run(asked, of.around(histogram(asked, quantile, of.catalog, hash_key)), _arrays)
         order = np.lexsort((columns["leaf"], columns["i"]))
         groups, leaves, counts = (columns[name][order].astype(np.int64) for name in ("i", "leaf", "n"))
@@ -149,7 +152,7 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        of = made(asked, self._catalog)
+        of = made(asked, self._looked_up(asked))
         text = of.around(found(asked, of.catalog, hash_key))
         table = self._run(asked, text, lambda cursor: cursor.to_arrow_table())
         units = np.asarray(table.column("n").to_numpy(), np.int64)
@@ -158,7 +161,7 @@ class DuckDBEngine:
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
         """Return the bounded rows by every set of columns, int64[sizes] each; see `Engine.crossed`."""
         asked = bounded(query)
-        of = made(asked, self._catalog)
+        of = made(asked, self._looked_up(asked))
         found = self._run(asked, of.around(crossed(asked, crossing, of.catalog, hash_key)), _arrays)
         return filled(crossing, *(found[name] for name in ("s", "i", "n")))
 
@@ -184,13 +187,31 @@ class DuckDBEngine:
         import numpy as np
 
         asked = bounded(query)
-        of = made(asked, self._catalog)
+        of = made(asked, self._looked_up(asked))
         columns = self._run(asked, of.around(spreading(asked, value, of.catalog, hash_key)), _arrays)
         histograms = [np.zeros(size, np.int64) for size in (32, 32, BUCKETS, BUCKETS)]
         for which, units in enumerate(histograms):
             here = columns["which"] == which
             np.add.at(units, np.minimum(columns["place"][here], len(units) - 1), columns["n"][here])
         return Spread(*histograms)
+
+    def _looked_up(self, query: BoundedQuery) -> DuckCatalog:
+        """Return the tables; whether a column of reals that is compared holds NaN is looked up once for each state.
+
+        What is answered does not depend on it. It is asked within a question that is paid, as all rows are.
+        """
+        own = self._catalog.own
+        asked = {name for name in compared(query.early) if own.native.get(name) == "DOUBLE"} if own.scanned else ()
+        if not asked:
+            return self._catalog
+        state = self.identity()
+        for name in asked:
+            if (state, name) not in self._numbers:
+                sql = f"SELECT coalesce(bool_or(isnan({row(name)})), FALSE)::INTEGER AS n FROM {own.view} AS r"
+                found = self._run(None, SelectText(sql, {own.view: {name}}), _arrays)
+                self._numbers[state, name] = not found["n"][0]
+        ordered = frozenset(name for name in asked if self._numbers[state, name])
+        return replace(self._catalog, own=replace(own, ordered=ordered)) if ordered else self._catalog
 
     def _run(self, query: BoundedQuery | None, question: SelectText, fetch: Callable[[Any], Any]) -> Any:
         """Run a question on a cursor of its own; whatever goes wrong is one constant error."""
@@ -255,7 +276,7 @@ class DuckDBEngine:
         if packed is None:
             raise unreadable(source)
         schema = Schema.of({column: canonical_type(kind) for column, kind in native.items() if column not in apart})
-        return DuckRelation(view, native, schema, public, packed)
+        return DuckRelation(view, native, schema, public, packed, scanned=isinstance(source, Files) and source.parquet)
 
     def _hash_function(self) -> str:
         """Return a short name of DuckDB's hash function, from what it makes of constants."""

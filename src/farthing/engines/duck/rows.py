@@ -10,6 +10,7 @@ from farthing.engines import joining
 from farthing.engines.bounded import KeepHome, KeepWhere
 from farthing.engines.duck.functions import Text
 from farthing.engines.duck.scalars import UNFOLDED, DuckScalars
+from farthing.engines.duck.stored import exactly
 from farthing.engines.duck.terms import keyed_hash, reader, row, stored
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
@@ -38,6 +39,8 @@ class DuckRelation:
         public: whether it is not a unit's; the protected table itself is not.
         packed: the columns that are stored as dictionaries much shorter than the column. What an engine computes does
             not depend on it, only how fast.
+        ordered: the columns of doubles in files that are known to hold no NaN; again only for how fast.
+        scanned: whether files are scanned, whose readers can skip rows.
     """
 
     view: str
@@ -45,6 +48,8 @@ class DuckRelation:
     schema: Schema
     public: bool = False
     packed: frozenset[str] = frozenset()
+    ordered: frozenset[str] = frozenset()
+    scanned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,9 @@ class DuckRows:
         self.packed: set[str] = set()
         self._shown: dict[str, Text] = {}
         self._numbered = False
+        own = catalog.own
+        told = {part: exactly(part, own.native, own.ordered) for part in conjuncts(query.early) if own.scanned}
+        self._skipping = {part: one for part, one in told.items() if one is not None}
 
     @property
     def columns(self) -> dict[str, set[str]]:
@@ -82,6 +90,7 @@ class DuckRows:
         found: dict[str, set[str]] = {own: set()}
         for view, column in (*self._names, *self._stored):
             found.setdefault(view, set()).add(column)
+        found[own] |= {column for column, _ in self._skipping.values()}
         if self._query.unit.column is not None:
             found[own].add(self._query.unit.column)
         for join in self._query.joins:
@@ -160,7 +169,8 @@ class DuckRows:
 
     def _kept(self, where: KeepWhere) -> Callable[[str], str]:
         """Return the step that drops rows without a unit or where a condition is not TRUE, and shows what is left."""
-        truths = [self.scalars.predicate(part) for part in conjuncts(where.condition)]
+        left = [part for part in conjuncts(where.condition) if part not in self._skipping]
+        truths = [self.scalars.predicate(part) for part in left]
         early = " AND ".join(truth.sql for truth in truths if truth.level == 0) or "TRUE"
         late = [truth.sql for truth in truths if truth.level > 0]
         shown = [f"{text.sql} AS {name}" for name, text in self._shown.items()]
@@ -262,8 +272,8 @@ class DuckRows:
         return f"(SELECT {', '.join([*read, *also]) or '0 AS z'} FROM {relation.view} AS r{rest})"
 
     def _implied(self) -> str:
-        """Return what the condition says of days and times as they are stored: readers of files can skip by it."""
-        own, parts = self._catalog.own, []
+        """Return what the condition says of columns as they are stored: readers of files can skip by it."""
+        own, parts = self._catalog.own, [sql for _, sql in self._skipping.values()]
         for part in conjuncts(self._query.early):
             match part:
                 case Compare(Column(name), operator, Literal(date() as moment)):

@@ -18,10 +18,11 @@ from farthing.engines.foreign.measures import crossed, found, histogram, measuri
 from farthing.engines.foreign.per_unit import check, made
 from farthing.engines.foreign.rows import IbisCatalog, IbisRelation
 from farthing.engines.foreign.scalars import sendable
+from farthing.engines.foreign.terms import canonical_type
 from farthing.engines.own import require_own
 from farthing.errors import DataError, FarthingError, InvalidKeys, UnsupportedQuery
 from farthing.query.expressions import Literal
-from farthing.query.schema import Schema, Type
+from farthing.query.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -273,8 +274,13 @@ def _backend_of(connection: Any) -> Backend:
     from farthing.engines.foreign.plain import PlainBackend
     from farthing.engines.foreign.postgres import PostgresBackend
     from farthing.engines.foreign.spark import SparkBackend
+    from farthing.engines.foreign.sqlite import SqliteBackend
 
-    kinds: dict[str, Callable[[Any], Backend]] = {"postgres": PostgresBackend, "pyspark": SparkBackend}
+    kinds: dict[str, Callable[[Any], Backend]] = {
+        "postgres": PostgresBackend,
+        "pyspark": SparkBackend,
+        "sqlite": SqliteBackend,
+    }
     return kinds.get(connection.name, PlainBackend)(connection)
 
 
@@ -299,18 +305,4 @@ def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _schema(kinds: Mapping[str, Any]) -> Schema:
     """Return our types of ibis types."""
-    return Schema.of({name: _canonical_type(kind) for name, kind in kinds.items()})
-
-
-def _canonical_type(kind: Any) -> Type:
-    """Return our type of an ibis type."""
-    tests = (
-        (kind.is_integer(), Type.INTEGER),
-        (kind.is_floating(), Type.FLOAT),
-        (kind.is_decimal(), Type.DECIMAL),
-        (kind.is_string(), Type.STRING),
-        (kind.is_boolean(), Type.BOOLEAN),
-        (kind.is_date(), Type.DATE),
-        (kind.is_timestamp() and kind.timezone is None, Type.TIMESTAMP),
-    )
-    return next((ours for found, ours in tests if found), Type.OTHER)
+    return Schema.of({name: canonical_type(kind) for name, kind in kinds.items()})

@@ -22,8 +22,8 @@ _ORDER: Final = {"<": lt, "<=": le, ">": gt, ">=": ge}
 class PlainBackend:
     """Counts of rows by columns, constants, comparisons and logic; every function, and reals, are refused by name.
 
-    Backends differ in what NaN and infinity are, and in how a constant of them is written: SQLite reads 'inf' as 0, and
-    counted no positive value. The backend's own order of texts applies.
+    Backends differ in what NaN and infinity are, and in how a constant of them is written: SQLite, say, reads 'inf'
+    as 0. The backend's own order of texts applies.
 
     Args:
         connection: the ibis backend.
@@ -159,6 +159,6 @@ class PlainBackend:
         raise UnsupportedQuery(
             f"{construct} on the {self.name} backend",
             construct=construct,
-            rule="a function runs where it can be held to one meaning on every value: DuckDB, PostgreSQL, Spark",
+            rule="functions run where each has one meaning on every value: DuckDB, PostgreSQL, Spark, SQLite",
             next_step="compute the column in the table that you open, or export the table to Parquet",
         )

@@ -141,3 +141,17 @@ def null(kind: Any) -> Any:
     import ibis
 
     return ibis.null(kind)
+
+
+def canonical_type(kind: Any) -> Type:
+    """Return our type of an ibis type."""
+    tests = (
+        (kind.is_integer(), Type.INTEGER),
+        (kind.is_floating(), Type.FLOAT),
+        (kind.is_decimal(), Type.DECIMAL),
+        (kind.is_string(), Type.STRING),
+        (kind.is_boolean(), Type.BOOLEAN),
+        (kind.is_date(), Type.DATE),
+        (kind.is_timestamp() and kind.timezone is None, Type.TIMESTAMP),
+    )
+    return next((ours for found, ours in tests if found), Type.OTHER)

@@ -1,4 +1,4 @@
-"""What a SQL text that reaches PostgreSQL or Spark may hold: casts and functions that no row can make fail, and why.
+"""What a SQL text that reaches PostgreSQL, Spark or SQLite may hold: what no row can make fail, and why.
 
 The printers beside this module write nothing else; a test reads every text that is sent, gives each operand its type,
 and looks it up here. Neither a bare cast nor a function is written that is not listed.
@@ -110,3 +110,16 @@ SPARK: Final[dict[str, str]] = {
     "MAKE_DT_INTERVAL": "of microseconds within the years 1 to 9999",
 }
 """Functions that are written for Spark, in the parser's spelling: why no value makes them fail, ANSI mode or not."""
+
+SQLITE: Final[dict[str, str]] = {
+    **dict.fromkeys(("AND", "OR", "CASE", "IF", "COALESCE", "NULLIF"), "logic and choices among values"),
+    **dict.fromkeys(("COUNT", "MIN", "MAX", "ROW_NUMBER", "DENSE_RANK", "FIRST_VALUE"), "of rows and cells"),
+    "SUM": "of whole numbers on the grid, of fewer than 2^32 rows: beyond 64 bits it would fail",
+    "ABS": "of doubles, or of integers above -2^63",
+    **dict.fromkeys(("SQRT", "LN", "EXP", "POWER"), "of what CASE leaves where they are defined, NULL elsewhere"),
+    "CAST": "no cast of SQLite's fails",
+    "TYPEOF": "defined on every value",
+    "SUBSTR": "the day of a time, as it is kept in a question",
+    **dict.fromkeys(("JSON_EACH", "JSON_EXTRACT"), "of parameters: keys and rows that travel with the question"),
+}
+"""Functions that are written for SQLite, beside the evaluator's own (`farthing_...`): why no value makes them fail."""

@@ -17,6 +17,7 @@ from farthing.planning.gaussian_count import GaussianCountPricing, coin_of, plan
 from farthing.planning.stored_measurements import HeldMeasurements
 from farthing.release import Cells
 from farthing.session.answering import optimality
+from farthing.session.answering.looks import BegunLooks, BegunMeasurements, in_looks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.answering.refinement_loop import refine
 from farthing.session.answering.share_of_groups import reached, refine_share
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from farthing.planning import Frame, Plan
     from farthing.planning.laplace_count import LaplaceCountPricing
     from farthing.privacy.loss import Booked
+    from farthing.progress import Watcher
     from farthing.query import Query
+    from farthing.session.answering.refinement_loop import Measurements
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,11 @@ class GaussianCountMethod:
             return pricing.coin.loss(grains)
 
         each = partial(parameter_of, price=plan.worst_price)
-        watched = Watched(mechanism, pricing.schedule, query.outputs[0].name, before, price, each)
+        begun: Measurements = mechanism
+        if in_looks(pricing):
+            looks = BegunLooks(receipt, before.information, query.max_groups, pricing.coin.loss)
+            begun = BegunMeasurements(mechanism, looks)
+        watched = Watched(begun, pricing.schedule, query.outputs[0].name, before, price, each)
         told = watched.telling(watcher)
         if pricing.share < 1:
             after = refine_share(watched, pricing.schedule, pricing.share, before, told)

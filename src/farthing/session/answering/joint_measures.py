@@ -14,13 +14,13 @@ from farthing.accuracy.joint_claims import Pivot
 from farthing.accuracy.joint_state import JointState
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.planning.joint_measures import JointMeasuresPricing, plan_joint_measures
+from farthing.progress import Progress
 from farthing.query.measures import Rows, Total
 from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
-from farthing.session.core.progress import Progress
 from farthing.session.core.records import read_blob, unreadable, write_blob
 from farthing.session.core.shield import hand_over
 from farthing.trace import MOST_GROUPS, MOST_LOOKS, TraceLook
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
+    from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.core.context import Context
     from farthing.session.core.door import Door
-    from farthing.session.core.progress import Watcher
 
 _FORMAT = b"farthing-joint-2"
 _CENTRED_FORMAT = b"farthing-joint-3"  # some lanes are of values less a constant: older versions must not read it
@@ -97,7 +97,7 @@ class JointMeasuresMethod:
             if watcher is not None:
                 hand_over(watcher, Progress(state.stages, query.groups, done, math.inf))
 
-        paid = BegunLooks(receipt, before.paid, pricing.coin)
+        paid = BegunLooks(receipt, before.paid, pricing.coin.max_groups, pricing.coin.loss)
 
         def measure(grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
             """Begin a look, then measure it."""

@@ -18,6 +18,7 @@ from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session.answering import optimality
 from farthing.session.answering.gaussian_count import held_in, kept_of, met, report_of
+from farthing.session.answering.looks import BegunLooks, BegunMeasurements, in_looks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.answering.refinement_loop import refine
 from farthing.session.answering.traced import Watched
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
+    from farthing.progress import Watcher
     from farthing.query import Query
+    from farthing.session.answering.refinement_loop import Measurements
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
 
     Int64 = NDArray[np.int64]
 
@@ -100,8 +102,13 @@ class LaplaceCountMethod:
             """Return the farthings of a run that came to these levels."""
             return worst_cost(information, grid.max_groups) - worst_cost(before.information, grid.max_groups)
 
+        begun: Measurements = looks
+        if in_looks(pricing):
+            begun = BegunMeasurements(
+                looks, BegunLooks(receipt, before.information, grid.max_groups, Pure.of_farthings)
+            )
         watched = Watched(
-            looks, pricing.schedule, self.query.outputs[0].name, before,
+            begun, pricing.schedule, self.query.outputs[0].name, before,
             lambda levels: Pure.of_farthings(price(levels)), _epsilons,
         )  # fmt: skip
         told = watched.telling(watcher)

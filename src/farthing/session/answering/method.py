@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from farthing.limits import Limit
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
+    from farthing.progress import Watcher
     from farthing.release import Cells
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
     from farthing.trace import TraceLook
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic
 from farthing.accuracy.claim_chances import holds, next_chance
 from farthing.errors import OutOfReach
 from farthing.planning import Frame, Plan
-from farthing.planning.joint_measures import JointMeasuresPricing
-from farthing.planning.quantile import QuantileBisectionPricing
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
@@ -18,6 +16,7 @@ from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
 from farthing.session.answering.joint_measures import JointMeasuresMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
+from farthing.session.answering.looks import in_looks
 from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
@@ -93,7 +92,7 @@ class _PlannedQuestion(Generic[P]):
             made.question,
             lambda: made.fitting,
             f"{made.goal.removesuffix(' (named)')}, {made.confidence:.4g}{by}",
-            looks=isinstance(made.pricing, JointMeasuresPricing | QuantileBisectionPricing),
+            looks=in_looks(made.pricing),
         )
 
     def stored_answer(self) -> tuple[Plan[P], AskOutcome]:

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.errors import InvalidOption, InvalidTarget
+from farthing.errors import InvalidOption, InvalidTarget, PriceRisen
 from farthing.mechanisms.linear_queries import MOST_CELLS, MatrixQueries, uniform
 from farthing.mechanisms.online_weights import OnlineRule, OnlineRun
 from farthing.mechanisms.projection import noisy_total
+from farthing.privacy.words import said
 from farthing.query.words import about
 from farthing.sealed import opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_request import MOST_COLUMNS
+from farthing.session.core.ceiling import ceiling
 from farthing.session.core.shield import shielded
 from farthing.session.core.transaction import Bill, answer_and_book
+from farthing.session.reading.request import Request
+from farthing.tabular import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +44,7 @@ _EMPTY: Final = b""
 
 
 @dataclass(frozen=True, slots=True)
-class OnlineAnswer:
+class OnlineAnswer(Lines):
     """The answer of one online query.
 
     Attributes:
@@ -56,9 +60,13 @@ class OnlineAnswer:
     measured: bool
     paid: Booked
 
+    def __str__(self) -> str:
+        how = "measured" if self.measured else "from what was measured before"
+        return f"{self.value:,.0f}, from {self.lower:,.0f} to {self.upper:,.0f}; {how}; paid {self.paid!r}"
+
 
 @dataclass(eq=False)
-class Online:
+class Online(Lines):
     """Adaptive queries on a domain, all within one error at once; most are answered free of charge.
 
     A public histogram answers. A secret watch tells where it is off by more than is promised: only that query is
@@ -70,6 +78,7 @@ class Online:
         asked: how many queries were answered.
         measured: how many of them were measured.
         paid: what all of it was charged.
+        at_most: what all of it may be charged, or None for no limit but the budget.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -88,6 +97,7 @@ class Online:
     _query: Query
     _lists: tuple[Keys, ...]
     _words: str
+    at_most: Booked | None = None
     asked: int = 0
     measured: int = 0
     paid: Booked = field(init=False)
@@ -121,7 +131,7 @@ class Online:
         Raises:
             InvalidOption: weights that are none, columns or values that are not listed; nothing is charged.
             InvalidTarget: more queries, or runs, than were promised.
-            BudgetExceeded: the next run does not fit; nothing is charged.
+            BudgetExceeded: the next run does not fit; PriceRisen: it would pass `at_most`. Nothing is charged.
         """
         query = MatrixQueries(self._weights_of(weights, among))
         if self._process != os.getpid():  # a run was paid once, by the process that goes on with it
@@ -170,11 +180,28 @@ class Online:
                 got=f"{self.measured:,}",
                 next_step="open another with a larger rows=",
             )
+        if self.at_most is not None and self.paid.farthings + _whole(self).farthings > self.at_most.farthings:
+            raise self._passed(self.at_most)
         question = f"online {secrets.token_hex(16)}"  # nobody asks it again
         run, total, price = answer_and_book(self._context, question, lambda _: _BookedRun(self))
         self._run, self._total, self._weights = run, total, run.weights
         self.paid = self.paid + price
         return price
+
+    def _passed(self, most: Booked) -> PriceRisen:
+        """Return the refusal of a run that would pass what all runs may be charged."""
+        needed, delta = (
+            self._context.loss(self.paid.farthings + _whole(self).farthings),
+            self._context.budget.report_delta,
+        )
+        return PriceRisen(
+            "the next run does not fit in what is left of at_most",
+            needed=needed,
+            left=most,
+            rule="all runs together are charged at most that; nothing was charged for this one",
+            got=f"{said(needed, delta)} with those before, at most {said(most, delta)}",
+            next_step="ask what the histogram tells for free, or open another with a larger at_most=",
+        )
 
     def _weights_of(self, weights: Any, among: Mapping[str, Any]) -> Float64:
         """Return the weights of a query, float64[1, cells]."""
@@ -258,8 +285,11 @@ def opened_online(
         reader: reads keys and conditions.
         keys: the listed values of each column: they make the domain.
         promise: absolute, queries, rows, confidence.
-        about_what: where, bounds.
+        about_what: where, bounds, at_most.
     """
+    at_most = Request.of(absolute=1.0, at_most=about_what.get("at_most")).at_most
+    with ceiling(context, at_most):  # refuses another currency
+        pass
     names = tuple(sorted(keys)) if hasattr(keys, "keys") and all(isinstance(one, str) for one in keys) else ()
     if not 1 <= len(names) <= MOST_COLUMNS:
         raise InvalidOption(
@@ -281,7 +311,7 @@ def opened_online(
     reach = query.max_rows * min(query.max_groups, cells)
     rule = OnlineRule(**promise, cells=cells, reach=reach, currency=context.budget.currency)
     words = f"online queries by {', '.join(names)} FROM {query.table} [{cells:,} cells]"
-    return Online(rule, names, about(query), context, query, lists, words)
+    return Online(rule, names, about(query), context, query, lists, words, at_most)
 
 
 def _product(lists: tuple[Keys, ...], columns: tuple[str, ...], among: Mapping[str, Any]) -> Float64:

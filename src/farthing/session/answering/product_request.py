@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.errors import InvalidKeys, InvalidOption, InvalidTarget
+from farthing.errors import InvalidKeys, InvalidOption
 from farthing.mechanisms.strategy import MOST_CELLS
 from farthing.planning.ways import EACH, JOINT, TOTAL
 from farthing.query.expressions import Case, Compare, Literal, Operator
@@ -81,18 +81,11 @@ def read(  # noqa: PLR0917  # what a release is asked by
         reader: reads keys, columns and conditions.
         workload: what is wanted.
         keys: the listed values of each column that is not cut into bins.
-        options: absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
+        options: relative, absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
         about_what: where, bounds, name.
     """
     refuse_pure(context)
     request, errors, relative = wanted(options, MECHANISMS)
-    if relative:
-        raise InvalidTarget(
-            "a relative target of sums of cells",
-            rule="absolute=, rms= or loss=; relative= is for workloads of marginals alone",
-            got=f"relative={relative:g}",
-            next_step="leave relative= out",
-        )
     names, values, listed = _axes(reader, workload, keys)
     columns = tuple(sorted(names.values()))
     if len(columns) > MOST_COLUMNS:

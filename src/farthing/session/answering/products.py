@@ -10,6 +10,7 @@ from farthing.errors import InvalidTarget
 from farthing.limits.divergence import least_amount
 from farthing.limits.query import Limit
 from farthing.mechanisms.strategy import StrategyMeasurements
+from farthing.planning.product_pilot import ProductPilot
 from farthing.planning.products import ProductDesign, ProductPlan, contest, design_for
 from farthing.planning.same_total import answers_of
 from farthing.planning.ways import Way, Ways, ways_of
@@ -25,7 +26,10 @@ from farthing.session.core.ceiling import ceiling
 from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from farthing.ledger.entry import Receipt, Stored
+    from farthing.mechanisms.strategy import StrategyState
     from farthing.planning.release_plan import Goal
     from farthing.privacy.loss import Booked
 
@@ -34,20 +38,33 @@ class _BookedProducts(BookedRelease[ProductPlan, KeptStrategies]):
     """A release of products, as a transaction books it."""
 
     asked: ProductRequest
+    pilot: ProductPilot | None = None
 
     def measure(self, receipt: Receipt) -> tuple[ProductPlan, KeptStrategies, Booked]:
-        """Count, and measure each strategy that is to be sharper."""
-        way, made = self.plan.design.way, self.plan
+        """Count, look with a pilot where the target is relative, and measure each strategy that is to be sharper."""
+        way, made, kept = self.plan.design.way, self.plan, self.kept
         measuring = StrategyMeasurements(_tables(self.asked, way, receipt), way.strategies, self.asked.reach)
-        states = list(self.kept.states)
+        if self.pilot is not None:
+            while (level := self.pilot.next(kept.pilot)) is not None:
+                kept = self._sharpened(measuring, receipt, kept, "pilot", level)
+            looked = sum(state.grains for state in kept.pilot)
+            made = replace(made, design=self.pilot.design(kept.pilot, kept.grains), pilot=looked)
+        kept = self._sharpened(measuring, receipt, kept, "states", made.design.grains)
+        return made, kept, made.coin.loss(self.paid)
+
+    def _sharpened(
+        self, measuring: StrategyMeasurements, receipt: Receipt, kept: KeptStrategies, name: str, grains: Any
+    ) -> KeptStrategies:
+        """Return what is kept with each strategy, for the answers or of the pilot, at so many grains."""
+        states: list[StrategyState] = list(getattr(kept, name))
 
         def now() -> KeptStrategies:
-            """Return all that was measured by now."""
-            return KeptStrategies(way.strategies, tuple(states))
+            """Return what is kept, with all that was measured by now."""
+            return kept.with_states(name, tuple(states))
 
-        for number, more in self.looks(_more(self.kept, made.design), receipt, now):
+        for number, more in self.looks(_more(states, grains), receipt, now):
             states[number] = measuring.measure(number, states[number], more)
-        return made, now(), made.coin.loss(self.paid)
+        return now()
 
 
 def plan(asked: ProductRequest) -> ProductPlan:
@@ -98,7 +115,7 @@ def limit_of(made: ProductPlan) -> Limit:
     chi = ways.least_mean**2 / float(sum(each.sum() for each in design.counted))
     if made.goal.absolute is not None:
         chi = max(chi, ways.least**2 / design.largest**2)
-    paid = made.coin.loss(design.total)
+    paid = made.coin.loss(design.total + made.pilot)
     least = least_amount(type(paid), chi * made.most_rows**2)
     return Limit(type(paid).of_amount(least), paid, sum(len(each) for each in design.variances))
 
@@ -134,11 +151,18 @@ def _find(asked: ProductRequest, chosen: _Chosen, stored: Stored | None) -> Book
         kept = KeptStrategies.from_bytes(stored.blob)
         way = replace(way, strategies=kept.strategies)
     context, frame, coin = asked.context, asked.frame, asked.coin
+    before = ProductDesign(way, asked.reach, kept.grains)
 
     def find(goal: Goal, claims: tuple[float, ...]) -> _BookedProducts:
         """Plan it for a goal."""
-        design = design_for(way, coin, goal, kept.grains, asked.reach)
-        needed = sum(_more(kept, design).values())
+        design, pilot, looks = design_for(way, coin, goal, kept.grains, asked.reach), None, {}
+        if goal.relative and design.total > before.total:
+            pilot = ProductPilot(way, coin, goal, asked.reach)
+            if pilot.next(kept.pilot) is None:
+                design = pilot.design(kept.pilot, kept.grains)
+            else:
+                looks = _more(kept.pilot, pilot.most)
+        needed = sum(_more(kept.states, design.grains).values()) + sum(looks.values())
         made = ProductPlan(
             question=asked.words,
             goal=goal,
@@ -152,24 +176,27 @@ def _find(asked: ProductRequest, chosen: _Chosen, stored: Stored | None) -> Book
             free=not needed,
             ways=chosen.ways,
             design=design,
-            before=ProductDesign(way, asked.reach, kept.grains),
+            before=before,
+            pilot=sum(state.grains for state in kept.pilot) + sum(looks.values()) if pilot is not None else 0,
         )
-        return _BookedProducts(asked, made, kept, claims, "row")
+        found = _BookedProducts(asked, made, kept, claims, "row")
+        found.pilot = pilot
+        return found
 
     return booked(asked, stored, find)
 
 
-def _more(kept: KeptStrategies, design: ProductDesign) -> dict[int, int]:
+def _more(states: Sequence[StrategyState], wanted: Any) -> dict[int, int]:
     """Return what each strategy is to pay on top of what it has, where that is anything: whole grains, exactly."""
-    pairs = zip(kept.states, map(int, design.grains.tolist()), strict=True)
+    pairs = zip(states, map(int, wanted.tolist()), strict=True)
     found = {number: grains - state.grains for number, (state, grains) in enumerate(pairs)}
     return {number: more for number, more in found.items() if more > 0}
 
 
 def _refined(asked: ProductRequest, **changes: Any) -> ProductRelease:
     """Return a sharper release of the same products."""
-    request, errors, _ = wanted(refined_options(asked, changes), MECHANISMS)
-    return release(replace(asked, request=request, errors=errors))
+    request, errors, relative = wanted(refined_options(asked, changes), MECHANISMS)
+    return release(replace(asked, request=request, errors=errors, relative=relative))
 
 
 def _tables(asked: ProductRequest, way: Way, receipt: Receipt) -> Sealed:

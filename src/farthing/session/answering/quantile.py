@@ -21,6 +21,7 @@ from farthing.planning.quantile import (
 )
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
 from farthing.privacy.loss import BoundedRange, Pure
+from farthing.progress import Progress
 from farthing.query.aggregates import Quantile
 from farthing.release import Cells
 from farthing.rounding import FARTHING
@@ -28,7 +29,6 @@ from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
-from farthing.session.core.progress import Progress
 from farthing.session.core.records import read_blob, unreadable, write_blob
 from farthing.session.core.shield import hand_over
 
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
+    from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
 
 _FORMAT = b"farthing-quantile-3"
 _OLDER = (b"farthing-quantile-2", b"farthing-quantile-1")
@@ -99,7 +99,7 @@ class QuantileMethod:
             price = context.loss(min(receipt.reserved, price.farthings))
             return self._outcome(found, paid, price, self.standing.trail)
         before = np.zeros(ranks.groups, np.int64) if pricing.held is None else pricing.held.paid
-        looks = BegunLooks(receipt, before, pricing.coin)
+        looks = BegunLooks(receipt, before, pricing.coin.max_groups, pricing.coin.loss)
         state = bisected(pricing, ranks, watcher, looks)
         price = looks.price(state.paid - before)
         found = QuantileFound.of(pricing.sought, state, pricing.served)

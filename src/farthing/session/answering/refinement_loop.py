@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from farthing.mechanisms.gaussian import Measured
-from farthing.session.core.progress import Progress
+from farthing.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,11 +13,11 @@ import numpy as np
 from farthing.accuracy.stop_rule import two_sided
 from farthing.planning.relative_count import RelativeCountPricing, RelativeNoise, plan_relative_count
 from farthing.privacy.policy import LARGEST_SIZE
+from farthing.progress import Progress
 from farthing.release import Cells
 from farthing.session.answering import optimality
 from farthing.session.answering.method import AskOutcome
 from farthing.session.core.merging import merge
-from farthing.session.core.progress import Progress
 from farthing.session.core.records import read_blob, write_blob
 from farthing.session.core.shield import hand_over
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
     from farthing.privacy.loss import Booked
+    from farthing.progress import Watcher
     from farthing.query import Query
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Watcher
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]

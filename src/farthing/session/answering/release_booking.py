@@ -222,7 +222,8 @@ class BookedRelease(Generic[P, K]):
             self.paid += sum(grains for _, grains in part)
             stored = kept() if self.asked.many <= MOST_KEPT else None
             joined = None if stored is None else partial(self._joined, stored, receipt, ())
-            if begin_look(receipt, self.plan.coin.loss(self.paid), joined) and stored is not None:
+            begun = begin_look(receipt, self.plan.coin.loss(self.paid), joined)
+            if begun.written and stored is not None:
                 self._booked = stored
             yield from part
 

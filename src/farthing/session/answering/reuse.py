@@ -22,6 +22,7 @@ import numpy as np
 
 from farthing.accuracy import cell_sums
 from farthing.accuracy.report import IntervalReport, estimated
+from farthing.accuracy.stopped_sums import MOST_CELLS, StoppedSums
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.geometric import rate_of
 from farthing.planning.gaussian_count import GaussianCountPricing
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from farthing.accuracy.jumps import Floats
     from farthing.planning import Frame, Pricing
     from farthing.query import Query, Schema
     from farthing.query.expressions import Expression, Literal
@@ -176,36 +178,57 @@ def summed(found: ReusableCells, frame: Frame, pricing: Pricing) -> IntervalRepo
     if target is None or getattr(query.aggregate, "lower", 0.0) < 0:
         return None
     cells, kept = found.cells, found.record.kept
-    if found.record.own is not None:  # cells that stopped by several rules: no bound on their sum is known
-        return None
-    many = cells.shape[1]
     values = found.record.measured.values[cells]
-    half: NDArray[np.float64]
-    estimate = values
+    middle = estimate = values.sum(axis=1)
     if not isinstance(pricing, GaussianCountPricing):
-        if kept.relative > 0:  # cells of a chain that stopped by what it showed: no bound on their sum is known
+        if (
+            kept.relative > 0 or found.record.own is not None
+        ):  # a chain that stopped by what it showed: nothing is known
             return None
         grid = Grid.at(query, found.record.measured.unit_log2)
-        steps = cell_sums.geometric(many, rate_of(kept.grains, grid.sensitivity), beta)
-        half = np.full(len(cells), steps * grid.step)
+        half = cell_sums.geometric(cells.shape[1], rate_of(kept.grains, grid.sensitivity), beta) * grid.step
+        lower, upper = middle - half, middle + half
     else:
-        per_grain = pricing.coin.per_grain
-        information = found.record.measured.information[cells]
-        schedule = kept.schedule(per_grain)
-        uneven = kept.relative == 0 and information.min() < information.max()
-        if uneven or not schedule.stopped(information, values).all():  # a cell that was given up
+        ends = _ends(found, pricing.coin.per_grain, beta, np.maximum(target.relative * np.abs(middle), target.absolute))
+        if ends is None:
             return None
-        if kept.relative == 0:
-            half = np.full(len(cells), cell_sums.even(many, float(information.min()) * per_grain, beta))
-        else:
-            each = np.maximum(kept.relative * np.abs(values), schedule.floor)
-            half = cell_sums.stretch(kept, beta / many) * each.sum(axis=1)
-            estimate = estimated(values, schedule)
-    middle, value = values.sum(axis=1), estimate.sum(axis=1)
-    nearest = np.maximum(np.abs(middle) - half, 0.0)  # of all truths in the interval, the one of the tightest target
-    farthest = half + np.abs(value - middle)
+        lower, upper = ends
+        estimate = np.clip(_estimates(found, pricing.coin.per_grain).sum(axis=1), lower, upper)
+    nearest = np.maximum(
+        np.maximum(lower, -upper), 0.0
+    )  # of all truths in the interval, the one of the tightest target
+    farthest = np.maximum(upper - estimate, estimate - lower)
     met = farthest <= np.maximum(target.relative * nearest, target.absolute) * (1 + 1e-12)
-    return IntervalReport(value, middle - half, middle + half, met, value) if bool(met.all()) else None
+    return IntervalReport(estimate, lower, upper, met, estimate) if bool(met.all()) else None
+
+
+def _ends(found: ReusableCells, per_grain: float, beta: float, wanted: Floats) -> tuple[Floats, Floats] | None:
+    """Return the ends of each sum's interval under Gaussian noise; None where it is surely too wide, or not known."""
+    cells, kept, own = found.cells, found.record.kept, found.record.own
+    values, information = found.record.measured.values[cells], found.record.measured.information[cells]
+    middle, schedule = values.sum(axis=1), kept.schedule(per_grain)
+    stopped = own is None and bool(schedule.stopped(information, values).all())
+    if stopped and kept.relative == 0 and information.min() == information.max():
+        half = np.full(len(cells), cell_sums.even(cells.shape[1], float(information.min()) * per_grain, beta))
+        return middle - half, middle + half
+    if not information.min():
+        return None
+    if cells.size <= MOST_CELLS:
+        sums = StoppedSums(values, np.float64(per_grain) * information, kept.relative, schedule.floor, kept.critical)
+        return sums.ends(beta) if bool((sums.least(beta) <= 1.5 * wanted).all()) else None
+    if not stopped or kept.relative == 0:
+        return None
+    each = np.maximum(kept.relative * np.abs(values), schedule.floor)
+    half = cell_sums.stretch(kept, beta / cells.shape[1]) * each.sum(axis=1)
+    return middle - half, middle + half
+
+
+def _estimates(found: ReusableCells, per_grain: float) -> Floats:
+    """Return nearly unbiased estimates of the cells; the means of those that stopped by an earlier rule."""
+    cells, own = found.cells, found.record.own
+    values = found.record.measured.values[cells]
+    estimates = estimated(values, found.record.kept.schedule(per_grain))
+    return estimates if own is None else np.where(np.isnan(own.half[cells]), estimates, values)
 
 
 def _hash(facts: list[str]) -> str:

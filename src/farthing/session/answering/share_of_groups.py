@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.schedule import Schedule
     from farthing.accuracy.stored_promise import StoredPromise
+    from farthing.progress import Progress
     from farthing.session.answering.refinement_loop import Measurements
-    from farthing.session.core.progress import Progress
 
 
 def refine_share(

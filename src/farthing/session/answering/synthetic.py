@@ -151,7 +151,7 @@ def read(  # noqa: PLR0917  # what a release is asked by
         raise InvalidTarget(
             f"the error of {mechanism!r} is not known before it is paid",
             rule="it takes loss=, and tells the error of every table with its answer",
-            got=", ".join(f"{name}=" for name in unknown) or "no loss=",
+            got=", ".join(unknown) or "no loss",
             next_step='loss=farthing.Gdp(0.1); mechanism="auto" takes absolute=, relative= and rms=',
         )
     names = tuple(sorted(workload.columns))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from farthing.accuracy.schedule import Schedule
     from farthing.mechanisms.gaussian import Measured
     from farthing.privacy.loss import Booked
+    from farthing.progress import Progress
     from farthing.session.answering.refinement_loop import Measurements
-    from farthing.session.core.progress import Progress
 
 
 @dataclass(slots=True)

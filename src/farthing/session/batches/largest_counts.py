@@ -25,7 +25,7 @@ from farthing.session.answering.method import AskOutcome
 from farthing.session.batches.shared_questions import SharedLossMember, again, mechanism_of, members, name_of
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, write_blob
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, begin_look, stored_measurement
 from farthing.workload import Workload
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ class _LargestCountsJob:
             lambda: 'cap="all" spends at most what is left',
             "as many of the largest as can be, each to its target",
             name="the workload",
+            looks=True,
         )
 
     def stored_answer(self) -> _LargestCountsDone:
@@ -222,7 +223,11 @@ def _spent(context: Context, job: _LargestCountsJob, receipt: Receipt) -> Picked
         group = np.array([cell - job.members[number].cells.start])
         return float(mechanisms[number].measure(Measured.nothing(1), np.array([grains]), group).values[0])
 
-    return job.plan.run(pick, measure)
+    def begin(grains: int) -> None:
+        """Begin a look: all that was measured then has cost so many grains."""
+        begin_look(receipt, job.coin.loss(grains))
+
+    return job.plan.run(pick, measure, begin)
 
 
 def _answer_of(context: Context, done: _LargestCountsDone, member: SharedLossMember, plan: Plan) -> Answer | None:

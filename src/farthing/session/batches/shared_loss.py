@@ -21,7 +21,7 @@ from farthing.session.answering.method import AskOutcome
 from farthing.session.batches.shared_questions import SharedLossMember, again, mechanism_of, members, name_of
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, write_blob
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import Bill, answer_and_book, begin_look, stored_measurement
 from farthing.trace import MOST_GROUPS, TraceLook
 from farthing.workload import Workload
 
@@ -145,6 +145,7 @@ class _SharedLossJob:
             lambda: 'cap="all" spends at most what is left',
             "the worst error, in targets, as small as can be",
             name="the workload",
+            looks=True,
         )
 
     def stored_answer(self) -> _SharedLossDone:
@@ -239,9 +240,10 @@ def _measured(context: Context, job: _SharedLossJob, receipt: Receipt) -> tuple[
     spent = np.zeros(len(job.batch.question), np.int64)
 
     def measure(cells: Ints, grains: Ints) -> Floats:
-        """Return fresh noisy values of some counts."""
+        """Begin a look, and return fresh noisy values of some counts."""
         values = np.zeros(len(cells))
         spent[cells] += grains
+        begin_look(receipt, job.coin.loss(job.batch.cost(spent)))
         for number in np.unique(job.batch.question[cells]).tolist():
             mine, member = np.flatnonzero(job.batch.question[cells] == number), job.members[number]
             groups = cells[mine] - member.cells.start

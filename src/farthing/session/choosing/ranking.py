@@ -11,7 +11,7 @@ import numpy as np
 from farthing.accuracy.ranking import FEWEST_GRAINS, RankingContest
 from farthing.chosen import Ranking
 from farthing.errors import InvalidTarget, UnsupportedQuery
-from farthing.mechanisms.gaussian import GaussianMeasurements, Measured, worst_cost
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.planning.gaussian_count import coin_of
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
@@ -19,6 +19,7 @@ from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.words import about
 from farthing.session.answering import reuse
 from farthing.session.answering.bounds import bounded
+from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.one_question import frame_of
 from farthing.session.choosing.ranking_record import blob_of, standing_of
 from farthing.session.core.merging import merge
@@ -186,6 +187,7 @@ class _RankingJob:
             lambda: 'cap="all" spends at most what is left',
             self.wanted.words,
             name="the ranking",
+            looks=True,
         )
 
     def stored_answer(self) -> _RankingRelease:
@@ -201,17 +203,16 @@ class _RankingJob:
             context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
         )
 
+        held = np.zeros(query.groups, np.int64) if before is None else before.paid
+        looks = BegunLooks(receipt, held, query.max_groups, self.coin.loss)
+
         def measure(grains: Ints, groups: Ints) -> Floats:
-            """Return fresh noisy values of some groups."""
+            """Begin a look, and return fresh noisy values of some groups."""
+            looks.begin(grains, groups)
             return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
 
         after = self.contest.run(before, query.groups, measure)
-        held = np.zeros(query.groups, np.int64) if before is None else before.paid
-        if receipt.exclusive:
-            grains = worst_cost(after.paid, query.max_groups) - worst_cost(held, query.max_groups)
-        else:
-            grains = worst_cost(after.paid - held, query.max_groups)
-        price = context.loss(self.coin.loss(grains).farthings)
+        price = context.loss(looks.price(after.paid - held).farthings)
         return _RankingRelease(self, after, price), price
 
     def merged(self, current: bytes | None, answer: _RankingRelease, receipt: Receipt) -> bytes:

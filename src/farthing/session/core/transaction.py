@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from farthing.errors import BudgetExceeded, Contested, DataError, Frozen, LedgerError, LedgerLost, PriceRisen
 from farthing.log import Event, log
@@ -55,6 +55,18 @@ _WORK: Final[dict[str, _Work]] = {}
 
 _OWED: Final[dict[str, _Work]] = {}
 """What could not be closed, since the books could not be written, by request: whoever asks next closes it."""
+
+
+class Begun(NamedTuple):
+    """A look that was begun.
+
+    Attributes:
+        farthings: up to which all that the receipt measures may now cost.
+        written: whether the ledger was told, and with it what it is to keep: not if so much was begun before.
+    """
+
+    farthings: int
+    written: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +178,13 @@ def answer_and_book(context: Context, question: str, plan: Callable[[Stored | No
         _wait(context.ledger, question, deadline)
 
 
-def begin_look(receipt: Receipt, price: Booked, merge: Callable[[bytes | None], bytes] | None = None) -> bool:
+def begin_look(receipt: Receipt, price: Booked, merge: Callable[[bytes | None], bytes] | None = None) -> Begun:
     """Begin a look, durably, before its noise is drawn: the price is that of all that the receipt then measured.
 
     Args:
         receipt: what it is measured on.
         price: of all looks on the receipt, this one included.
         merge: what the ledger is to keep of the looks before, given what stands there now; None where there is nothing.
-
-    Returns:
-        Whether it was written, and with it what is to be kept: not if so much was begun already.
 
     Guarantee: whenever the process dies, what it had measured costs at most the last look that was begun.
     Proof: docs/proofs/ledger.store.md, "Look by look".
@@ -296,14 +305,14 @@ class _Work:
         mine = self._receipt
         return mine is not None and (mine.ledger, mine.id) == (receipt.ledger, receipt.id)
 
-    def begin(self, receipt: Receipt, farthings: int, merge: Callable[[bytes | None], bytes] | None) -> bool:
+    def begin(self, receipt: Receipt, farthings: int, merge: Callable[[bytes | None], bytes] | None) -> Begun:
         """Begin a look up to a price, and store what was measured before it; unless so much was begun already."""
-        if farthings <= self._begun:
-            return False
-        most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
-        patiently(lambda: self._context.ledger.look(receipt, most, merge))
-        self._begun = most
-        return True
+        written = farthings > self._begun
+        if written:
+            most = max(farthings, min(self._begun + self._begun // _GROWTH, receipt.reserved))
+            patiently(lambda: self._context.ledger.look(receipt, most, merge))
+            self._begun = most
+        return Begun(self._begun, written=written)
 
     def _reserved(self, version: int) -> Receipt:
         """Reserve the worst price; refuse a price of nothing, and say what would fit where it does not.

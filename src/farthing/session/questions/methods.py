@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.planning.release import ReleasePlan
     from farthing.privacy.loss import Booked, Loss
+    from farthing.progress import Progress
     from farthing.query import AutoBounds, Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.contribution_report import Cut
     from farthing.session.core.context import Context
-    from farthing.session.core.progress import Progress
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
 
 

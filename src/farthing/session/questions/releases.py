@@ -183,6 +183,7 @@ class Releases(Protocol):
         confidence: float = 0.95,
         where: Any = None,
         bounds: Bounds | None = None,
+        at_most: Booked | None = None,
     ) -> Online:
         """Return an object that answers queries one by one, all within one error at once, most of them free.
 
@@ -197,6 +198,7 @@ class Releases(Protocol):
             confidence: the chance that all answers are within the error.
             where: a predicate, as SQL text or an ibis expression.
             bounds: contribution bounds, instead of the session's.
+            at_most: the most that all runs together may be charged: a run that would pass it is refused.
 
         Raises:
             InvalidOption, InvalidKeys, InvalidTarget: nothing is charged.
@@ -210,7 +212,7 @@ class Releases(Protocol):
         True
         """
         promise = {"absolute": absolute, "queries": queries, "rows": rows, "confidence": confidence}
-        about = {"where": where, "bounds": bounds}
+        about = {"where": where, "bounds": bounds, "at_most": at_most}
         return opened_online(self._context, self._reader, keys, promise, about)
 
     def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:

@@ -15,8 +15,8 @@ from farthing.query.aggregates import Count, CountUnits, Quantile, Sum, least
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from farthing.progress import Progress
     from farthing.query import NamedAggregate, Query
-    from farthing.session.core.progress import Progress
 
 Width: TypeAlias = float | Mapping[str, float]
 """An error allowed: one for all aggregates of a question, or one for each by the name of its column."""

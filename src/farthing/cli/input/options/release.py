@@ -60,20 +60,27 @@ class ReleaseOptions:
     confidence: options.Confidence = None
     simultaneous: options.Simultaneous = False
     loss: options.NamedLoss = None
+    mechanism: Annotated[
+        str | None,
+        typer.Option("--mechanism", metavar="tree", help="A model of the data at a --loss, whose errors are told: "
+                     "tree, mwem, projection, small database.", rich_help_panel=options.PRICE),
+    ] = None  # fmt: skip
     max_epsilon: options.MaxEpsilon = None
     cap: options.Cap = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the price and release nothing.", rich_help_panel=options.PRICE)
     ] = False
     keys: options.Keys = None
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="CONDITION", help="The rows that count, as in 'fare > 2'.", rich_help_panel=options.DATA),
-    ] = None
+    where: options.Where = None
     max_groups: options.MaxGroups = None
     max_rows: options.MaxRows = None
     to: Annotated[
         str | None,
         typer.Option(metavar="FOLDER", help="Write one Parquet file for each table.", rich_help_panel=options.OUTPUT),
     ] = None
+    synthetic: Annotated[
+        str | None,
+        typer.Option("--synthetic", metavar="FILE.parquet", help="Write rows that nobody has, whose tables are near "
+                     "the released ones, and tell how near: free.", rich_help_panel=options.OUTPUT),
+    ] = None  # fmt: skip
     rows: options.Rows = None

@@ -6,16 +6,13 @@ The address and a token are all that is needed: no table, no ledger. Answers hav
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
-import httpx
-
-from farthing import errors
-from farthing.errors import DataError, FarthingError, InvalidOption, InvalidTarget
-from farthing.tabular import Tabular
+from farthing.client.wire import ARROW, RefusedRequest, Wire, loss_of
+from farthing.errors import InvalidOption, InvalidTarget
+from farthing.tabular import Lines, Tabular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,24 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.privacy.loss import Booked
+    from farthing.progress import Progress
 
-ARROW: Final = "application/vnd.apache.arrow.stream"
-"""The media type of rows as an Arrow stream."""
-
-_TRIES: Final = 3
-"""How often a request is sent whose response does not come: by its idempotency key it is never charged twice."""
-
-
-class RefusedRequest(FarthingError):  # noqa: N818  # as its siblings are named
-    """What the server itself refuses: a stranger, a request that cannot be read, too many of them.
-
-    Attributes:
-        status: the HTTP status.
-    """
-
-    def __init__(self, what: str, *, status: int, **facts: Any) -> None:
-        self.status = status
-        super().__init__(what, **facts)
+__all__ = ["ARROW", "RefusedRequest", "RemoteAnswer", "RemotePlan", "RemoteSession", "Wire", "connect"]
 
 
 def connect(url: str, token: str, *, dataset: str | None = None, timeout_s: float = 300.0) -> RemoteSession:
@@ -76,7 +58,7 @@ def connect(url: str, token: str, *, dataset: str | None = None, timeout_s: floa
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RemoteSession:
+class RemoteSession(Lines):
     """A data set of a server, asked with a session's own methods: `sql`, `plan`, `count`, `sum`, `mean`, `quantile`.
 
     Attributes:
@@ -93,13 +75,15 @@ class RemoteSession:
         Args:
             text: the SQL.
             keys: the public groups, as lists, or "private"; by default those that the owner declared.
-            **how: the target and the price: relative, absolute, rank, confidence, max_epsilon, ...
+            **how: the target and the price: relative, absolute, rank, confidence, max_epsilon, ...; and `progress`,
+                which is called after every look.
 
         Raises:
             FarthingError: as the session on the server raises it; what is refused is not charged. The answer of a
                 `TargetMissed` is the server's JSON.
         """
-        return self._asked(_question(self.name, text, keys, how))
+        progress = how.pop("progress", None)
+        return self._asked(_question(self.name, text, keys, how), progress)
 
     def plan(self, text: str, *, keys: Any = None, **how: Any) -> RemotePlan:
         """Price a question, free; its `ask` pays at most that.
@@ -138,12 +122,12 @@ class RemoteSession:
     @property
     def spent(self) -> Booked:
         """What the ledger has charged, by everybody."""
-        return _loss(self._now()["spent"])
+        return loss_of(self._now()["spent"])
 
     @property
     def remaining(self) -> Booked:
         """What may still be charged."""
-        return _loss(self._now()["remaining"])
+        return loss_of(self._now()["remaining"])
 
     def history(self, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked, newest first, as far as the token may see it."""
@@ -172,8 +156,11 @@ class RemoteSession:
         answer: RemoteAnswer = self.sql(_select(call, name, self.name, by, where), **how)
         return answer
 
-    def _asked(self, asked: Mapping[str, Any]) -> Any:
+    def _asked(self, asked: Mapping[str, Any], progress: Callable[[Progress], None] | None = None) -> Any:
         """Send a question and return what comes."""
+        watched = None if progress is None else self._wire.watched("/v1/ask", asked, progress)
+        if watched is not None:
+            return _answer(self, asked, watched)
         came = self._wire.send("POST", "/v1/ask", asked, accept=ARROW)
         if came.headers["content-type"] != ARROW:
             return RemotePlan(self, asked, came.json())
@@ -241,16 +228,16 @@ class RemoteAnswer(Tabular):
     @property
     def paid(self) -> Booked:
         """The loss of this ask; zero when asking again."""
-        return _loss(self.facts["paid"])
+        return loss_of(self.facts["paid"])
 
     @property
     def remaining(self) -> Booked:
         """What was left right after it."""
-        return _loss(self.facts["remaining"])
+        return loss_of(self.facts["remaining"])
 
-    def refine(self, **changes: Any) -> RemoteAnswer:
+    def refine(self, *, progress: Callable[[Progress], None] | None = None, **changes: Any) -> RemoteAnswer:
         """Return a sharper answer to the same question, paying about the difference."""
-        answer: RemoteAnswer = self._session._asked({**self._asked, **changes})  # noqa: SLF001  # of one module
+        answer: RemoteAnswer = self._session._asked({**self._asked, **changes}, progress)  # noqa: SLF001  # of one module
         return answer
 
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
@@ -274,7 +261,7 @@ class RemoteAnswer(Tabular):
 
 
 @dataclass(frozen=True, slots=True)
-class RemotePlan:
+class RemotePlan(Lines):
     """A price that can be confirmed.
 
     Attributes:
@@ -288,78 +275,21 @@ class RemotePlan:
     @property
     def worst_price(self) -> Booked:
         """The most that the question is charged."""
-        return _loss(self.facts["worst_price"])
+        return loss_of(self.facts["worst_price"])
 
     @property
     def fits(self) -> bool:
         """Whether that fits in what is left."""
         return bool(self.facts["fits"])
 
-    def ask(self) -> RemoteAnswer:
-        """Answer the question at no more than this price."""
-        came = self._session._wire.send("POST", "/v1/ask", {"plan": self.facts["plan"]}, accept=ARROW)  # noqa: SLF001
-        return _answer(self._session, self._asked, came.content)
+    def ask(self, *, progress: Callable[[Progress], None] | None = None) -> RemoteAnswer:
+        """Answer the question at no more than this price; `progress` is called after every look."""
+        answer: RemoteAnswer = self._session._asked({"plan": self.facts["plan"]}, progress)  # noqa: SLF001  # of one module
+        return replace(answer, _asked=self._asked)
 
     def __str__(self) -> str:
         lines = (self.facts["question"], f"worst price {self.worst_price!r}", self.facts["advice"], self.facts["about"])
         return "\n".join(line for line in lines if line)
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """Requests to one server."""
-
-    client: httpx.Client
-
-    @classmethod
-    def to(cls, url: str, token: str, timeout_s: float = 300.0) -> Self:
-        """Return a way to a server."""
-        return cls(httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=timeout_s))
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.client.close()
-
-    def send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, accept: str = "application/json"
-    ) -> httpx.Response:
-        """Return what a request came to; the errors of the server are raised as they are in a session."""
-        headers = {"Accept": accept, "Idempotency-Key": secrets.token_hex(16), "Farthing-Face": "Python"}
-        came = None
-        for _ in range(_TRIES):
-            try:
-                came = self.client.request(method, path, json=body, headers=headers)
-                break
-            except httpx.TransportError:
-                came = None
-        if came is None:
-            raise DataError(
-                "the server cannot be reached",
-                rule="an address where `farthing serve` answers",
-                got=f"{self.client.base_url}",
-                next_step="ask again: what was answered is not charged twice",
-            )
-        if not came.is_success:
-            raise _error(came)
-        return came
-
-
-def _error(came: httpx.Response) -> FarthingError:
-    """Return the error that a response tells."""
-    facts: Mapping[str, Any] = {}
-    try:
-        facts = came.json()["error"]
-    except (ValueError, KeyError, TypeError):
-        facts = {}
-    what = str(facts.get("message", "the address is not a server of farthing"))
-    more = {name: str(facts.get(key, "")) for name, key in (("rule", "rule"), ("got", "got"), ("next_step", "next"))}
-    kind = getattr(errors, str(facts.get("kind", "")), None)
-    if kind is errors.TargetMissed:
-        return errors.TargetMissed(what, answer=came.json(), **more)
-    if isinstance(kind, type) and issubclass(kind, FarthingError):
-        made: FarthingError = kind(what, **more)
-        return made
-    return RefusedRequest(what, status=came.status_code, **more)
 
 
 def _answer(session: RemoteSession, asked: Mapping[str, Any], content: bytes) -> RemoteAnswer:
@@ -374,9 +304,9 @@ def _answer(session: RemoteSession, asked: Mapping[str, Any], content: bytes) ->
 
 def _question(name: str, text: str, keys: Any, how: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of a question."""
-    if "progress" in how or "loss" in how or "bounds" in how:
+    if "loss" in how or "bounds" in how or "progress" in how:
         raise InvalidTarget(
-            "a server is not asked with progress=, loss= or bounds=",
+            "a server is not asked with loss= or bounds=, and not planned with progress=",
             rule="what JSON can say: targets, caps, keys, clamps",
             got=", ".join(how),
             next_step="the owner declares bounds; name a target, and max_epsilon= for a price",
@@ -409,13 +339,3 @@ def _select(call: str, name: str, table: str, by: Any, where: str | None) -> str
 def _quoted(name: str) -> str:
     """Return a name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _loss(facts: Mapping[str, float]) -> Booked:
-    """Return a loss from its plain values."""
-    from farthing.privacy.loss import Gdp, Pure, Zcdp
-
-    name = next(iter(facts))
-    kinds: dict[str, Any] = {"mu": Gdp, "rho": Zcdp, "epsilon": Pure}
-    made: Booked = kinds[name](facts[name])
-    return made

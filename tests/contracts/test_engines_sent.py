@@ -145,10 +145,10 @@ def texts(ask):
     """Return every text that an ask sends to the embedded engine."""
     seen, run = [], DuckDBEngine._run
 
-    def listening(self, query, question, fetch):
+    def listening(self, query, question, *how):
         """Note a text before it runs."""
         seen.append(question.sql)
-        return run(self, query, question, fetch)
+        return run(self, query, question, *how)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DuckDBEngine, "_run", listening)

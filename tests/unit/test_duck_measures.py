@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from unittest import mock
 
 import duckdb
 import numpy as np
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.engines import open_table
+from farthing.engines.bounded import BoundedQuery
 from farthing.engines.duck import cells as duck_cells
 from farthing.engines.duck import engine as duck
 from farthing.engines.duck import measures as duck_measures
@@ -152,15 +154,27 @@ def questions(draw, outputs=OUTPUTS, unit=units):
     return Query("data", by, keys, draw(wheres), outputs, own, bounds, part, named, beside)
 
 
-@given(rows, questions(), st.sampled_from([0, 2**64 - 1]))
+@given(rows, questions(), st.sampled_from([0, 2**64 - 1]), st.sampled_from([1, 2, 1 << 20]))
 @settings(max_examples=50)
-def test_measures_are_those_of_the_slow_engine(table, query, hash_key):
-    """Every measure of every question, side by side, exactly; joins, groupings and parts too."""
+def test_measures_are_those_of_the_slow_engine(table, query, hash_key, at_once):
+    """Every measure of every question, side by side, exactly; joins, groupings and parts too; few groups at a time."""
     engine, oracle = fast(table), slow(table)
     expected = oracle.measure(query, hash_key)
 
     assert bool(engine.fingerprint(query)) == (query.cuts_groups or query.cuts_parts)
-    assert expected.tolist() == engine.measure(query, hash_key).tolist()
+    with mock.patch.object(duck, "_MOST_AT_ONCE", at_once):
+        assert expected.tolist() == engine.measure(query, hash_key).tolist()
+
+
+def test_units_that_choose_groups_are_asked_about_all_of_them():
+    """A part of the groups at a time, a unit would be kept in its share of groups once for each part."""
+    query, engine = several(bounds=Bounds(1, 2)), fast(SKEWED)
+    expected = slow(SKEWED).measure(query, 1).tolist()
+    with mock.patch.object(duck, "_MOST_AT_ONCE", 1):
+        assert query.cuts_groups
+        assert expected == engine.measure(query, 1).tolist()
+        with mock.patch.object(BoundedQuery, "chooses", new=False):
+            assert expected != engine.measure(query, 1).tolist()
 
 
 @given(rows, questions((NamedAggregate("q", QUANTILE),)), st.sampled_from([0, 5]))
@@ -388,9 +402,9 @@ def test_cells_that_are_too_large_for_doubles_are_added_in_integers(monkeypatch)
     """Beyond a number of rows a cell the question is asked again; up to it, once; both give the same."""
     asked = []
 
-    def recorded(*arguments, whole=False):
+    def recorded(*arguments, whole=False, part=False):
         asked.append(whole)
-        return duck_measures.measuring(*arguments, whole=whole)
+        return duck_measures.measuring(*arguments, whole=whole, part=part)
 
     monkeypatch.setattr(duck, "measuring", recorded)
     engine, longest = fast(SKEWED), 8

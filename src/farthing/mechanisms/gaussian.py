@@ -246,6 +246,8 @@ def worst_cost(information: Int64, max_groups: int) -> int:
     8
     """
     count = len(information)
+    if max_groups == 1:
+        return int(information.max(initial=0))
     top = information if count <= max_groups else np.partition(information, count - max_groups)[count - max_groups :]
     # Two halves, so that the sum of many large int64 cannot overflow.
     return (int((top >> 31).sum()) << 31) + int((top & ((1 << 31) - 1)).sum())

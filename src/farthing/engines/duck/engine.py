@@ -6,7 +6,7 @@ import hashlib
 import json
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.bounded import bounded
 from farthing.engines.duck.cells import INFINITY
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.query import Query
+
+
+_MOST_AT_ONCE: Final = 1 << 20
+"""How many groups one query is asked about, where no unit has to choose among all of them."""
 
 
 class DuckDBEngine:
@@ -123,18 +127,34 @@ class DuckDBEngine:
 
     def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
-        import numpy as np
-
         asked = bounded(query)
         found = made(asked, self._looked_up(asked))
-        columns = self._run(asked, found.around(measuring(asked, found.catalog, hash_key)), _arrays)
-        if (columns.get("most", np.zeros(0)) > MOST_ROWS).any():
-            whole = measuring(asked, found.catalog, hash_key, whole=True)
-            columns = self._run(asked, found.around(whole), _arrays)
-        answer = np.zeros((len(asked.measures), asked.groups), np.int64)
-        for place in range(len(asked.measures)):
-            np.add.at(answer[place], columns["i"], columns[f"m{place}"])
+        step = asked.groups if asked.chooses else _MOST_AT_ONCE
+        part = step < asked.groups
+        answer, most = self._summed(asked, found.around(measuring(asked, found.catalog, hash_key, part=part)), step)
+        if most > MOST_ROWS:
+            whole = measuring(asked, found.catalog, hash_key, whole=True, part=part)
+            answer, _ = self._summed(asked, found.around(whole), step)
         return answer
+
+    def _summed(self, asked: BoundedQuery, question: SelectText, step: int) -> tuple[NDArray[np.int64], int]:
+        """Return the measures of all groups, and the most rows of a cell.
+
+        Very many groups are asked a part at a time, where no unit has to choose among them: each group's measures are
+        those that it has alone, and the memory is that of one part.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        answer, most = np.zeros((len(asked.measures), asked.groups), np.int64), 0
+        for first in range(0, asked.groups, step):
+            columns = self._run(asked, question, _arrays, slice(first, min(first + step, asked.groups)))
+            most = max(most, int(columns.get("most", answer[0, :0]).max(initial=0)))
+            for place in range(len(asked.measures)):
+                np.add.at(answer[place], columns["i"], columns[f"m{place}"])
+            if step < asked.groups:
+                pa.default_memory_pool().release_unused()
+        return answer, most
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
         """Return the bounded rows by group and leaf; see `Engine.histogram`."""
@@ -213,8 +233,14 @@ class DuckDBEngine:
         ordered = frozenset(name for name in asked if self._numbers[state, name])
         return replace(self._catalog, own=replace(own, ordered=ordered)) if ordered else self._catalog
 
-    def _run(self, query: BoundedQuery | None, question: SelectText, fetch: Callable[[Any], Any]) -> Any:
-        """Run a question on a cursor of its own; whatever goes wrong is one constant error."""
+    def _run(
+        self,
+        query: BoundedQuery | None,
+        question: SelectText,
+        fetch: Callable[[Any], Any],
+        groups: slice = slice(None),
+    ) -> Any:
+        """Run a question about some of its groups on a cursor of its own; whatever goes wrong is one constant error."""
         import duckdb
         import pyarrow as pa
 
@@ -222,7 +248,7 @@ class DuckDBEngine:
         for loaded in ([], anew) if anew else ([],):  # a second time without text that is not UTF-8
             try:
                 with closing(self._connection.cursor()) as cursor:
-                    self._hand_over(cursor, query, question, loaded)
+                    self._hand_over(cursor, query, question, loaded, groups)
                     return fetch(cursor.execute(question.sql))
             except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError, ValueError) as error:
                 stopped = isinstance(error.__cause__, KeyboardInterrupt)  # Ctrl-C, in DuckDB's words
@@ -236,9 +262,9 @@ class DuckDBEngine:
         return self._sources[view].scan() is not None and any(_holds_text(native[column]) for column in read)
 
     def _hand_over(
-        self, cursor: Any, query: BoundedQuery | None, question: SelectText, loaded: Collection[str]
+        self, cursor: Any, query: BoundedQuery | None, question: SelectText, loaded: Collection[str], groups: slice
     ) -> None:
-        """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys."""
+        """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys of some groups."""
         import numpy as np
         import pyarrow as pa
 
@@ -250,8 +276,10 @@ class DuckDBEngine:
         for view, table in question.beside.items():
             cursor.register(view, table)
         if query is not None and query.keys is not None:
-            places = {"i": pa.array(np.arange(query.groups, dtype=np.int32))}
-            named = {f"key{place}": query.keys.column(column) for place, column in enumerate(query.by)}
+            first, stop, _ = groups.indices(query.groups)
+            places = {"i": pa.array(np.arange(first, stop, dtype=np.int32))}
+            columns = [query.keys.column(column).slice(first, stop - first) for column in query.by]
+            named = {f"key{place}": column for place, column in enumerate(columns)}
             cursor.register(KEYS, pa.table({**places, **named}))
 
     def _relation(self, view: str) -> DuckRelation:

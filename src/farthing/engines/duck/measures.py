@@ -51,7 +51,9 @@ class SelectText:
     beside: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
-def measuring(query: BoundedQuery, catalog: DuckCatalog, hash_key: int, *, whole: bool = False) -> SelectText:
+def measuring(
+    query: BoundedQuery, catalog: DuckCatalog, hash_key: int, *, whole: bool = False, part: bool = False
+) -> SelectText:
     """Return the SELECT of (i, m0, m1, ...): the group's place in the key list and its bounded measures.
 
     Totals are sums of whole numbers in 128 bits, rounded to steps once a group. Those of the many cells are sums in
@@ -62,12 +64,13 @@ def measuring(query: BoundedQuery, catalog: DuckCatalog, hash_key: int, *, whole
         catalog: the tables.
         hash_key: chooses the groups that a unit keeps.
         whole: add cells in integers, too, for larger ones.
+        part: the list of keys is a part of the groups.
     """
     rows = DuckRows(query, catalog, hash_key, whole=whole)
     keys = rows.groups()
     if query.unit.is_row:
         sums = [_of_rows(query, rows, measure) for measure in query.measures]
-        return SelectText(_listed(query, rows, keys, sums), rows.columns)
+        return SelectText(_listed(query, rows, keys, sums, part=part), rows.columns)
     cells = DuckCells(query, rows)
     cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
     valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
@@ -211,13 +214,20 @@ def _chosen(query: BoundedQuery, hash_key: int, rank: str) -> str:
     return f"{rank}() OVER (PARTITION BY u ORDER BY {keyed_hash('u', 'i', hash_key)}, i) <= {query.max_groups}"
 
 
-def _listed(query: BoundedQuery, rows: DuckRows, keys: Sequence[str], sums: Sequence[str], also: str = "") -> str:
-    """Return SQL that groups first and then finds each group's place: the join sees one row per group."""
+def _listed(
+    query: BoundedQuery, rows: DuckRows, keys: Sequence[str], sums: Sequence[str], also: str = "", *, part: bool = False
+) -> str:
+    """Return SQL that groups first and then finds each group's place: the join sees one row per group.
+
+    Where a part of the groups is asked, rows of others are left out before.
+    """
     shown = [*keys, *([also] if also else [])]
     found = f"SELECT {', '.join([*shown, *sums])} FROM ({rows.sql()}) AS t"
     if query.keys is None:
         return f"SELECT 0::INTEGER AS i, * FROM ({found}{' GROUP BY ALL' if also else ''})"
     same = same_key(query, [f"g.{key}" for key in keys])
+    if part:
+        found += f" SEMI JOIN {KEYS} AS k ON {same_key(query, [f't.{key}' for key in keys])}"
     return f"SELECT k.i, g.* EXCLUDE ({', '.join(keys)}) FROM ({found} GROUP BY ALL) AS g JOIN {KEYS} AS k ON {same}"
 
 

@@ -43,7 +43,9 @@ def answer(
     if request.nonnegative:
         columns = tuple(_nonnegative(cells) for cells in columns)
     traced = partial(_traced, query, plan.goal, outcome, columns)
-    strict = np.full(len(paid), plan.worst_price.value) if outcome.strict is None else outcome.strict
+    strict = outcome.strict
+    if strict is None:
+        strict = np.broadcast_to(float(plan.worst_price.value), len(paid))
     keys = None if query.keys is None else query.keys.table
     if query.keys is not None and query.keys.order is not None:
         back = np.argsort(query.keys.order, kind="stable")  # into the order that was asked

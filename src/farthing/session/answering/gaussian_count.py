@@ -19,13 +19,15 @@ from farthing.release import Cells
 from farthing.session.answering import optimality
 from farthing.session.answering.looks import BegunLooks, BegunMeasurements, in_looks
 from farthing.session.answering.method import AskOutcome
-from farthing.session.answering.refinement_loop import refine
+from farthing.session.answering.refinement_loop import BLOCK, refine
 from farthing.session.answering.share_of_groups import reached, refine_share
 from farthing.session.answering.traced import Watched
 from farthing.session.core.merging import merge
 from farthing.session.core.records import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from farthing.accuracy.jumps import Ints
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.session.answering.refinement_loop import Measurements
     from farthing.session.core.context import Context
+    from farthing.trace import TraceLook
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,21 @@ class GaussianCountMethod:
         self, context: Context, plan: Plan[GaussianCountPricing], receipt: Receipt, watcher: Watcher | None
     ) -> AskOutcome:
         """Ask the engine, draw noise, and price what was drawn as the receipt says."""
+        before = Measured.nothing(self.query.groups) if self.record is None else self.record.measured
+        after, price, looks = self._refined(context, plan, receipt, before, watcher)
+        return replace(self._outcome(plan, before, after, price, self._record(plan, after)), looks=looks)
+
+    def _refined(
+        self,
+        context: Context,
+        plan: Plan[GaussianCountPricing],
+        receipt: Receipt,
+        before: Measured,
+        watcher: Watcher | None,
+    ) -> tuple[Measured, Booked, tuple[TraceLook, ...]]:
+        """Return what was released, its price, and the looks; what is exact is gone by then."""
         query, pricing = self.query, plan.pricing
         step_log2 = query.measures[0].step_log2
-        before = Measured.nothing(query.groups) if self.record is None else self.record.measured
         mechanism = GaussianMeasurements(
             context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
         )
@@ -101,8 +116,7 @@ class GaussianCountMethod:
             after = refine_share(watched, pricing.schedule, pricing.share, before, told)
         else:
             after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
-        outcome = self._outcome(plan, before, after, price(after.information), self._record(plan, after))
-        return replace(outcome, looks=tuple(watched.looks))
+        return after, price(after.information), tuple(watched.looks)
 
     def merged(self, current: bytes | None, outcome: AskOutcome, receipt: Receipt) -> bytes:
         """Return what the ledger is to keep: see `merging`."""
@@ -124,16 +138,22 @@ class GaussianCountMethod:
         blob: bytes | None,
     ) -> AskOutcome:
         """Return what released measurements tell."""
-        report = report_of(plan, after)
-        cells = Cells(report.value, report.lower, report.upper, met(plan, after.values, report), report.estimate)
+        again = _again(after, blob)
         return AskOutcome(
-            (cells,),
-            parameter_of(after.information - before.information, price),
+            (cells_of(plan, after),),
+            _paid(before, after, price),
             price,
             blob,
-            lambda: _doubling(plan, self.query, after),
-            optimality=partial(optimality.of_measured, self.query, plan.pricing, after),
+            lambda: _doubling(plan, self.query, again()),
+            optimality=lambda: optimality.of_measured(self.query, plan.pricing, again()),
         )
+
+
+def _again(measured: Measured, blob: bytes | None) -> Callable[[], Measured]:
+    """Return what gives measurements again: those of very many groups are read from their record, which is smaller."""
+    if blob is None or len(measured.mean) <= BLOCK:
+        return lambda: measured
+    return lambda: Record.from_bytes(blob).measured
 
 
 def _serves(ours: bytes, theirs: bytes) -> bool:
@@ -171,8 +191,26 @@ def kept_of(pricing: GaussianCountPricing | LaplaceCountPricing) -> OwnPromises 
     return OwnPromises(np.where(settled, claims.half, np.nan), np.where(settled, claims.beta, np.nan))
 
 
-def report_of(plan: Plan[GaussianCountPricing | LaplaceCountPricing], measured: Measured) -> IntervalReport:
-    """Return values and intervals of released measurements: by the latest rule, or as they stood before."""
+def cells_of(plan: Plan[GaussianCountPricing | LaplaceCountPricing], measured: Measured) -> Cells:
+    """Return the numbers that are shown of released measurements, made block by block."""
+    groups = len(measured.mean)
+    value, lower, upper = (np.empty(groups) for _ in range(3))
+    apart = plan.pricing.schedule.relative > 0 or plan.pricing.settled is not None
+    estimate = np.empty(groups) if apart else value  # without a relative target the value is no other
+    inside = np.empty(groups, np.bool_)
+    for first in range(0, groups, BLOCK):
+        at = slice(first, first + BLOCK)
+        block = Measured(measured.mean[at], measured.information[at], measured.unit_log2)
+        report = _report(plan, block, at)
+        value[at], lower[at], upper[at] = report.value, report.lower, report.upper
+        if apart:
+            estimate[at] = report.estimate
+        inside[at] = met(plan, block.values, report)
+    return Cells(value, lower, upper, inside, estimate)
+
+
+def _report(plan: Plan[GaussianCountPricing | LaplaceCountPricing], measured: Measured, at: slice) -> IntervalReport:
+    """Return values and intervals of some groups: by the latest rule, or as they stood before."""
     pricing = plan.pricing
     schedule = pricing.schedule
     futile = ~schedule.stopped(measured.information, measured.values)
@@ -182,8 +220,8 @@ def report_of(plan: Plan[GaussianCountPricing | LaplaceCountPricing], measured: 
     relative, absolute = schedule.relative, schedule.absolute
     if plan.target is not None:
         relative, absolute = plan.target.relative, plan.target.absolute
-    stood = reread(measured.values, pricing.claims.half, relative, absolute)
-    return IntervalReport(*(np.where(pricing.settled, old, new) for old, new in zip(stood, latest, strict=True)))
+    stood, settled = reread(measured.values, pricing.claims.half[at], relative, absolute), pricing.settled[at]
+    return IntervalReport(*(np.where(settled, old, new) for old, new in zip(stood, latest, strict=True)))
 
 
 def parameter_of(grains: Any, price: Booked) -> Any:
@@ -191,6 +229,15 @@ def parameter_of(grains: Any, price: Booked) -> Any:
     gained = grains.astype(np.float64) * float(GRAIN)
     parameter = np.sqrt(gained) if price.parameter == "mu" else gained / 2
     return parameter * (1 + 2.0**-50)
+
+
+def _paid(before: Measured, after: Measured, price: Booked) -> Any:
+    """Return what members of each group paid, float64[groups], made block by block."""
+    paid = np.empty(len(after.mean))
+    for first in range(0, len(paid), BLOCK):
+        at = slice(first, first + BLOCK)
+        paid[at] = parameter_of(after.information[at] - before.information[at], price)
+    return paid
 
 
 def _doubling(plan: Plan[GaussianCountPricing], query: Query, measured: Measured) -> Booked | None:

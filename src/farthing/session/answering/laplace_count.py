@@ -14,10 +14,9 @@ from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.planning.laplace_count import Grid, LaplaceCountPricing, plan_laplace_count
 from farthing.planning.stored_measurements import HeldMeasurements
 from farthing.privacy.loss import Pure
-from farthing.release import Cells
 from farthing.rounding import FARTHING
 from farthing.session.answering import optimality
-from farthing.session.answering.gaussian_count import held_in, kept_of, met, report_of
+from farthing.session.answering.gaussian_count import cells_of, held_in, kept_of
 from farthing.session.answering.looks import BegunLooks, BegunMeasurements, in_looks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.answering.refinement_loop import refine
@@ -129,10 +128,8 @@ class LaplaceCountMethod:
     def _outcome(self, plan: Plan[LaplaceCountPricing], shown: Measured, price: int, paid: Int64) -> AskOutcome:
         """Return what was shown, at a price in farthings, of which each group's own are `paid`."""
         pricing = plan.pricing
-        report = report_of(plan, shown)
-        cells = Cells(report.value, report.lower, report.upper, met(plan, shown.values, report), report.estimate)
         return AskOutcome(
-            (cells,),
+            (cells_of(plan, shown),),
             _epsilons(paid),
             Pure.of_farthings(price),
             optimality=partial(optimality.of_chain, self.query, pricing, shown),

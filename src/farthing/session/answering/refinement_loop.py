@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.jumps import Ints
     from farthing.accuracy.schedule import Schedule
+
+
+BLOCK: Final = 1 << 17
+"""How many groups are refined at once."""
 
 
 class Measurements(Protocol):
@@ -40,10 +45,42 @@ def refine(
 
     Groups that are `settled` by what was released before are left as they are.
 
+    Groups do not see each other, so very many are measured block by block, and the memory is that of one block.
+
     Every decision (which groups go on, how far each jumps) is made from released values alone, so the whole run is one
     adaptive sequence of measurements and costs the information it ends with.
     """
-    state = state.in_unit(min(state.unit_log2, mechanism.unit_for(int(schedule.looks[-1]))))
+    unit = min(state.unit_log2, mechanism.unit_for(int(schedule.looks[-1])))
+    groups, look, done, widest, last = len(state.mean), 0, 0, 0.0, 0.0
+    mean, information = np.empty(groups, np.int64), np.empty(groups, np.int64)
+
+    def tell(told: Progress) -> None:
+        """Tell of a look at a block as one of all groups: those of later blocks are not done."""
+        nonlocal look, last
+        look, last = look + 1, max(widest, told.half_width)
+        if progress is not None:
+            progress(replace(told, look=look, groups=groups, done=done + told.done, half_width=last))
+
+    for first in range(0, groups, BLOCK):
+        at = slice(first, first + BLOCK)
+        block = Measured(state.mean[at], state.information[at], state.unit_log2).in_unit(unit)
+        kept = None if settled is None else settled[at]
+        after = _refined(mechanism, schedule, block, None if progress is None else tell, settled=kept, first=first)
+        mean[at], information[at] = after.mean, after.information
+        done, widest = done + len(after.mean), last
+    return Measured(mean, information, unit)
+
+
+def _refined(
+    mechanism: Measurements,
+    schedule: Schedule,
+    state: Measured,
+    progress: Callable[[Progress], None] | None,
+    *,
+    settled: NDArray[np.bool_] | None,
+    first: int,
+) -> Measured:
+    """Measure the groups of one block, from its first on, until the schedule says stop."""
     mean, information = state.mean.copy(), state.information.copy()
     done = schedule.stopped(information, state.values)
     active = np.flatnonzero(~done if settled is None else ~(done | settled))
@@ -53,7 +90,7 @@ def refine(
     look = 0
     while len(active):
         ahead = schedule.leap(behind, part.information, values)
-        part = mechanism.measure(part, schedule.looks[ahead] - part.information, active)
+        part = mechanism.measure(part, schedule.looks[ahead] - part.information, first + active)
         mean[active], information[active] = part.mean, part.information
         values = part.values
         going = np.flatnonzero(

@@ -36,7 +36,7 @@ class Watched:
         before: what was released before this ask.
         price: the price of the run, from the informations int64[groups] that it has come to.
         paid: float64[n], what members of groups pay, from the information that each gained.
-        information: int64[groups], what the groups have come to.
+        information: int64[groups], what the groups have come to; kept only where somebody is told.
         looks: what was released, where it is kept.
     """
 
@@ -46,22 +46,22 @@ class Watched:
     before: Measured
     price: Callable[[Ints], Booked]
     paid: Callable[[Ints], Floats]
-    information: Ints = field(init=False)
+    information: Ints | None = field(init=False, default=None)
     looks: deque[TraceLook] = field(init=False)
     _taken: int = 0
 
     def __post_init__(self) -> None:
-        self.information = self.before.information.copy()
         self.looks = deque(maxlen=MOST_LOOKS)
-        known = np.flatnonzero(self.before.information)
-        if len(known):
+        known = np.flatnonzero(self.before.information[: MOST_GROUPS + 1])
+        if len(known) and len(self.before.information) <= MOST_GROUPS:
             self._keep(self.before.take(known), known)
 
     def measure(self, state: Measured, grains: Ints, groups: Ints | None = None) -> Measured:
         """Return what the mechanism releases, and keep it."""
         seen = self.mechanism.measure(state, grains, groups)
-        at = np.arange(len(self.information)) if groups is None else groups
-        self.information[at] = seen.information
+        at = np.arange(len(self.before.information)) if groups is None else groups
+        if self.information is not None:
+            self.information[at] = seen.information
         self._taken += 1
         self._keep(seen, at)
         return seen
@@ -74,9 +74,11 @@ class Watched:
         """Return a callback that adds what was paid so far; None for None."""
         if progress is None:
             return None
+        self.information = self.before.information.copy()
 
         def tell(seen: Progress) -> None:
             """Tell what was paid so far, in whole farthings."""
+            assert self.information is not None  # noqa: S101  # kept from here on
             paid = self.price(self.information)
             hand_over(progress, replace(seen, paid=type(paid).of_farthings(paid.farthings)))
 
@@ -84,7 +86,7 @@ class Watched:
 
     def _keep(self, seen: Measured, groups: Ints) -> None:
         """Keep one look, as value and interval, unless there are too many groups."""
-        if len(self.information) > MOST_GROUPS:
+        if len(self.before.information) > MOST_GROUPS:
             return
         half = self.schedule.critical / self.schedule.precision(seen.information)
         value, gained = seen.values, seen.information - self.before.information[groups]

@@ -7,6 +7,7 @@ released or declared; nothing in it is secret.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -20,7 +21,7 @@ from farthing.mechanisms.gaussian import Measured
 from farthing.query.arrange import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Self
 
     import pyarrow as pa
@@ -32,6 +33,9 @@ _KEYS = b"farthing-keys"
 _CLAIMS = b"farthing-claims"
 _FOUND = b"farthing-found-1"
 _FACTS = b"farthing-facts"
+
+_BATCH = 1 << 18
+"""How many rows of a record are written, and read where they are passed on, at a time."""
 
 _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, MemoryError)
 """What reading bytes that are not ours may raise, beside the errors of Arrow."""
@@ -82,7 +86,8 @@ class Record:
             metadata = table.schema.metadata or {}
             facts = json.loads(metadata[_FORMAT])
             mean, information = (table.column(name).to_numpy() for name in ("mean", "information"))
-            measured = Measured(mean.astype(np.int64), information.astype(np.int64), int(facts["unit_log2"]))
+            mean, information = (column.astype(np.int64, copy=False) for column in (mean, information))
+            measured = Measured(mean, information, int(facts["unit_log2"]))
             own = None
             if "own_half" in table.column_names:
                 own = OwnPromises(
@@ -92,6 +97,29 @@ class Record:
         except _DAMAGED as error:
             problem = error
         raise unreadable(problem)
+
+
+def listed_of(blob: bytes) -> tuple[int, int, bytes]:
+    """Return the groups of a record, the least information of one, and the keys; refuse any other blob.
+
+    It is read batch by batch: no more of it is in memory than one.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    groups, least = 0, 1 << 62
+    try:
+        with pa.ipc.open_stream(blob) as batches:
+            metadata = batches.schema.metadata or {}
+            json.loads(metadata[_FORMAT])
+            for batch in batches:
+                batch.validate(full=True)
+                groups += batch.num_rows
+                least = min(least, pc.min(batch.column("information")).as_py() if batch.num_rows else least)
+        return groups, int(least), metadata.get(_KEYS, b"")
+    except (*_DAMAGED, pa.ArrowException) as error:
+        problem = error
+    raise unreadable(problem)
 
 
 def write_blob(columns: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
@@ -127,9 +155,16 @@ def claims_of(blob: bytes | None) -> tuple[float, ...] | None:
 
 def with_claims(blob: bytes, claims: tuple[float, ...], facts: Mapping[str, Any] | None = None) -> bytes:
     """Return a blob, of any kind of question, with the claims that the question made, and what it was."""
-    table = _read(blob)
+    import pyarrow as pa
+
     said = {_CLAIMS: json.dumps(claims).encode()} | ({_FACTS: json.dumps(facts, default=str).encode()} if facts else {})
-    return _written(table.replace_schema_metadata((table.schema.metadata or {}) | said))
+    try:
+        with pa.ipc.open_stream(blob) as batches:
+            schema = batches.schema.with_metadata((batches.schema.metadata or {}) | said)
+            return _streamed(schema, (pa.RecordBatch.from_arrays(one.columns, schema=schema) for one in batches))
+    except (*_DAMAGED, pa.ArrowException) as error:
+        problem = error
+    raise unreadable(problem)
 
 
 def facts_of(blob: bytes) -> dict[str, Any]:
@@ -224,15 +259,23 @@ def keys_from_bytes(blob: bytes) -> pa.Table:
     if not all(pa.types.is_list(kind) for kind in table.schema.types):
         return table
     lists = {name: table.column(name).combine_chunks().flatten() for name in table.column_names}
+    if len(lists) == 1:
+        return pa.table(lists)
     places = np.unravel_index(np.arange(math.prod(map(len, lists.values()))), [len(given) for given in lists.values()])
     return pa.table({name: given.take(pa.array(at)) for (name, given), at in zip(lists.items(), places, strict=True)})
 
 
 def _written(table: pa.Table) -> bytes:
     """Return a table as a compressed stream."""
+    return _streamed(table.schema, table.to_batches(_BATCH))
+
+
+def _streamed(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> bytes:
+    """Return batches as a compressed stream: no more of them in memory than one."""
     import pyarrow as pa
 
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()

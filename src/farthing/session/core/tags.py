@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.errors import LedgerError
 from farthing.ledger.tags import NONE, Tags
 from farthing.mechanisms.gaussian import MOST_GRAINS
-from farthing.session.core.records import Record, keys_from_bytes
+from farthing.session.core.records import keys_from_bytes, listed_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,15 +32,15 @@ _MANY: Final = "more groups than are listed"
 def tags_of(question: str, blob: bytes) -> Tags:
     """Return the tags of what is stored of a question: none where other questions are not answered from it."""
     try:
-        record = Record.from_bytes(blob)
+        groups, least, listed = listed_of(blob)
     except LedgerError:  # of another kind
         return NONE
-    if not record.listed:
+    if not listed:
         return NONE
-    family, keys = question[:FAMILY], keys_from_bytes(record.listed)
-    rank = -int(record.measured.information.min(initial=MOST_GRAINS))
-    if len(keys) > MOST_GROUPS:
-        return Tags((_hash(family, _MANY),), rank, len(keys), _EVERY)
+    family, rank = question[:FAMILY], -min(least, MOST_GRAINS)
+    if groups > MOST_GROUPS:
+        return Tags((_hash(family, _MANY),), rank, groups, _EVERY)
+    keys = keys_from_bytes(listed)
     tags = _tags(family, keys)
     return Tags(tuple(sorted(set(tags))), rank, len(keys), _bits(tags))
 

@@ -1,4 +1,4 @@
-"""The refusals of a question: it does not fit, would be measured for nothing, or is of a table that keeps failing."""
+"""The refusals of a question: it does not fit, would be measured free, or is of a table that keeps failing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What goes wrong in operations, replayed with counts.
 
-Flipped bits, files that move, forks, threads that ask the same, kills, Ctrl-C, disks that fill up, odd names and
-clocks, files that were cut off, many reservations that died and many stored questions.
+Flipped bits, files that move or are mounted by themselves, spilled rows after kills, forks, threads that ask the same,
+kills, Ctrl-C, disks that fill up, odd names and clocks, files that were cut off, many reservations that died and many stored questions.
 Figures to keep: nothing wrong shown, no raw error, never more than one budget given out, no worker that hangs, one
 payer; nothing left open; thirteen kills in one look after the other cost what had been measured, where thirteen caps
 are 130 % of the budget; twenty times as many in the books is at most 1.3 times the calls of an ask.
@@ -20,6 +20,7 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -95,6 +96,56 @@ def moves(folder: Path) -> dict[str, int]:
     return given
 
 
+def mounts(folder: Path) -> dict[str, int | str]:
+    """Mount the file of an open ledger by itself, as containers may, and spend as much as two processes can."""
+    place, other = folder / "books" / "a.ledger", folder / "mounted" / "a.ledger"
+    for path in (place, other):
+        path.parent.mkdir()
+    with Ledger.open(place, TERMS) as ledger:
+        ask(ledger, "first")
+        for end in ("", "-head"):
+            Path(f"{other}{end}").touch()
+            command = ["mount", "--bind", f"{place}{end}", f"{other}{end}"]
+            done = (
+                subprocess.run(command, capture_output=True, text=True, check=False) if shutil.which("mount") else None
+            )
+            if done is None or done.returncode:
+                subprocess.run(["umount", str(other)], capture_output=True, check=False)
+                return {"SKIPPED, no file could be mounted here:": "no mount" if done is None else done.stderr.strip()}
+        try:
+            return {"given": 10 + sum(_spend(books) for books in (other, ledger))}
+        finally:
+            for end in ("", "-head"):
+                subprocess.run(["umount", f"{other}{end}"], check=False)
+
+
+def spills(folder: Path, many: int = 5) -> dict[str, int]:
+    """Kill processes that have a folder for what does not fit into memory; the next session removes what they left."""
+    where, counts = folder / "spill", collections.Counter[str]()
+    where.mkdir()
+    with mock.patch.dict(os.environ, {"FARTHING_SPILL": str(where)}):
+        for _ in range(many):
+            worker = multiprocessing.get_context("fork").Process(target=_leave_spill, args=(_rides(folder), where))
+            worker.start()
+            worker.join(PATIENCE_S)
+            left = [path for path in where.rglob("*") if path.name == "rows"]
+            counts["left by a kill"] += len(left)
+            counts["that others may read"] += sum(path.parent.stat().st_mode & 0o077 != 0 for path in left)
+            with farthing.Session(_rides(folder), budget=BUDGET, name="rides") as session:
+                session.count(absolute=1000)
+                counts["left after the next session opened"] += sum(path.name == "rows" for path in where.rglob("*"))
+    return dict(counts)
+
+
+def _leave_spill(table: Path, where: Path) -> None:
+    """Open a session, write a file of rows where it spills, and die."""
+    session = farthing.Session(table, budget=BUDGET, name="rides")
+    session.count(absolute=1000)
+    own = next(path for path in where.iterdir() if path.is_dir())
+    (own / "rows").write_text("a row", encoding="utf-8")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _moved(place: Path, how: str) -> Path:
     """Do it; return where the ledger is now."""
     other = place.with_name("b.ledger")
@@ -161,12 +212,12 @@ def payers(folder: Path, threads: int = 16) -> dict[str, int]:
         return {"threads": len(answers), "payers": len(session.history())}
 
 
-def kills(folder: Path, many: int = 13) -> dict[str, float]:
-    """Kill processes in the middle of a quantile, each one look later; what stays charged once the books are opened."""
+def kills(folder: Path, what: str = "a quantile", many: int = 13) -> dict[str, float]:
+    """Kill processes in the middle of an ask, each one look later; what stays charged once the books are opened."""
     opened = partial(farthing.Session, _rides(folder), budget=BUDGET, ledger=folder / "a.ledger", name="rides")
     opened().close()
     for number in range(many):
-        worker = multiprocessing.get_context("fork").Process(target=_killed, args=(opened, number))
+        worker = multiprocessing.get_context("fork").Process(target=_killed, args=(opened, number, what))
         worker.start()
         worker.join(PATIENCE_S)
     with opened() as session:
@@ -177,19 +228,23 @@ def kills(folder: Path, many: int = 13) -> dict[str, float]:
     return {"kills": many, **{state: counts[state] for state in ("open", "failed")}, "% of the budget": 100 * charged}
 
 
-def _killed(opened: Callable[[], farthing.Session], number: int) -> None:
-    """Ask for a quantile that would take its whole cap, and die as soon as so many of its looks were begun."""
+def _killed(opened: Callable[[], farthing.Session], number: int, what: str) -> None:
+    """Ask for what would take its whole cap, and die as soon as so many of its looks were begun."""
     begun = itertools.count()
-    begin = looks.begin_look
+    begin = looks.BegunLooks.begin
 
     def dies(*given: object) -> None:
         begin(*given)
         if next(begun) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    looks.begin_look = dies
+    looks.BegunLooks.begin = dies
     with opened() as session:
-        session.quantile("amount", 0.5, lower=0, upper=50 + number, absolute=1e-3)
+        if what == "a quantile":
+            session.quantile("amount", 0.5, lower=0, upper=50 + number, absolute=1e-3)
+        else:
+            keys = {"amount": [float(amount) for amount in range(50)] + [60.0 + number]}
+            session.count(by="amount", keys=keys, relative=0.05)
 
 
 def interrupts(folder: Path, many: int = 20) -> dict[str, int]:
@@ -332,12 +387,16 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
     options = parser.parse_args()
     figures = {}
-    faults = {"forked workers": forks, "the same at once": payers, "given of 1,000": moves, "kills": kills,
+    faults = {"forked workers": forks, "the same at once": payers, "given of 1,000": moves, "a mounted file": mounts,
+              "spills": spills, "kills": kills, "kills of a count": partial(kills, what="a count"),
               "Ctrl-C": interrupts, "full disks": full_disks, "odd things": odd_things, "growth": growth}  # fmt: skip
     for name, replay in (*faults.items(), ("flipped bits", lambda place: flips(place, options.flips))):
         with tempfile.TemporaryDirectory() as folder:
             figures[name] = replay(Path(folder))
-        print(f"{name:20}" + ", ".join(f"{what} {count:,.6g}" for what, count in figures[name].items()), flush=True)
+        told = (
+            f"{what} {count if isinstance(count, str) else f'{count:,.6g}'}" for what, count in figures[name].items()
+        )
+        print(f"{name:20}" + ", ".join(told), flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

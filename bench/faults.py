@@ -1,7 +1,8 @@
 """What goes wrong in operations, replayed with counts.
 
 Flipped bits, files that move or are mounted by themselves, spilled rows after kills, forks, threads that ask the same,
-kills, Ctrl-C, disks that fill up, odd names and clocks, files that were cut off, many reservations that died and many stored questions.
+kills, Ctrl-C, disks that fill up, odd names and clocks, files that were cut off, many reservations that died
+and many stored questions.
 Figures to keep: nothing wrong shown, no raw error, never more than one budget given out, no worker that hangs, one
 payer; nothing left open; thirteen kills in one look after the other cost what had been measured, where thirteen caps
 are 130 % of the budget; twenty times as many in the books is at most 1.3 times the calls of an ask.

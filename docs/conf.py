@@ -59,9 +59,11 @@ def setup(app: Any) -> None:
     """Read docstrings as they are written: plain text, with `code`, guarantee blocks and Google sections."""
     app.connect("autodoc-process-docstring", _as_written, priority=1)  # before napoleon
     sys.path.insert(0, str(Path(__file__).parent))
+    import citations
     import messages
 
     app.add_directive("messages", messages.table())
+    app.add_directive("citations", citations.listing())
     app.add_search_language(_English)
     app.connect("html-page-context", _navigate_by_titles, priority=1)  # before furo asks for the tree of pages
 

@@ -21,7 +21,17 @@ from hypothesis import strategies as st
 from farthing.engines.memory.engine import Beside, MemoryEngine
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting
-from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Ratio, Sum, Variance
+from farthing.query.aggregates import (
+    Count,
+    CountUnits,
+    Formula,
+    Mean,
+    NamedAggregate,
+    Quantile,
+    Ratio,
+    Sum,
+    Variance,
+)
 from farthing.query.expressions import (
     And,
     Call,
@@ -37,6 +47,7 @@ from farthing.query.expressions import (
     Or,
 )
 from farthing.query.joins import Join
+from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
 
 KINDS = {"u": Type.STRING, "v": Type.INTEGER, "s": Type.STRING, "i": Type.INTEGER, "f": Type.FLOAT, "d": Type.DATE,
@@ -89,6 +100,8 @@ QUANTILE = Quantile(F, 0.5, -5.0, 100.0, 4)
 AGGREGATES = (
     *(Count(), Count(F), CountUnits(), Sum(F, -3.0, 10.0), Mean(F, -1.0, 5.0), Variance(WHOLE, 0, 5)),
     Ratio(Sum(WHOLE, 0, 3), Count(WHOLE)),
+    *(Pair(kind, F, WHOLE, (-1.5, 5.0), (0, 5)) for kind in ("correlation", "slope")),
+    Formula(Mean(F, -1.0, 5.0), Formula(-1.0, Mean(WHOLE, 0, 4), product=True)),
 )
 REQUESTS = ("measure", "histogram", "found", "spread")
 EVERYTHING = 10**6

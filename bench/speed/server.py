@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
@@ -39,6 +39,9 @@ from farthing.errors import BudgetExceeded, FarthingError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from data import ZONES, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EPSILON = {"speed": 1000.0, "clients": 0.02, "kills": 1000.0, "lost": 1000.0, "stops": 1000.0}
 KEYS = {"zone": list(range(ZONES))}
@@ -243,17 +246,22 @@ def streams(server: Running, many: int):
 def clients(folder: Path, options: argparse.Namespace) -> dict[str, float]:
     """Let many clients ask at once until the budget is spent and beyond; return what went wrong, and the memory."""
     counts, paid, lock = Counter[str](), [], threading.Lock()
+    took: dict[str, list[float]] = {"free": [], "fresh": [], "refused": []}
     epsilon = EPSILON["clients"]
 
     def one(place: int) -> None:
         chance = random.Random(place)
         with client(server.address) as http:
             while time.monotonic() < end:
+                began = time.perf_counter()
                 came = ask(http, question(chance.randrange(2_000), grouped=chance.random() < 0.5))
+                ended = time.perf_counter()
+                cost = came.json()["paid"]["mu"] ** 2 if came.is_success else 0.0
                 with lock:
                     counts[str(came.status_code)] += 1
-                    if came.is_success:
-                        paid.append(came.json()["paid"]["mu"] ** 2)
+                    kind = "refused" if not came.is_success else "fresh" if cost else "free"
+                    took[kind].append((ended - began) * 1e3)
+                    paid.append(cost)
 
     many = running(folder, epsilon, options.workers)
     with many as server, ThreadPoolExecutor(options.clients + 1) as pool:
@@ -273,9 +281,11 @@ def clients(folder: Path, options: argparse.Namespace) -> dict[str, float]:
         "charges": len(charged),
         "questions charged twice": len(charged) - len({entry.label for entry in charged}),
         "paid in answers / charged": sum(paid) / (float(spent.amount) or 1.0),
+        **{f"under load, {kind}, median ms": statistics.median(all_of) for kind, all_of in took.items() if all_of},
         "memory at the start, MiB": began,
         "half way, MiB": half.result(),
         "at the end, MiB": ended,
+        "memory at the end / half way": ended / half.result(),
     }
 
 
@@ -492,7 +502,10 @@ def lost(folder: Path, options: argparse.Namespace) -> dict[str, int]:
         labels = [entry.label for entry in books.history(100_000) if entry.settled]
         counts["charges"] = len(labels)
         counts["charged twice"] = len(labels) - len(set(labels))
-    names = ("questions", "responses dropped", "asked again by hand", "charges", "charged twice")
+        counts["charges less questions"] = abs(len(labels) - counts["questions"])
+    names = (
+        "questions", "responses dropped", "asked again by hand", "charges", "charged twice", "charges less questions"
+    )  # fmt: skip
     return {name: counts[name] for name in names}
 
 
@@ -504,6 +517,29 @@ def reached(address: str) -> Any:
         except FarthingError:
             continue
 
+
+def below(most: float) -> Callable[[float, Any], bool]:
+    """Return the check that a figure is at most so much."""
+    return lambda figure, _: figure <= most
+
+
+NOTHING = below(0)
+CHECKS: dict[tuple[str, str], Callable[[float, Any], bool]] = {
+    ("speed", "repeat, ms"): below(15),
+    ("speed", "fresh over the library, ms"): below(40),
+    ("speed", "idle clients"): lambda figure, options: figure >= options.idle,
+    ("clients", "overdrafts"): NOTHING,
+    ("clients", "questions charged twice"): NOTHING,
+    ("clients", "other"): NOTHING,
+    ("clients", "paid in answers / charged"): lambda figure, _: abs(figure - 1) < 1e-6,
+    ("clients", "memory at the end / half way"): below(1.1),
+    ("lost", "charged twice"): NOTHING,
+    ("lost", "charges less questions"): NOTHING,
+    **{(part, what): NOTHING for part in ("kills", "stops") for what in WRONG[:3]},
+    ("stops", "failed, and charged"): NOTHING,
+    ("stops", "left open"): NOTHING,
+}
+"""What each figure has to be. A kill leaves open, or charges, what it cut off: that is no mistake."""
 
 PARTS = {"speed": speed, "clients": clients, "kills": kills, "lost": lost, "stops": stops}
 
@@ -535,7 +571,9 @@ def main() -> None:
             figures[name] = PARTS[name](Path(folder), options)
         print(name)
         for what, number in figures[name].items():
-            print(f"    {what:28}{number:>12,.4g}", flush=True)
+            check = CHECKS.get((name, what))
+            word = "" if check is None else "pass" if check(number, options) else "FAIL"
+            print(f"    {what:36}{number:>12,.4g}  {word}", flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

@@ -695,9 +695,16 @@ EDGES = (
 RELEASES = (
     _one(
         "a residual that is not charged",
-        "session/answering/release.py",
-        "more, shapes[subset])\n            paid += more\n",
-        "more, shapes[subset])\n            paid += more if subset else 0\n",
+        "session/answering/release_booking.py",
+        "sum(grains for _, grains in part)",
+        "sum(grains for key, grains in part if key != ())",
+        "tables",
+    ),
+    _one(
+        "what a look stored counted again",
+        "session/answering/release_booking.py",
+        "                self._booked = stored\n",
+        "                pass\n",
         "tables",
     ),
     _one(
@@ -710,15 +717,15 @@ RELEASES = (
     _one(
         "the pilot's noise in the answer",
         "session/answering/release.py",
-        "self._sharpened(measuring, self.kept.answer, made.design.grains)",
-        "self._sharpened(measuring, pilot, made.design.grains)",
+        'self._sharpened(measuring, receipt, kept, "answer", made.design.grains)',
+        'self._sharpened(measuring, receipt, kept.with_state("answer", kept.pilot), "answer", made.design.grains)',
         "tables",
     ),
     _one(
         "a strategy that is not charged",
-        "session/answering/products.py",
-        "            paid += more\n",
-        "            paid += more if number else 0\n",
+        "session/answering/release_booking.py",
+        "sum(grains for _, grains in part)",
+        "sum(grains for key, grains in part if key != 0)",
         "products",
     ),
     _one(

@@ -170,6 +170,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "a release of many tables is booked whole, and its noise is independent of its design": (
         "a residual that is not charged",
+        "what a look stored counted again",
         "contrasts that are not orthogonal",
         "a strategy that is not charged",
         "a strategy priced by its shortest column",

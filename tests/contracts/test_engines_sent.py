@@ -25,6 +25,7 @@ from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Q
 from farthing.query.crossing import Crossing
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
+from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
 from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 
@@ -75,6 +76,7 @@ def aggregates(draw):
     """Draw what is asked of a number, or of anything that is counted."""
     value, ends = draw(NUMBERS), draw(ENDS)
     kinds = [Count(), Count(draw(ANY)), CountUnits(), Sum(value, *ends), Mean(value, *ends), Variance(value, *ends)]
+    kinds.append(Pair("correlation", value, draw(NUMBERS), ends, draw(ENDS)))
     return draw(st.sampled_from([*kinds, Quantile(value, 0.5, *ends)]))
 
 

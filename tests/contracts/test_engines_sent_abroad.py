@@ -28,6 +28,7 @@ from farthing.query import Bounds, Keys, Query, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
 from farthing.query.expressions import Cast, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
+from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
 from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 
@@ -102,7 +103,8 @@ def questions(draw, kind):
     numbers, everything = of[Type.INTEGER] | of[Type.FLOAT], st.one_of(*of.values())
     value, ends = draw(numbers), draw(st.sampled_from([(0.0, 1.0), (-1e9, 1e-3), (-5.0, -4.5)]))
     one = draw(st.sampled_from([Count(), Count(draw(everything)), CountUnits(), Sum(value, *ends), Mean(value, *ends),
-                                Variance(value, *ends), Quantile(value, 0.5, *ends)]))  # fmt: skip
+                                Variance(value, *ends), Pair("correlation", value, draw(numbers), ends, (-3.0, 1e6)),
+                                Quantile(value, 0.5, *ends)]))  # fmt: skip
     unit, where = draw(st.sampled_from([None, "unit"])), draw(st.none() | conditions)
     joins = draw(st.sampled_from([(), (Join("side", Compare(Column("word"), Operator.EQ, Column("side.k")), left=True,
                                             fan_out=2),)]))  # fmt: skip

@@ -253,6 +253,15 @@ def test_every_citation_is_listed():
     assert cited <= set(re.findall(r"^- \[(\w+)\]", text_of(DOCS / "reference" / "literature.md"), re.MULTILINE))
 
 
+def test_the_site_lists_where_each_paper_is_cited():
+    """The page of papers tells for each of them the modules that rest on it, with the theorems."""
+    found = script("citations", DOCS).citations()
+    cited = {key for path in (ROOT / "src").rglob("*.py") for one in CITATION.findall(text_of(path))
+             for key in re.findall(r"\b[A-Z]\w*[A-Z]\d{2}\b", one)}  # fmt: skip
+    assert set(found) == cited
+    assert "Thm 2.14" in found["DongRS22"]["session/guarantee.py"]
+
+
 def slugs(page: Path) -> set[str]:
     """Return the anchors of a page: its headings, as GitHub and MyST name them, and its explicit targets."""
     text = FENCE.sub("", text_of(page))
@@ -279,9 +288,9 @@ def test_pages_name_no_machine(page):
     assert [] == re.findall(r"(?<![\w.])/(?:work|opt|tmp|home|root|usr|var|mnt|Users)/\S*", text_of(page))
 
 
-def script(name: str):
-    """Import a script of docs/examples."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+def script(name: str, folder: Path = EXAMPLES):
+    """Import a script of docs/examples, or of another folder."""
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -9,7 +9,10 @@ import pytest
 
 from farthing import Bounds, Budget, FarthingError, Gdp, Pure, Session
 
-KINDS = ("COUNT(*)", "SUM(x)", "AVG(x)", "VAR_POP(x)", "STDDEV(x)", "COUNT(*), SUM(x), AVG(x)", "MEDIAN(x)")
+KINDS = (
+    *("COUNT(*)", "SUM(x)", "AVG(x)", "VAR_POP(x)", "STDDEV(x)", "COUNT(*), SUM(x), AVG(x)", "MEDIAN(x)"),
+    "AVG(x) - COUNT(x)",
+)
 PURE = ("COUNT(*)", "SUM(x)", "MEDIAN(x)")
 BUDGETS = (Budget(mu=1), Budget(mu=8), Budget(rho=0.5), Budget(epsilon=1, delta=1e-6))
 PURE_BUDGETS = (Budget(epsilon=1), Budget(epsilon=0.01), Budget(epsilon=300))

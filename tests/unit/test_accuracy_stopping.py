@@ -2,12 +2,15 @@
 
 import itertools
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from levels import ALPHA, dkw_band
 
 from farthing.accuracy import Schedule, critical_value
+from farthing.accuracy.critical_search import computed_once
 from farthing.accuracy.jumps import JumpMap, critical_of, lines, stride
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
 from farthing.accuracy.stop_rule import ABSURD, GaussianLookChain, step_ratio, tamed, two_sided
@@ -268,3 +271,22 @@ def test_schedules_stop_at_no_low_signal(relative, beta, law):
     assert first.jumps.boundary >= law.least_signal
     assert first.relative <= relative
     assert later.jumps.boundary >= first.jumps.boundary * (1 - 1e-9)
+
+
+def test_threads_that_want_one_critical_value_compute_it_once():
+    """Eight threads want a value that nobody has computed: one computes it, the others wait for it, and no longer."""
+    computed, start = [], threading.Barrier(8)
+
+    @computed_once
+    def value(number: int) -> int:
+        computed.append(number)
+        threading.Event().wait(0.02)
+        return number
+
+    def wanted(_: int) -> int:
+        start.wait()
+        return value(3)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert [3] * 8 == list(threads.map(wanted, range(8)))
+    assert [3] == computed

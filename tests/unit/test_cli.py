@@ -90,7 +90,9 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def ready(folder) -> Path:
     """The same, after `farthing init`."""
-    made = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6", "--keys", "zone=@zones.csv:id")
+    made = run(
+        "init", "rides.parquet", "--unit", "row", "--epsilon", "1", "--delta", "1e-6", "--keys", "zone=@zones.csv:id"
+    )
     assert made.exit_code == 0, made.stderr
     return folder
 
@@ -135,7 +137,7 @@ def test_version_is_printed():
 @pytest.mark.usefixtures("ready")
 def test_init_writes_what_ask_plan_and_status_read():
     """After init the other commands need no option, and the example that init printed runs as it stands."""
-    again = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6", "--force")
+    again = run("init", "rides.parquet", "--unit", "row", "--epsilon", "1", "--delta", "1e-6", "--force")
     assert again.exit_code == 0
     example = next(line for line in again.stdout.splitlines() if line.strip().startswith("farthing ask"))
     asked = subprocess.run(
@@ -162,10 +164,10 @@ def test_init_lists_the_columns_and_suggests_keys():
 def test_init_replaces_nothing_unless_told():
     """A second init is refused; --force replaces the settings, never the ledger."""
     before = Path("farthing.toml").read_text(encoding="utf-8")
-    refused = run("init", "rides.parquet", "--epsilon", "1", "--delta", "1e-6")
+    refused = run("init", "rides.parquet", "--unit", "row", "--epsilon", "1", "--delta", "1e-6")
     assert refused.exit_code == 2
     assert before == Path("farthing.toml").read_text(encoding="utf-8")
-    other = run("init", "rides.parquet", "--epsilon", "2", "--delta", "1e-6", "--force")
+    other = run("init", "rides.parquet", "--unit", "row", "--epsilon", "2", "--delta", "1e-6", "--force")
     assert (other.exit_code, before) == (4, Path("farthing.toml").read_text(encoding="utf-8"))
 
 
@@ -187,7 +189,7 @@ def test_a_failed_init_leaves_no_file():
         ["rides.parquet", "--epsilon", "1", "--keys", "zone=@rides.parquet:zone"],
     )
     for args in mistakes:
-        ended = run("init", *args)
+        ended = run("init", *args, *(() if "--unit" in args else ("--unit", "row")))
         assert ended.exit_code in {2, 4}, args
         assert "Traceback" not in ended.stderr
     assert sorted(path.name for path in Path().iterdir()) == ["rides.parquet", "zones.csv"]
@@ -392,7 +394,7 @@ def test_ask_and_status_work_from_elsewhere_with_config(ready, monkeypatch):
 @pytest.mark.usefixtures("folder")
 def test_files_that_were_written_anew_need_a_version_or_the_owners_word():
     """The error tells both ways out: version in farthing.toml, or farthing same-data."""
-    assert 0 == run("init", "rides.parquet", "--mu", "1").exit_code
+    assert 0 == run("init", "rides.parquet", "--unit", "row", "--mu", "1").exit_code
     question = ("ask", "SELECT COUNT(*) AS n FROM rides", "--absolute", "100", "--json")
     assert 0 == run(*question).exit_code
     os.utime("rides.parquet", ns=(1, 1))
@@ -414,7 +416,7 @@ def test_files_that_were_written_anew_need_a_version_or_the_owners_word():
 @pytest.mark.usefixtures("folder")
 def test_a_ledger_that_went_back_is_accepted_by_name():
     """`farthing verify --accept-head` goes on with an older copy."""
-    assert 0 == run("init", "rides.parquet", "--mu", "1").exit_code
+    assert 0 == run("init", "rides.parquet", "--unit", "row", "--mu", "1").exit_code
     older = Path("rides.ledger").read_bytes()
     assert 0 == run("ask", "SELECT COUNT(*) AS n FROM rides", "--absolute", "100").exit_code
     Path("rides.ledger").write_bytes(older)
@@ -438,7 +440,7 @@ def without_readings(settings):
 def test_init_writes_a_csv_as_parquet():
     """--parquet converts the declared CSV, names the new file in the settings, and replaces none unasked."""
     Path("trips.csv").write_text(CSV, encoding="utf-8")
-    made = run("init", "trips.csv", "--epsilon", "1", "--delta", "1e-6", "--parquet")
+    made = run("init", "trips.csv", "--unit", "row", "--epsilon", "1", "--delta", "1e-6", "--parquet")
 
     assert 0 == made.exit_code, made.stderr
     assert 600 == pq.read_table("trips.parquet").num_rows
@@ -459,7 +461,7 @@ def test_parquet_that_cannot_be_written_is_refused(args, words):
     """A table that is no CSV, and a file that is there: exit code 2, and nothing is written."""
     Path("trips.csv").write_text(CSV, encoding="utf-8")
     Path("trips.parquet").write_text("mine", encoding="utf-8")
-    refused = run("init", *args, "--epsilon", "1", "--delta", "1e-6")
+    refused = run("init", *args, "--unit", "row", "--epsilon", "1", "--delta", "1e-6")
 
     assert 2 == refused.exit_code
     assert words in refused.stderr
@@ -486,7 +488,7 @@ def test_parquet_that_cannot_be_written_is_refused(args, words):
 def test_a_bad_reading_in_the_settings_is_refused(lines, words, code):
     """Unknown settings, wrong types and values: one clear error that names them, exit code 2 or 4, nothing charged."""
     Path("trips.csv").write_text(CSV, encoding="utf-8")
-    assert 0 == run("init", "trips.csv", "--epsilon", "1", "--delta", "1e-6").exit_code
+    assert 0 == run("init", "trips.csv", "--unit", "row", "--epsilon", "1", "--delta", "1e-6").exit_code
     before = Path("farthing.toml").read_text(encoding="utf-8")
     kept = without_readings(before)
     kept = f"{lines}\n{kept}" if lines.startswith("csv =") else f"{kept}\n{lines}\n"
@@ -504,7 +506,7 @@ def test_a_bad_reading_in_the_settings_is_refused(lines, words, code):
 def test_a_csv_without_a_declaration_is_text():
     """Nothing is guessed: a sum of an undeclared column is refused, free, with how to declare it."""
     Path("trips.csv").write_text(CSV, encoding="utf-8")
-    assert 0 == run("init", "trips.csv", "--epsilon", "1", "--delta", "1e-6").exit_code
+    assert 0 == run("init", "trips.csv", "--unit", "row", "--epsilon", "1", "--delta", "1e-6").exit_code
     before = Path("farthing.toml").read_text(encoding="utf-8")
     Path("farthing.toml").write_text(without_readings(before), encoding="utf-8")
     refused = run("plan", "SELECT SUM(day) FROM trips", "--lower", "0", "--upper", "6", "--absolute", "200")

@@ -61,7 +61,13 @@ def test_tables_are_near_the_truth_and_agree():
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("how", [("--absolute", "100"), ("--loss", "mu=0.2", "--cap", "all", "--mechanism", "tree")])
+@pytest.mark.parametrize(
+    "how",
+    [
+        ("--absolute", "100"),
+        pytest.param(("--loss", "mu=0.2", "--cap", "all", "--mechanism", "tree"), marks=pytest.mark.thorough),
+    ],
+)
 def test_synthetic_rows_are_written(how):
     """--synthetic writes rows of the released tables or of a model, and tells how near each table is: free again."""
     facts = told("release", *THREE, *how, "--synthetic", "rows.parquet")

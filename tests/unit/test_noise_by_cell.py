@@ -237,7 +237,7 @@ def test_the_record_holds_shapes_and_joins_what_two_measured(session):
     (one,) = kept.shaped
     assert Kept.from_bytes(kept.to_bytes()).shaped[0].alike(one)
     twice = {s: Residual(2 * each.grains, each.mean + 1) for s, each in one.state.items()}
-    more = Kept(kept.answer, kept.pilot, (Shaped(one.weights, one.shapes, twice),))
+    more = Kept(kept.answer, kept.pilot, (Shaped(one.weights, one.shapes, twice, one.wanted),))
     both = Kept.from_bytes(more.joined(kept, more.to_bytes())).shaped[0].state
     assert {s: each.grains for s, each in both.items()} == {s: 3 * each.grains for s, each in one.state.items()}
     assert len(Kept.from_bytes(kept.joined(Kept(), kept.to_bytes())).shaped) == 2

@@ -111,6 +111,9 @@ REASONS = {
     "ledger/books.py result": (1, BOOKS),
     "ledger/books.py write": (1, BOOKS),
     "ledger/chain.py of": (1, BOOKS),
+    "ledger/data.py require_unchanged": (1, "public metadata of the table's files"),
+    "ledger/rows.py load": (1, BOOKS),
+    "ledger/rows.py sharpen": (1, BOOKS),
     "ledger/sqlite.py _inner": (1, BOOKS),
     "ledger/rules.py require_open": (1, BOOKS),
     "ledger/rules.py reserved": (1, BOOKS),
@@ -175,6 +178,13 @@ REASONS = {
     "query/schema.py require": (1, "names of columns"),
     "session/choosing/top_k.py chosen": (1, PLANS),
     "session/core/door.py _paid": (1, BOOKS),
+    "session/core/patience.py patiently": (
+        1,
+        "a connection to the books or the table that is lost, whatever was asked",
+    ),
+    "session/core/records.py _read": (1, BOOKS),
+    "session/core/records.py claims_of": (1, BOOKS),
+    "session/core/records.py read_blob": (1, BOOKS),
     "session/answering/quantile.py measured": (1, PLANS),
     "session/answering/relative_count.py size_at": (1, PLANS),
 }

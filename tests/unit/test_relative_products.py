@@ -32,7 +32,9 @@ def opened(table=LARGE):
     return Session(table, budget=Budget(mu=6), name="data")
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(
+    "name", ["product", *(pytest.param(name, marks=pytest.mark.thorough) for name in WORKLOADS if name != "product")]
+)
 def test_large_answers_cost_less(name):
     """Where all answers are large, far less is paid than for the absolute target; every answer is within its own."""
     workload, keys = WORKLOADS[name]

@@ -63,7 +63,9 @@ def dies(ask, opened):
         ask(session)
 
 
-@pytest.mark.parametrize("name", ASKS)
+@pytest.mark.parametrize(
+    "name", ["absolute", *(pytest.param(name, marks=pytest.mark.thorough) for name in ASKS if name != "absolute")]
+)
 def test_an_interrupted_release_is_resumed_for_the_difference(opened, name, monkeypatch):
     """What was measured before the look that was interrupted is paid for once; the answer is as accurate as ever."""
     with Session(TABLE, budget=Budget(mu=4)) as other:
@@ -87,6 +89,7 @@ def test_an_interrupted_release_is_resumed_for_the_difference(opened, name, monk
         session._ledger.verify()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", ["absolute", "relative"])
 def test_a_killed_release_is_resumed_for_the_difference(opened, name):

@@ -12,6 +12,7 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
 from farthing.query.expressions import Call, Case, Column, Compare, FunctionName, Literal, Operator
+from farthing.query.pairs import Pair
 from farthing.sql import parse, parse_scalar
 from farthing.sql.aggregates import NAMES
 
@@ -28,7 +29,7 @@ SCHEMA = Schema.of(
         "blob": Type.OTHER,
     }
 )
-FARE = Column("fare")
+FARE, TIP = Column("fare"), Column("tip")
 
 
 def read(text, unit="rider", bounds=None):
@@ -42,7 +43,7 @@ def one(aggregate, **how):
     return output
 
 
-CLAMPED = "CLAMP(fare, 0, 50)"
+CLAMPED, TIPS = "CLAMP(fare, 0, 50)", "CLAMP(tip, 0, 9)"
 SPELLINGS = [
     ("COUNT(*)", "count", Count()),
     ("COUNT(fare)", "count_fare", Count(FARE)),
@@ -61,6 +62,15 @@ SPELLINGS = [
     (f"STDDEV({CLAMPED})", "stddev_fare", Variance(FARE, 0.0, 50.0, sample=True, root=True)),
     (f"STDDEV_SAMP({CLAMPED})", "stddev_samp_fare", Variance(FARE, 0.0, 50.0, sample=True, root=True)),
     (f"STDDEV_POP({CLAMPED})", "stddev_pop_fare", Variance(FARE, 0.0, 50.0, root=True)),
+    (f"CORR({CLAMPED}, {TIPS})", "corr", Pair("correlation", FARE, TIP, (0.0, 50.0), (0.0, 9.0))),
+    (f"COVAR_POP({CLAMPED}, {TIPS})", "covar_pop", Pair("covariance", FARE, TIP, (0.0, 50.0), (0.0, 9.0))),
+    (
+        f"COVAR_SAMP({TIPS}, {CLAMPED})",
+        "covar_samp",
+        Pair("covariance", TIP, FARE, (0.0, 9.0), (0.0, 50.0), sample=True),
+    ),
+    (f"REGR_SLOPE({TIPS}, {CLAMPED})", "regr_slope", Pair("slope", FARE, TIP, (0.0, 50.0), (0.0, 9.0))),
+    (f"REGR_INTERCEPT({TIPS}, {CLAMPED})", "regr_intercept", Pair("intercept", FARE, TIP, (0.0, 50.0), (0.0, 9.0))),
     (f"MIN({CLAMPED})", "min_fare", Quantile(FARE, 0.0, 0.0, 50.0)),
     (f"MAX({CLAMPED})", "max_fare", Quantile(FARE, 1.0, 0.0, 50.0)),
     (f"median({CLAMPED})", "median_fare", Quantile(FARE, 0.5, 0.0, 50.0)),

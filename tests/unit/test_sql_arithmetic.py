@@ -1,4 +1,4 @@
-"""Arithmetic with aggregates, sums of 0 and 1, and ranges that the text gives: each is one aggregate of one value."""
+"""Arithmetic with aggregates, sums of 0 and 1, and ranges that the text gives: one aggregate, or a formula."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 import farthing
+from farthing.accuracy.forms import from_aggregates
 from farthing.engines import open_table
 from farthing.engines.memory.engine import MemoryEngine
 from farthing.errors import FarthingError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type
-from farthing.query.aggregates import Count, CountUnits, Mean, Ratio, Sum
+from farthing.query.aggregates import Count, CountUnits, Formula, Mean, Ratio, Sum
 from farthing.query.measures import Rows, Total, Units
+from farthing.query.pairs import Pair
 from farthing.sql import parse
 
 SCHEMA = Schema.of({"u": Type.STRING, "a": Type.INTEGER, "f": Type.FLOAT, "on": Type.BOOLEAN})
@@ -137,17 +139,52 @@ def test_what_the_text_does_not_bound_needs_bounds(text):
         read(f"SELECT SUM({text}) FROM t")
 
 
+M, V = (lambda t: t[A] / t["COUNT(a)"]), (lambda t: t[F] / t["COUNT(f)"])
+Q, R = (lambda t: t["COUNT(a)"] / t["COUNT(*)"]), (lambda t: t["COUNT(f)"] / t["COUNT(a)"])
+ONE, OTHER = np.array([1, 0, 2, 5]), np.array([2.5, -2, 10, 0.25])
+LINE, AVERAGE = "(CLAMP(f, -2, 10), CLAMP(a, 0, 5))", "AVG(CLAMP(a, 0, 5))"
+FORMULAS = [
+    (f"{AVERAGE} - AVG(CLAMP(f, -2, 10))", lambda t: M(t) - V(t)),
+    ("COUNT(*) + 1", lambda t: t["COUNT(*)"] + 1),
+    ("-(3 + COUNT(*) * COUNT(a))", lambda t: -3 - t["COUNT(*)"] * t["COUNT(a)"]),
+    ("2 * COUNT(DISTINCT u)", lambda _: 8),
+    (f"COUNT(*) / {AVERAGE}", lambda t: t["COUNT(*)"] / M(t)),
+    (f"AVG(CLAMP(f, -2, 10)) / NULLIF({AVERAGE}, 0) - 1", lambda t: V(t) / M(t) - 1),
+    ("COUNT(a) / COUNT(*) + COUNT(f) / COUNT(a)", lambda t: Q(t) + R(t)),
+    (f"(COUNT(f) - COUNT(a)) / COUNT(a) * {AVERAGE}", lambda t: (R(t) - 1) * M(t)),
+    (f"100.0 * ({AVERAGE} - AVG(CLAMP(f, -2, 10))) / 4", lambda t: 25 * (M(t) - V(t))),
+    ("2 * STDDEV_POP(CLAMP(a, 0, 5))", lambda _: 2 * np.std([1, 4, 5, 0, 2, 5])),
+    (f"COVAR_POP{LINE}", lambda _: np.cov(ONE, OTHER, ddof=0)[0, 1]),
+    (f"COVAR_SAMP{LINE}", lambda _: np.cov(ONE, OTHER)[0, 1]),
+    (f"CORR{LINE}", lambda _: np.corrcoef(ONE, OTHER)[0, 1]),
+    (f"REGR_SLOPE{LINE}", lambda _: np.polyfit(ONE, OTHER, 1)[0]),
+    (f"REGR_INTERCEPT{LINE} + 1", lambda _: 1 + np.polyfit(ONE, OTHER, 1)[1]),
+    (f"REGR_SLOPE{LINE} FILTER (WHERE a < 5)", lambda _: np.polyfit(ONE[:3], OTHER[:3], 1)[0]),
+]
+
+
+@pytest.mark.parametrize(("text", "made"), FORMULAS)
+def test_a_formula_of_several_aggregates_has_the_same_truth(text, made):
+    """Without noise both engines give what SQL gives, computed from the exact aggregates."""
+    (aggregate,) = read(f"SELECT {text} AS n FROM t")
+    outputs = parse("SELECT COUNT(*) FROM t", table="t", schema=SCHEMA).outputs
+    query = Query("t", (), None, None, (type(outputs[0])("n", aggregate),), PrivacyUnit("u"), Bounds(100, 100))
+    (statistic,) = from_aggregates(query.outputs, query.measures)
+    steps = np.array([[measure.step] for measure in query.measures])
+
+    assert isinstance(aggregate, Formula | Pair)
+    for engine in (MemoryEngine(ROWS, SCHEMA, "t"), open_table(TABLE, "t")):
+        lanes = engine.measure(query, hash_key=1) * steps
+        assert made(TRUTHS) == pytest.approx(float(statistic.estimate(lanes)[0]), rel=1e-3, abs=1e-3), str(aggregate)
+
+
 REFUSED = [
-    ("AVG(CLAMP(f, 0, 9)) - AVG(CLAMP(a, 0, 9))", "arithmetic with an aggregate"),
-    ("COUNT(*) + 1", "arithmetic with an aggregate"),
-    ("COUNT(*) * COUNT(a)", "arithmetic with an aggregate"),
     ("COUNT(*) / 0", "arithmetic with an aggregate"),
-    ("1 / COUNT(*)", "arithmetic with an aggregate"),
-    ("2 * STDDEV(CLAMP(f, 0, 9))", "arithmetic with an aggregate"),
-    ("2 * COUNT(DISTINCT u)", "arithmetic with an aggregate"),
-    ("COUNT(*) / AVG(CLAMP(f, 0, 9))", "ratio"),
+    ("1 / COUNT(*)", "division by an aggregate"),
+    ("COUNT(*) / AVG(CLAMP(f, -1, 9))", "division by an aggregate"),
+    ("AVG(CLAMP(f, 0, 9)) + MEDIAN(CLAMP(f, 0, 9))", "arithmetic"),
+    ("2 + 2 * MIN(CLAMP(f, 0, 9)) - COUNT(*)", "arithmetic"),
     ("0 * AVG(CLAMP(f, 0, 9))", "arithmetic with an aggregate"),
-    ("COUNT(a) / COUNT(*) + COUNT(f) / COUNT(a)", "arithmetic with an aggregate"),
     ("COUNT(*) % 2", "arithmetic with an aggregate"),
     ("ROUND(AVG(CLAMP(f, 0, 9)), 2)", "ROUND of an aggregate"),
     ("COALESCE(COUNT(*), 5)", "COALESCE of an aggregate"),
@@ -162,7 +199,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "construct"), REFUSED)
 def test_other_arithmetic_is_refused_by_name(text, construct):
-    """What is no one aggregate has no interval of its own; the refusal says what to write."""
+    """What has no interval of its own is refused; the refusal says what to write."""
     with pytest.raises(UnsupportedQuery) as caught:
         read(f"SELECT {text} AS n FROM t")
 
@@ -193,3 +230,32 @@ def test_arithmetic_is_answered_in_its_own_units_and_read_by_having():
     assert answer.met.all()
     assert np.all(np.abs(answer.value - 75) < 12)
     assert np.all(answer.upper - answer.lower <= 12.001)
+
+
+@pytest.mark.thorough
+def test_a_formula_is_answered_sharpened_and_read_by_having():
+    """By group: within its target, refined for the difference, free when asked again, and named again by HAVING."""
+    rng = np.random.default_rng(4)
+    one = rng.uniform(0, 10, 20_000)
+    table = pa.table({"g": ["x", "y"] * 10_000, "a": one, "b": one / 2 + rng.uniform(0, 5, 20_000)})
+    apart = "AVG(CLAMP(a, 0, 10)) - AVG(CLAMP(b, 0, 10))"
+    text = (
+        f"SELECT g, {apart} AS d, CORR(CLAMP(a, 0, 10), CLAMP(b, 0, 10)) AS r FROM t GROUP BY g HAVING {apart} > -5 "
+        "ORDER BY CORR(CLAMP(a, 0, 10), CLAMP(b, 0, 10)) DESC"
+    )
+    with farthing.Session(table, budget=farthing.Budget(epsilon=9, delta=1e-6), name="t") as session:
+        how = {"keys": {"g": ["x", "y"]}, "cap": "all"}
+        plan = session.sql(f"EXPLAIN {text}", absolute={"d": 0.5, "r": 0.2}, **how)
+        answer = session.sql(text, absolute={"d": 0.5, "r": 0.2}, **how)
+        spent = session.spent
+        sharper = answer.refine(absolute={"d": 0.2, "r": 0.1})
+        again = session.sql(text, absolute={"d": 0.3, "r": 0.15}, **how)
+        total = session.spent
+
+    assert plan.worst_price >= answer.paid
+    assert total > spent
+    assert not again.paid
+    for found, width, near in ((answer, 0.5, 0.2), (sharper, 0.2, 0.1)):
+        d, r = (found.to_arrow()[name].to_numpy() for name in ("d", "r"))
+        assert np.all(np.abs(d) <= 2 * width)
+        assert np.all(np.abs(r - 0.7) <= 2 * near)

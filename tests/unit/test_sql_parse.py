@@ -138,7 +138,7 @@ REFUSED = [
     ("SELECT SUM(DISTINCT month) FROM flights", "DISTINCT", (1, 21)),
     ("SELECT UPPER(dest), COUNT(*) FROM flights", "a value outside of GROUP BY", (1, 8)),
     ("SELECT 1, COUNT(*) FROM flights", "a value outside of GROUP BY", (1, 8)),
-    ("SELECT COUNT(*) + 1 FROM flights", "arithmetic with an aggregate", (1, 8)),
+    ("SELECT COUNT(*) % 2 FROM flights", "arithmetic with an aggregate", (1, 8)),
     ("SELECT ROUND(AVG(month), 2) FROM flights", "ROUND of an aggregate", (1, 8)),
     ("SELECT SUM(CLAMP(COUNT(*), 0, 1)) FROM flights", "aggregate COUNT in an aggregate", (1, 18)),
     ("SELECT COUNT(*) FROM flights WHERE COUNT(*) > 1", "aggregate COUNT in WHERE", (1, 36)),
@@ -265,7 +265,8 @@ def test_huge_or_deep_text_is_refused_cleanly(text):
     """Text made to exhaust a parser is refused like any other, with work that grows no faster than the text."""
 
     def refused():
-        with pytest.raises(UnsupportedQuery):
+        with pytest.raises(UnsupportedQuery) as caught:
             read(text)
+        assert caught.value.position or "syntax" == caught.value.construct
 
     assert calls_of(refused) < 100_000 + 100 * len(text)

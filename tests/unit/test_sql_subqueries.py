@@ -138,14 +138,14 @@ REFUSED = [
      "a value computed on the right of LEFT JOIN", None),
     ("SELECT COUNT(*) FROM (SELECT zone FROM rides JOIN zones z ON zone = id) v JOIN zones ON zone = id",
      "table 'zones' twice", None),
-    ("WITH rides AS (SELECT * FROM rides) SELECT COUNT(*) FROM rides", "WITH of the name 'rides'", (1, 23)),
+    ("WITH rides AS (SELECT * FROM rides) SELECT COUNT(*) FROM rides", "WITH of the name 'rides'", (1, 6)),
     ("WITH Zones AS (SELECT * FROM rides) SELECT COUNT(*) FROM Zones", "WITH of the name 'Zones'", None),
     ("WITH a AS (SELECT * FROM rides), A AS (SELECT * FROM rides) SELECT COUNT(*) FROM a", "WITH of the name 'A' twice",
-     None),
-    ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM rides) SELECT COUNT(*) FROM a", "table 'b'", None),
+     (1, 34)),
+    ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM rides) SELECT COUNT(*) FROM a", "WITH that reads 'b'", (1, 26)),
     ("WITH RECURSIVE a AS (SELECT * FROM rides) SELECT COUNT(*) FROM a", "WITH RECURSIVE", (1, 6)),
-    ("WITH a AS (SELECT COUNT(*) AS n FROM a) SELECT * FROM a", "table 'a'", (1, 38)),
-    ("WITH a AS (SELECT * FROM a) SELECT COUNT(*) FROM a", "table 'a'", None),
+    ("WITH a AS (SELECT COUNT(*) AS n FROM a) SELECT * FROM a", "WITH that reads 'a'", (1, 38)),
+    ("WITH a AS (SELECT * FROM a) SELECT COUNT(*) FROM a", "WITH that reads 'a'", (1, 26)),
     ("SELECT * FROM (SELECT * FROM rides) v", "SELECT *", (1, 8)),
     ("SELECT * FROM (SELECT COUNT(*) AS n FROM rides LIMIT 3) v WHERE n > 3",
      "WHERE, ORDER BY or OFFSET of an answer that LIMIT cut", None),
@@ -196,6 +196,7 @@ def test_deep_wide_and_growing_questions_are_refused():
         with pytest.raises(UnsupportedQuery) as caught:
             read(text)
         assert caught.value.next_step
+        assert caught.value.position
 
 
 def test_refusals_of_subqueries_are_free_and_asking_the_flat_question_again_is():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+import os
+import threading
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,6 +21,50 @@ MARGIN: Final = 0.003
 
 _LOOSE: Final = 0.02  # of log(miss/aim): where a search begins further below, it is begun again lower
 _SLACK: Final = 2e-4  # of log(miss/aim) in the root search; part of MARGIN
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Turns:
+    """Who computes what just now: a lock for each value that is being computed. A forked child begins without any."""
+
+    def __init__(self) -> None:
+        self._lock, self._held = threading.Lock(), dict[Any, threading.Lock]()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def of(self, key: Any) -> threading.Lock:
+        """Return the lock of one value."""
+        with self._lock:
+            return self._held.setdefault(key, threading.Lock())
+
+    def over(self, key: Any) -> None:
+        """Forget the lock of a value that is known."""
+        with self._lock:
+            self._held.pop(key, None)
+
+    def _forget(self) -> None:
+        """Forget locks that threads of the parent hold."""
+        self._lock, self._held = threading.Lock(), {}
+
+
+def computed_once(work: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that remembers 256 values; of threads that want one at the same time one computes it."""
+    known, turns = lru_cache(maxsize=256)(work), _Turns()
+
+    @wraps(work)
+    def found(*given: P.args, **named: P.kwargs) -> T:
+        """Return a value."""
+        key = (given, tuple(sorted(named.items())))
+        try:
+            with turns.of(key):
+                return known(*given, **named)  # type: ignore[arg-type]  # what cannot be hashed is refused there
+        finally:
+            turns.over(key)
+
+    return found
 
 
 class Calibrated(Protocol):

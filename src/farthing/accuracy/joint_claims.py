@@ -93,7 +93,8 @@ def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> 
         vague, growth = prices.unseen(means, information)
         early = (held < _ENOUGH * goal) | vague
         bought = np.where(early, np.maximum(goal - held, _GROWTH * held), growth.sum(axis=0))
-        doubtful = early & ((price > prices.cap) | growth.any(axis=0))  # it may be given up soon
+        unsure = growth.any(axis=0) | (vague & bool(prices.spreads))
+        doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
         bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
         bought = np.minimum(bought, prices.cap // 2 - held)
         shape = np.where(early, (1 - _EVEN) * wanted / np.maximum(price, 1.0) + _EVEN * even, 0.0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from farthing.accuracy.formulas import CurvedStatistic, at_least
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class JointPrices:
         """The lanes that statistics divide by."""
         return sorted({lane for statistic in self.statistics for lane in statistic.counts})
 
+    @property
+    def spreads(self) -> list[Any]:
+        """The variances that formulas divide by, or have roots of."""
+        formulas = (statistic for statistic in self.statistics if isinstance(statistic, CurvedStatistic))
+        return list(dict.fromkeys(spread for formula in formulas for spread in formula.spreads))
+
     def unseen(self, means: Floats, information: Ints) -> tuple[Flags, Floats]:
         """Return which groups are too vague for a price, bool[groups], and what clear denominators still need.
 
@@ -102,12 +109,12 @@ class JointPrices:
         seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
         def look(means: Floats, information: Ints) -> Floats:
-            variances = self.variances(information)
-            vague = np.zeros(means.shape[1], np.bool_)
+            variances, none = self.variances(information), np.zeros(means.shape[1], np.bool_)
+            vague = at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY if self.spreads else none
             for statistic, relative, absolute in self._each():
                 size, spread = self._spread(statistic, means, variances, (relative, absolute))
                 clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
-                vague |= clear > statistic.width(size, relative, absolute) * _SLIGHTLY
+                vague = vague | (clear > statistic.width(size, relative, absolute) * _SLIGHTLY)
             needs = np.zeros(means.shape)
             for lane in self.counts:
                 signal = means[lane] / np.sqrt(variances[lane])
@@ -125,6 +132,8 @@ class JointPrices:
         """
         spread = np.sqrt(variances[self.counts])
         few = (spread / np.maximum(values[self.counts], spread)).max(axis=0, initial=0.0)
+        if self.spreads:
+            few = few + 1 / np.maximum(at_least(self._doubted(values, variances), variances, self.spreads, 0.0)[1], 1.0)
         most = np.zeros(values.shape[1])
         for statistic, relative, absolute in self._each():
             size, spread = self._spread(statistic, values, variances, (relative, absolute))
@@ -146,11 +155,11 @@ class JointPrices:
         return size, np.sqrt((slopes * slopes * variances).sum(axis=0))
 
     def _doubted(self, means: Floats, variances: Floats) -> Floats:
-        """Return lanes of which no denominator is smaller than could be told apart from zero."""
+        """Return lanes of which no denominator, a variance too, is smaller than could be told apart from zero."""
         values = means.copy()
         for lane in self.counts:
             values[lane] = np.maximum(values[lane], _DOUBT * np.sqrt(variances[lane]))
-        return values
+        return at_least(values, variances, self.spreads, _DOUBT)[0] if self.spreads else values
 
     def wanted(self, means: Floats, variances: Floats, beta: float, straight: float = 1.0) -> Floats:
         """Return the grains, float64[lanes, groups], that one fixed measurement for all targets seems to need.
@@ -196,6 +205,9 @@ class JointPrices:
             for lane in self.counts:
                 most = np.maximum(means[lane], 0.0) + _SURE * np.sqrt(variances[lane])
                 more = np.maximum(more, most / values[lane])
+            if self.spreads:
+                _, seems, then = at_least(values, variances, self.spreads, _DOUBT)
+                more = more * (np.maximum(seems, 0.0) + _SURE) / then
             wide = np.ones(means.shape[1])
             for statistic, relative, absolute in self._each():
                 size, spread = self._spread(statistic, values, variances, (relative, absolute))

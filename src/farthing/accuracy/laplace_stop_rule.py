@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from farthing.accuracy.critical_hints import hint
-from farthing.accuracy.critical_search import largest, least_critical
+from farthing.accuracy.critical_search import computed_once, largest, least_critical
 from farthing.accuracy.jumps import Floats, Ints, JumpMap
 from farthing.accuracy.noise_laws import LAPLACE
 
@@ -319,7 +318,7 @@ class _Walk:
         return found
 
 
-@lru_cache(maxsize=256)
+@computed_once
 def critical_value(
     relative: float,
     beta: float,

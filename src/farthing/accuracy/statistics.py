@@ -8,17 +8,16 @@ linearised; where a lane is so noisy that nothing can be said, the interval is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from farthing.accuracy.formulas import FormulaStatistic, PairStatistic
 from farthing.accuracy.stop_rule import two_sided
-from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+    from farthing.accuracy.enclosures import Enclosure
     from farthing.accuracy.jumps import Floats
 
 _MEAN_SHARE: Final = 0.1
@@ -100,6 +99,16 @@ class Linear:
         half = two_sided(beta) * spread
         return value - half, value + half
 
+    @property
+    def spreads(self) -> tuple[VarianceStatistic, ...]:
+        """The variances that a formula of it has roots of: none."""
+        return ()
+
+    def enclosed(self, lanes: dict[int, Enclosure]) -> Enclosure:
+        """Return what it can be for lanes in their intervals."""
+        first, *others = (lanes[lane].times(weight) for lane, weight in zip(self.lanes, self.weights, strict=True))
+        return sum(others, first)
+
     def profile(self, size: float) -> dict[int, float]:
         """Return the lanes of a group of `size` rows, as plans assume them."""
         return {self.lanes[0]: size * self.row / self.weights[0]} if len(self.lanes) == 1 else {}
@@ -177,6 +186,15 @@ class RatioStatistic:
             np.clip(self.centre + low, self.lower, self.upper),
             np.clip(self.centre + high, self.lower, self.upper),
         )
+
+    @property
+    def spreads(self) -> tuple[VarianceStatistic, ...]:
+        """The variances that a formula of it has roots of: none."""
+        return ()
+
+    def enclosed(self, lanes: dict[int, Enclosure]) -> Enclosure:
+        """Return what it can be for lanes in their intervals."""
+        return (lanes[self.total].over(lanes[self.count]) + self.centre).within(self.lower, self.upper)
 
     def profile(self, size: float) -> dict[int, float]:
         """Return the lanes of a group of `size` rows, as plans assume them."""
@@ -294,6 +312,19 @@ class VarianceStatistic:
             lower, upper = _sampled(lower, upper, n, two_sided(beta * spare) * np.sqrt(n_var))
         return (np.sqrt(lower), np.sqrt(upper)) if self.root else (lower, upper)
 
+    @property
+    def spreads(self) -> tuple[VarianceStatistic, ...]:
+        """The variances that a formula of it has roots of."""
+        return (replace(self, root=False, sample=False),) if self.root else ()
+
+    def enclosed(self, lanes: dict[int, Enclosure]) -> Enclosure:
+        """Return what it can be for lanes in their intervals."""
+        rows, most = lanes[self.count], self.half**2
+        offset = lanes[self.total].over(rows).within(-self.half, self.half)
+        plain = (lanes[self.squares].over(rows) + self.less - offset.squared()).within(0.0, most)
+        made = plain.sampled(rows) if self.sample else plain
+        return made.root() if self.root else made
+
     def profile(self, size: float) -> dict[int, float]:
         """Return the lanes of a group of `size` rows, as plans assume them: as spread as the uniform law."""
         offset = _OFF_CENTRE * self.half
@@ -301,7 +332,7 @@ class VarianceStatistic:
         return {self.count: size, self.total: size * offset, self.squares: size * (square - self.less)}
 
 
-Statistic: TypeAlias = Linear | RatioStatistic | VarianceStatistic
+Statistic: TypeAlias = Linear | RatioStatistic | VarianceStatistic | FormulaStatistic | PairStatistic
 
 
 def fieller(top: Floats, bottom: Floats, top_var: Floats, bottom_var: Floats, z: float) -> tuple[Floats, Floats]:
@@ -333,97 +364,3 @@ def _sampled(lower: Floats, upper: Floats, count: Floats, reach: Floats) -> tupl
     known = least >= 2
     few = np.maximum(least, 2.0)
     return np.where(known, lower * most / (most - 1), 0.0), upper * few / (few - 1)
-
-
-class _NamedAggregate(Protocol):
-    """A named aggregate."""
-
-    @property
-    def aggregate(self) -> Any:
-        """The aggregate, of which `measures` are read, and bounds where it has several."""
-
-
-def from_aggregates(outputs: Sequence[_NamedAggregate], measures: Sequence[Any]) -> tuple[Statistic, ...]:
-    """Return every output as a statistic of the measures of a question, in values: whole numbers times their step.
-
-    Which function an aggregate is, its form says. A sum whose centred sum and count are there for another output is
-    read from these.
-
-    >>> from farthing.query.aggregates import Mean, NamedAggregate, Sum, needed
-    >>> from farthing.query.expressions import Column
-    >>> outputs = [NamedAggregate("a", Sum(Column("fare"), 0, 100)), NamedAggregate("b", Mean(Column("fare"), 0, 100))]
-    >>> measures = needed(output.aggregate for output in outputs)
-    >>> len(measures), from_aggregates(outputs, measures)[0]
-    (2, Linear(lanes=(1, 0), weights=(1.0, 50.0), row=50.0))
-    """
-    return tuple(_statistic(output.aggregate, measures) for output in outputs)
-
-
-def _statistic(aggregate: Any, measures: Sequence[Any]) -> Statistic:
-    """Return an aggregate as a function of lanes: the one of its form, never one guessed from how many it reads."""
-    if aggregate.form not in FORMS:
-        raise UnsupportedQuery(
-            "this aggregate is not a function of counts and sums",
-            construct=type(aggregate).__name__,
-            got=str(aggregate),
-            rule="counts, sums, means and variances are answered together",
-            next_step="ask for it in a question of its own",
-        )
-    return FORMS[aggregate.form](aggregate, measures)
-
-
-def _places(aggregate: Any, measures: Sequence[Any]) -> list[int]:
-    """Return the lanes of an aggregate's measures."""
-    return [measures.index(measure) for measure in aggregate.measures]
-
-
-def _mean(aggregate: Any, measures: Sequence[Any]) -> RatioStatistic:
-    """Return a mean of clamped values: the centre of their sum, and the sum over the count."""
-    count, total = _places(aggregate, measures)
-    return RatioStatistic(count, total, measures[total].centre, aggregate.lower, aggregate.upper)
-
-
-def _ratio(aggregate: Any, measures: Sequence[Any]) -> RatioStatistic:
-    """Return one count or sum over another."""
-    bottom, top = _places(aggregate, measures)
-    return RatioStatistic(bottom, top, 0.0, aggregate.least, np.inf, aggregate.typical)
-
-
-def _variance(aggregate: Any, measures: Sequence[Any]) -> VarianceStatistic:
-    """Return a variance or its root."""
-    count, total, squares = _places(aggregate, measures)
-    centre, less = measures[total].centre, measures[squares].less
-    half = max(aggregate.upper - centre, centre - aggregate.lower)
-    return VarianceStatistic(count, total, squares, half, aggregate.sample, aggregate.root, less)
-
-
-def _linear(aggregate: Any, measures: Sequence[Any]) -> Linear:
-    """Return a count or a sum; a sum through its centred sum and count, where other outputs need both.
-
-    With centre c and half-width h of the range, |lower|, |upper| <= h + |c|: nothing is lost by putting it together.
-    """
-    (measure,) = aggregate.measures
-    if not hasattr(aggregate, "lower"):
-        return Linear((measures.index(measure),))
-    row = max(abs(aggregate.lower), abs(aggregate.upper)) / 2
-    counts = [
-        place for place, other in enumerate(measures) if other.canonical() == f"count({measure.value.canonical()})"
-    ]
-    for place, other in enumerate(measures):
-        if counts and getattr(other, "power", 0) == 1 and other != measure and _same_values(measure, other):
-            return Linear((place, counts[0]), (1.0, other.centre), row)
-    return Linear((measures.index(measure),), (1.0,), row)
-
-
-def _same_values(one: Any, other: Any) -> bool:
-    """Tell whether two sums are of the same clamped values."""
-    return (one.value, one.lower, one.upper) == (other.value, other.lower, other.upper)
-
-
-FORMS: Final[dict[str, Callable[[Any, Sequence[Any]], Statistic]]] = {
-    "linear": _linear,
-    "mean": _mean,
-    "ratio": _ratio,
-    "variance": _variance,
-}
-"""The function of each form of aggregates."""

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from scipy.special import ndtr
 
-from farthing.accuracy.critical_search import MARGIN, largest, least_critical
+from farthing.accuracy.critical_search import MARGIN, computed_once, largest, least_critical
 from farthing.accuracy.jumps import Floats, JumpMap, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
 
@@ -278,7 +277,7 @@ def _gather(parts: list[tuple[Floats, Floats, int, int]], root: Floats) -> _Atom
     return _Atoms(signal, mass, here, there, there / here, np.sqrt(1 - (here / there) ** 2))
 
 
-@lru_cache(maxsize=256)
+@computed_once
 def critical_value(
     relative: float,
     beta: float,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.accuracy.forms import from_aggregates
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.statistics import Linear, from_aggregates
+from farthing.accuracy.statistics import Linear
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
 from farthing.planning.gaussian_count import refuse_too_much

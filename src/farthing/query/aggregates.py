@@ -4,7 +4,7 @@ An *aggregate* is what an analyst asks for. A *measure* is one bounded whole num
 all that an engine ever computes. Every aggregate but a quantile is a function of a few measures, so several aggregates
 of one question share measures, one pass over the rows and one cut of each unit's contribution.
 
-Its `form` says which function: `accuracy.statistics.FORMS` has one for each but "rank", which is a quantile's.
+Its `form` says which function: `accuracy.forms.FORMS` has one for each but "rank", which is a quantile's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from farthing.errors import InvalidBounds, UnsupportedQuery
 from farthing.query.expressions import And, Case, Literal
 from farthing.query.measures import Rows, Total, Units
+from farthing.query.pairs import Pair
 from farthing.query.ranges import check_range, middle
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.measures import Measure
+
+
+MOST_MEASURES = 16
+"""The most measures of a formula: its interval looks at each pair of them, in every group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +285,77 @@ class Quantile:
         return f"QUANTILE({self.value} in [{self.lower:g}, {self.upper:g}], {self.q:g})"
 
 
-Aggregate: TypeAlias = Count | CountUnits | Sum | Mean | Variance | Ratio | Quantile
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """The sum or the product of two answers, or of an answer and a number: AVG(a) - AVG(b).
+
+    Its interval is told from what all its parts are measured by, at once: see `accuracy.formulas`.
+
+    Attributes:
+        left, right: an aggregate that is a function of measures, or a number; at least one is an aggregate.
+        product: the product instead of the sum.
+    """
+
+    left: Aggregate | float
+    right: Aggregate | float
+    product: bool = False
+    form: ClassVar[str] = "formula"
+
+    def __post_init__(self) -> None:
+        sides = (self.left, self.right)
+        if any(isinstance(side, Quantile) for side in sides) or all(isinstance(side, float) for side in sides):
+            raise UnsupportedQuery(
+                "this is not arithmetic with counts, sums, means and variances",
+                construct="arithmetic",
+                rule="a quantile is found by a search of its own, and numbers alone need no data",
+                got=str(self),
+                next_step="select the quantile by itself, and compute with the answer: that is free",
+            )
+        if len(self.measures) > MOST_MEASURES:
+            raise UnsupportedQuery(
+                "arithmetic with too many aggregates at once",
+                construct="arithmetic",
+                rule=f"what is computed is measured by at most {MOST_MEASURES} counts and sums",
+                got=f"{len(self.measures)}",
+                next_step="select the aggregates by themselves, and compute with the answer: that is free",
+            )
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures it is a function of."""
+        sides = (side for side in (self.left, self.right) if not isinstance(side, float))
+        return tuple(dict.fromkeys(measure for side in sides for measure in side.measures))
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        sides = [side if isinstance(side, float) else side.canonical() for side in (self.left, self.right)]
+        return json.dumps(["product" if self.product else "sum", *sides])
+
+    def __str__(self) -> str:
+        left, right = (f"{side:g}" if isinstance(side, float) else str(side) for side in (self.left, self.right))
+        return f"({left} {'*' if self.product else '+'} {right})"
+
+
+Aggregate: TypeAlias = Count | CountUnits | Sum | Mean | Variance | Ratio | Pair | Formula | Quantile
+
+
+def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ...]:
+    """Return the aggregates of one clamped value that an aggregate is made of; none for a count.
+
+    >>> from farthing.query.expressions import Column
+    >>> [str(part) for part in clamping(Ratio(Sum(Column("tip"), 0, 9), Count()))]
+    ['SUM(tip in [0, 9])']
+    """
+    match aggregate:
+        case Count() | CountUnits():
+            return ()
+        case Ratio(left, right) | Formula(left, right):
+            sides = (side for side in (left, right) if not isinstance(side, float))
+            return tuple(part for side in sides for part in clamping(side))
+        case Pair():
+            return Mean(aggregate.x, *aggregate.x_range), Mean(aggregate.y, *aggregate.y_range)
+        case _:
+            return (aggregate,)
 
 
 def least(aggregate: Aggregate) -> float:
@@ -290,6 +365,8 @@ def least(aggregate: Aggregate) -> float:
             return aggregate.lower
         case Ratio():
             return aggregate.least
+        case Pair() | Formula():
+            return -math.inf
         case _:
             return 0.0
 

@@ -19,6 +19,9 @@ TYPES: Final = (Type.STRING, Type.INTEGER, Type.FLOAT, Type.BOOLEAN, Type.DATE, 
 MAX_LINE: Final = 1 << 20
 """The most bytes of one line; a longer one is dropped."""
 
+ENCODINGS: Final = ("utf-8", "latin-1", "windows-1252")
+"""How the letters of a CSV file can be written."""
+
 DECLARE: Final = (
     'a column of a CSV is text unless it is declared: farthing.Csv(path, columns={"age": "integer"}), or '
     "[csv.TABLE.columns] in farthing.toml"
@@ -45,6 +48,8 @@ class Csv:
         null: the texts that are NULL, in every column.
         dates: how dates are written, as strptime has it; None: ISO 8601, 2013-02-28.
         timestamps: the same of timestamps; None: ISO 8601, in UTC unless a zone is written.
+        encoding: utf-8, latin-1 or windows-1252; in the last two every byte is a letter.
+        decimal: what stands before the decimals of numbers, "." or ","; beside ",", "." may part thousands.
 
     Raises:
         DataError: a setting is none of these.
@@ -66,6 +71,8 @@ class Csv:
     null: tuple[str, ...] = ("",)
     dates: str | None = None
     timestamps: str | None = None
+    encoding: str = field(default=ENCODINGS[0], repr=False)
+    decimal: str = field(default=".", repr=False)
 
     def __post_init__(self) -> None:
         if self.delimiter is None:
@@ -78,6 +85,10 @@ class Csv:
             given = getattr(self, name)
             if given is not None and not (isinstance(given, str) and "%" in given):
                 raise _wrong(name, "a format as of strptime", given, f'{name}="%d/%m/%Y"')
+        if self.encoding not in ENCODINGS:
+            raise _wrong("the encoding", "one of " + ", ".join(ENCODINGS), self.encoding, 'encoding="latin-1"')
+        if self.decimal not in (".", ","):
+            raise _wrong("the decimal mark", "a point or a comma", self.decimal, 'decimal=","')
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         for column, kind in self.columns.items():
             if kind not in TYPES:
@@ -93,6 +104,8 @@ class Csv:
         """Return everything but the path, as plain values that make the same reading."""
         given: dict[str, Any] = {"delimiter": self.delimiter, "quote": self.quote, "null": list(self.null)}
         given |= {name: getattr(self, name) for name in ("dates", "timestamps") if getattr(self, name) is not None}
+        given |= {} if self.encoding == ENCODINGS[0] else {"encoding": self.encoding}
+        given |= {} if self.decimal == "." else {"decimal": self.decimal}
         return given | {"columns": {column: str(kind) for column, kind in self.columns.items()}}
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from farthing.query.aggregates import Count, CountUnits, Ratio
+from farthing.query.aggregates import clamping
 
 if TYPE_CHECKING:
-    from farthing.query.aggregates import Aggregate
     from farthing.query.query import Query
 
 
@@ -52,15 +51,9 @@ def _clamped(query: Query) -> str:
     found = dict.fromkeys(
         getattr(aggregate, "words", "") or f"{aggregate.value} clamped into [{aggregate.lower:g}, {aggregate.upper:g}]"
         for output in query.outputs
-        for aggregate in _parts(output.aggregate)
-        if not isinstance(aggregate, Count | CountUnits)
+        for aggregate in clamping(output.aggregate)
     )
     return f"; {', '.join(found)}" if found else ""
-
-
-def _parts(aggregate: Aggregate) -> tuple[Any, ...]:
-    """Return the aggregates that values are clamped for: both of a ratio, else the one."""
-    return (aggregate.top, aggregate.bottom) if isinstance(aggregate, Ratio) else (aggregate,)
 
 
 def _many(count: int, thing: str) -> str:

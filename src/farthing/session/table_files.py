@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from farthing.engines.opening import source_of
 from farthing.engines.reading.guess import guess
 from farthing.engines.reading.source import CsvFiles
 from farthing.errors import DataError
-
-if TYPE_CHECKING:
-    from farthing.query.reading import Csv
+from farthing.query.reading import ENCODINGS, Csv
 
 
 def proposed(table: str) -> Csv | None:
@@ -21,7 +19,11 @@ def proposed(table: str) -> Csv | None:
     Raises:
         DataError: the file does not exist, or has no header.
     """
-    source = source_of(table)
+    source = None
+    with suppress(DataError):
+        source = source_of(table)
+    if source is None:  # a header in another encoding is none; what else is wrong is told
+        source = source_of(Csv(table, encoding=ENCODINGS[-1]))
     return guess(table, source.files[0]) if isinstance(source, CsvFiles) else None
 
 

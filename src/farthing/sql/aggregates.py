@@ -10,6 +10,7 @@ from farthing.errors import InvalidBounds
 from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Variance, ratio_of
 from farthing.query.expressions import Case, Column, Expression, Literal, Scalar
 from farthing.query.measures import Total
+from farthing.query.pairs import Pair
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Type
 from farthing.sql.nodes import holds
@@ -61,7 +62,7 @@ class Parts:
 
 
 def inner(node: Node) -> Node | None:
-    """Return the aggregate function that a node of the SELECT list is, or the ratio of two; else None."""
+    """Return the aggregate function that a node of the SELECT list is, or one over another; else None."""
     while type(node).__name__ in ("Filter", "WithinGroup", "Window", "Paren", "IgnoreNulls", "RespectNulls"):
         node = node.this
     if _is(node, "Div"):
@@ -220,8 +221,27 @@ class Aggregates:
             raise self._arguments(parts, f"{written} or {parts.name}(0.9) WITHIN GROUP (ORDER BY x)")
         return self._bounded(parts, value, lambda x, lower, upper: Quantile(x, share, lower, upper))
 
+    def pair(self, parts: Parts) -> Read:
+        """Return CORR(x, y), COVAR_POP(x, y), COVAR_SAMP(x, y), REGR_SLOPE(y, x) or REGR_INTERCEPT(y, x)."""
+        self._no_order(parts)
+        if len(parts.arguments) != 2 or parts.named:
+            raise self._arguments(parts, f"{parts.name}(CLAMP(x, 0, 10), CLAMP(y, 0, 80))")
+        (x, x_range, _), (y, y_range, _) = (self._amount(parts, node) for node in parts.arguments)
+        kind = _PAIRS[parts.name]
+        if kind in ("slope", "intercept"):
+            x, x_range, y, y_range = y, y_range, x, x_range
+        sample = parts.name == "COVAR_SAMP"
+        made = Pair(kind, self._filtered(parts, x), y, x_range, y_range, sample)
+        return Read(made, parts.name.lower())
+
     def _bounded(self, parts: Parts, node: Node, build: Callable[[Scalar, float, float], Aggregate]) -> Read:
         """Return an aggregate of a value that is a number, with its bounds."""
+        scalar, (lower, upper), stripped = self._amount(parts, node)
+        aggregate = build(self._filtered(parts, scalar), lower, upper)
+        return Read(aggregate, self._named(parts.name.lower(), stripped))
+
+    def _amount(self, parts: Parts, node: Node) -> tuple[Scalar, tuple[float, float], Node]:
+        """Return a value that is a number, its bounds, and the node that it is without a clamp."""
         stripped, clamp = self._clamp(node)
         scalar, kind = self.reader.typed(stripped)
         if kind is Type.BOOLEAN and parts.name in _OF_TRUTHS:
@@ -231,8 +251,7 @@ class Aggregates:
             raise self.reader.source.refuse(f"{parts.name} of a {kind}", advice, node)
         lower, upper = self._bounds(parts, scalar, clamp)
         Total(scalar, lower, upper)  # refuses bounds that are not a range
-        aggregate = build(self._filtered(parts, scalar), lower, upper)
-        return Read(aggregate, self._named(parts.name.lower(), stripped))
+        return scalar, (lower, upper), stripped
 
     def _bounds(self, parts: Parts, value: Scalar, clamp: tuple[float, float] | None) -> tuple[float, float]:
         """Return the bounds that the text names, or else those given beside it."""
@@ -331,8 +350,16 @@ _AMOUNTS: Final[dict[str, Callable[[Scalar, float, float], Aggregate]]] = {
     "MEDIAN": lambda value, lower, upper: Quantile(value, 0.5, lower, upper),
 }
 
+_PAIRS: Final = {
+    "CORR": "correlation",
+    "COVAR_POP": "covariance",
+    "COVAR_SAMP": "covariance",
+    "REGR_SLOPE": "slope",
+    "REGR_INTERCEPT": "intercept",
+}
+
 NAMES: Final = frozenset(
-    {"COUNT", "COUNT_IF", "COUNTIF", "APPROX_COUNT_DISTINCT", *_AMOUNTS}
+    {"COUNT", "COUNT_IF", "COUNTIF", "APPROX_COUNT_DISTINCT", *_AMOUNTS, *_PAIRS}
     | {"PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"}
 )
 """Every aggregate that is understood."""
@@ -346,5 +373,6 @@ def _rules() -> dict[str, Callable[[Aggregates, Parts], Read]]:
         **dict.fromkeys(("COUNT_IF", "COUNTIF"), Aggregates.count_if),
         "APPROX_COUNT_DISTINCT": Aggregates.units,
         **dict.fromkeys(_AMOUNTS, Aggregates.amount),
+        **dict.fromkeys(_PAIRS, Aggregates.pair),
         **dict.fromkeys(("PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"), Aggregates.quantile),
     }

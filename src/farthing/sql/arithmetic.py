@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, ratio_of
+from farthing.query.aggregates import (
+    Aggregate,
+    Count,
+    CountUnits,
+    Formula,
+    Mean,
+    Quantile,
+    Ratio,
+    Sum,
+    least,
+    ratio_of,
+)
 from farthing.query.expressions import Call, Case, Expression, FunctionName, IsNull, Literal, Not, Scalar
 from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
@@ -63,18 +75,39 @@ def is_arithmetic(node: Node) -> bool:
 
 
 def read_arithmetic(node: Node, aggregates: Aggregates) -> Read:
-    """Return the one aggregate that arithmetic with aggregates is.
+    """Return the aggregate that arithmetic with aggregates is: one of another value, or else a formula of several.
 
     Sums and counts that are added, subtracted and multiplied by numbers are one sum; over a count or a sum they are a
-    ratio, over COUNT(*) a mean; a mean or a quantile may be scaled and shifted.
+    ratio, over COUNT(*) a mean; a mean or a quantile may be scaled and shifted. The largest parts of which that is true
+    are one aggregate each, and the whole is a formula of them: a difference of two means, a product, ...
 
     Raises:
-        UnsupportedQuery: anything that is not one aggregate: a product of two, a difference of two means, ...
+        UnsupportedQuery: a quantile in a formula, a division by what may be below zero.
     """
     whole = _Arithmetic(aggregates, node)
-    made = whole.combination(node)
-    with aggregates.reader.source.located(node):
-        return Read(whole.aggregate(made), whole.name(made), made.max_rows)
+    part = whole.read(node)
+    if isinstance(part.aggregate, float):
+        raise whole.refused(node)
+    return Read(part.aggregate, part.name, part.max_rows)
+
+
+class _SeveralAggregatesError(Exception):
+    """What is read is not one aggregate alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of arithmetic.
+
+    Attributes:
+        aggregate: what it is, or a number.
+        name: the name of the column where the text gives none.
+        max_rows: the most rows of one unit in a group, where a count's own bounds say so.
+    """
+
+    aggregate: Aggregate | float
+    name: str = "formula"
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +126,76 @@ class _Arithmetic:
     def reader(self) -> NodeReader:
         """Reads what is within aggregates."""
         return self.aggregates.reader
+
+    def read(self, node: Node) -> _Part:
+        """Return a part: as one aggregate if it is one, else as a formula."""
+        with suppress(_SeveralAggregatesError):
+            return self._one(node)
+        kind = type(node).__name__
+        if kind in ("Paren", "Cast", "TryCast"):
+            return self.read(node.this)
+        if kind == "Anonymous" and str(node.name).upper() in _CHOICES and self._is_chosen(node):
+            return self.read(node.expressions[0])
+        if kind == "Neg":
+            return self._formula(_Part(-1.0), self.read(node.this), product=True)
+        if kind in ("Add", "Sub", "Mul", "Div"):
+            left, right = self.read(node.this), self.read(node.expression)
+            with self.reader.source.located(node):
+                match kind:
+                    case "Sub":
+                        right = self._formula(_Part(-1.0), right, product=True)
+                    case "Div":
+                        right = self._inverse(right, node.expression)
+                return self._formula(left, right, product=kind in ("Mul", "Div"))
+        if inner(node) is not None:
+            read = self.aggregates.read(node)
+            return _Part(read.aggregate, read.name, read.max_rows)
+        raise self.refused(node)
+
+    def _one(self, node: Node) -> _Part:
+        """Return a part that is one aggregate, or a number."""
+        made = self.combination(node)
+        if made.is_number:
+            return _Part(made.constant)
+        with self.reader.source.located(node):
+            return _Part(self.aggregate(made), self.name(made), made.max_rows)
+
+    def _formula(self, left: _Part, right: _Part, *, product: bool) -> _Part:
+        """Return the sum or the product of two parts."""
+        sides = left.aggregate, right.aggregate
+        one, other = sides
+        if isinstance(one, float) and isinstance(other, float):
+            return _Part(one * other if product else one + other)
+        for number, side in (sides, sides[::-1]):
+            if isinstance(number, float) and isinstance(side, Formula) and side.product == product:
+                inner_number, rest = (side.left, side.right)
+                if isinstance(inner_number, float):
+                    one, other = (number * inner_number if product else number + inner_number), rest
+        named = {part.max_rows for part in (left, right) if part.max_rows is not None}
+        if len(named) > 1:
+            raise self._two_bounds()
+        if isinstance(one, float) and product and not abs(one) > 0:
+            raise self.refused(self.node)
+        if isinstance(other, float):
+            one, other = other, one
+        return _Part(Formula(one, other, product), max_rows=next(iter(named), None))
+
+    def _inverse(self, part: _Part, node: Node) -> _Part:
+        """Return one over a number, a count, a sum, a mean or a ratio of what is never below zero."""
+        match part.aggregate:
+            case float(number):
+                if abs(number) > 0:
+                    return replace(part, aggregate=1.0 / number)
+                raise self.refused(self.node)
+            case Mean(value, lower, upper) if lower >= 0:
+                return replace(part, aggregate=Ratio(Count(value), Sum(value, lower, upper)))
+            case Ratio(top, bottom) if least(top) >= 0:
+                return replace(part, aggregate=Ratio(bottom, top))
+        raise self.reader.source.refuse(
+            "division by an aggregate",
+            "divide counts and sums by one of them, and anything by a mean of values that are never below 0",
+            node,
+        )
 
     def combination(self, node: Node) -> Combination:  # noqa: PLR0911  # one a kind of node
         """Return what a node is."""
@@ -115,14 +218,14 @@ class _Arithmetic:
                 right = right.times(-1.0) if kind == "Sub" else right
                 joined = {"Mul": self._product, "Div": self._quotient}.get(kind, self._sum)(left, right)
                 return replace(joined, max_rows=self._most(left, right))
-        raise self._refused()
+        raise self.refused(node)
 
     def aggregate(self, made: Combination) -> Aggregate:
         """Return the one aggregate that a combination is."""
         if made.alone is not None:
             return self._shifted(made.alone, made.factor, made.constant)
         if made.is_number:
-            raise self._refused()
+            raise _SeveralAggregatesError
         whole = isinstance(made.below, Count) and made.below.value is None
         if whole and not self._plain(made):
             value, low, high = self._value(made)
@@ -132,7 +235,7 @@ class _Arithmetic:
             top = self._total(made.terms if not abs(made.constant) > 0 else (*made.terms, constant))
             return ratio_of(top, made.below)
         if abs(made.constant) > 0:
-            raise self._refused()
+            raise _SeveralAggregatesError
         return self._total(made.terms)
 
     def name(self, made: Combination) -> str:
@@ -150,7 +253,7 @@ class _Arithmetic:
             case Mean() | Quantile() as alone:
                 return Combination(alone=alone, max_rows=read.max_rows)
             case _:
-                raise self._refused()
+                raise _SeveralAggregatesError
 
     def _cast(self, node: Node) -> Combination:
         """Return what is cast: answers are real numbers already."""
@@ -162,15 +265,18 @@ class _Arithmetic:
 
     def _choice(self, node: Node) -> Combination:
         """Return NULLIF(aggregate, 0) and COALESCE(aggregate, 0) as the aggregate: it is never NULL."""
-        name = str(node.name).upper()
-        if name in _CHOICES and len(node.expressions) == 2:
-            value, other = node.expressions
-            zero = type(other).__name__ == "Literal" and not other.is_string and not abs(self._number(other)) > 0
-            if zero:
-                return self.combination(value)
+        if self._is_chosen(node):
+            return self.combination(node.expressions[0])
         raise self.reader.source.refuse(
-            f"{name} of an aggregate", "leave it out: an answer has a number for every group", node
+            f"{str(node.name).upper()} of an aggregate", "leave it out: an answer has a number for every group", node
         )
+
+    def _is_chosen(self, node: Node) -> bool:
+        """Return whether a call is NULLIF(aggregate, 0) or COALESCE(aggregate, 0), or the like."""
+        if str(node.name).upper() not in _CHOICES or len(node.expressions) != 2:
+            return False
+        other = node.expressions[1]
+        return type(other).__name__ == "Literal" and not other.is_string and not abs(self._number(other)) > 0
 
     def _number(self, node: Node) -> float:
         """Return a constant."""
@@ -179,7 +285,7 @@ class _Arithmetic:
             case Literal(int() | float() as value) if not isinstance(value, bool):
                 return float(value)
             case _:
-                raise self._refused()
+                raise self.refused(node)
 
     def _sum(self, left: Combination, right: Combination) -> Combination:
         """Return a sum of two combinations over the same thing."""
@@ -187,7 +293,7 @@ class _Arithmetic:
             number, other = (left, right) if left.is_number else (right, left)
             return replace(other, constant=other.constant + number.constant)
         if left.alone is not None or right.alone is not None or left.below != right.below:
-            raise self._refused()
+            raise _SeveralAggregatesError
         return Combination(left.constant + right.constant, (*left.terms, *right.terms), left.below)
 
     def _product(self, left: Combination, right: Combination) -> Combination:
@@ -196,16 +302,16 @@ class _Arithmetic:
             return right.times(left.constant)
         if right.is_number:
             return left.times(right.constant)
-        raise self._refused()
+        raise _SeveralAggregatesError
 
     def _quotient(self, left: Combination, right: Combination) -> Combination:
         """Return a combination over a number, or over counts and sums."""
         if right.is_number and abs(right.constant) > 0:
             return left.times(1.0 / right.constant)
         if right.is_number or right.alone is not None or right.below is not None or abs(right.constant) > 0:
-            raise self._refused()
+            raise _SeveralAggregatesError
         if left.alone is not None or left.below is not None or left.is_number or abs(left.constant) > 0:
-            raise self._refused()
+            raise _SeveralAggregatesError
         below = self._total(right.terms)
         return Combination(terms=left.terms, below=below)
 
@@ -248,7 +354,7 @@ class _Arithmetic:
             case Sum(value=value, lower=lower, upper=upper):
                 return clamped(value, (lower, upper), self.reader, 0), min(lower, 0.0), max(upper, 0.0)
             case _:
-                raise self._refused()
+                raise _SeveralAggregatesError
 
     def _there(self, value: Scalar) -> Expression:
         """Return the condition that a value is there; NaN and infinities are not values in arithmetic."""
@@ -263,7 +369,7 @@ class _Arithmetic:
         if not abs(factor - 1.0) > 0 and not abs(constant) > 0:
             return alone
         if not abs(factor) > 0:
-            raise self._refused()
+            raise _SeveralAggregatesError
         number: Scalar = clamped(alone.value, (alone.lower, alone.upper), self.reader, None)
         value = _times(number, factor) if abs(factor - 1.0) > 0 else number
         value = Call(FunctionName.ADD, (value, _literal(constant))) if abs(constant) > 0 else value
@@ -277,19 +383,27 @@ class _Arithmetic:
         """Return the most rows of one unit in a group that both sides name."""
         named = {made.max_rows for made in (left, right) if made.max_rows is not None}
         if len(named) > 1:
-            advice = "one question has one bound on the rows of a unit in a group"
-            raise self.reader.source.refuse("two bounds on rows", advice, self.node)
+            raise self._two_bounds()
         return next(iter(named), None)
 
-    def _refused(self) -> Exception:
-        """Return the refusal of what is not one aggregate."""
-        nested = next((part for part in self.node.walk() if inner(part) is not None), self.node)
-        return self.reader.source.refuse("arithmetic with an aggregate", ADVICE, nested)
+    def _two_bounds(self) -> Exception:
+        """Return the refusal of two bounds on rows."""
+        advice = "one question has one bound on the rows of a unit in a group"
+        return self.reader.source.refuse("two bounds on rows", advice, self.node)
+
+    @staticmethod
+    def _first(node: Node) -> Node:
+        """Return the first aggregate within a node, or the node."""
+        return next((part for part in node.walk() if inner(part) is not None), node)
+
+    def refused(self, node: Node) -> Exception:
+        """Return the refusal of other arithmetic."""
+        return self.reader.source.refuse("arithmetic with an aggregate", ADVICE, self._first(node))
 
 
 ADVICE: Final = (
-    "counts and sums may be added, subtracted, multiplied by numbers and divided by one of them, means be scaled and "
-    "shifted; select other aggregates by themselves, and compute with the answer; session.difference subtracts groups"
+    "counts, sums, means and variances may be added, subtracted, multiplied, and divided by counts, and by sums and "
+    "means of values of 0 or more; select other aggregates by themselves, and compute with the answer: that is free"
 )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.query.expressions import Call, Case, Cast, FunctionName, IsNull, Literal, Not, Scalar
+from farthing.query.expressions import Call, Case, Cast, Compare, FunctionName, IsNull, Literal, Not, Operator, Scalar
 from farthing.query.schema import Type
 from farthing.sql.aggregates import NAMES as AGGREGATES
 from farthing.sql.meeting import alike, moment
@@ -214,6 +215,43 @@ def _named_part(reader: NodeReader, node: Node, name: str) -> Scalar:
     return extract(reader, node, exp.var(name), node.expressions[0])
 
 
+def _named(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return DAYNAME(x) or MONTHNAME(x), in English as DuckDB has it."""
+    _count(reader, node, name, (1, 1))
+    part, names = ("dow", _DAYS) if name == "DAYNAME" else ("month", _MONTHS)
+    number = Call(FunctionName.EXTRACT, (Literal(part), reader.scalar(node.expressions[0])))
+    tests = (Compare(number, Operator.EQ, Literal(place)) for place in range(1, len(names) + 1))
+    return Case(tuple((test, Literal(each)) for test, each in zip(tests, names, strict=True)))
+
+
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+                  "November", "December")  # fmt: skip
+_SPELLED: Final = {"Y": (1, 4), "m": (6, 2), "d": (9, 2), "H": (12, 2), "M": (15, 2), "S": (18, 2)}
+"""Where the parts of a moment are in its one spelling, 2013-01-31 10:00:00."""
+
+
+def _formatted(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return STRFTIME(x, '%Y-%m'), its arguments in either order: parts of the one spelling of a moment."""
+    _count(reader, node, name, (2, 2))
+    form, value = sorted(node.expressions, key=_is_text, reverse=True)
+    spelled = Cast(Cast(reader.scalar(value), Type.TIMESTAMP), Type.STRING)
+    parts: list[Scalar] = []
+    for told in _FORMS.findall(str(form.this)) if _is_text(form) else []:
+        if told == "%%" or not told.startswith("%"):
+            parts.append(Literal(told.replace("%%", "%")))
+        elif told[1:] in _SPELLED:
+            parts.append(Call(FunctionName.SUBSTRING, (spelled, *map(Literal, _SPELLED[told[1:]]))))
+        else:
+            raise reader.source.refuse(f"{name} with {told}", f"the parts are %{', %'.join(_SPELLED)} and %%", node)
+    if not any(isinstance(part, Call) for part in parts):
+        raise reader.source.refuse(f"{name} without parts", f"write {name}(x, '%Y-%m')", node)
+    return parts[0] if len(parts) == 1 else Call(FunctionName.CONCAT, tuple(parts))
+
+
+_FORMS: Final = re.compile(r"%.?|[^%]+", re.DOTALL)
+
+
 def _days(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return DATE_DIFF('day', a, b), which is b - a, or BigQuery's DATE_DIFF(a, b, DAY), which is a - b."""
     _count(reader, node, name, (3, 3))
@@ -238,6 +276,8 @@ _SPECIAL: Final[dict[str, Callable[[NodeReader, Any, str], Scalar]]] = {
         ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "DAYOFYEAR", "ISODOW"), _named_part
     ),
     **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _days),
+    **dict.fromkeys(("DAYNAME", "MONTHNAME"), _named),
+    "STRFTIME": _formatted,
 }
 
 NAMES: Final = frozenset({*_PLAIN, *_SPECIAL, "CASE", "IF", "CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM"})

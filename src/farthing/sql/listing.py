@@ -60,10 +60,10 @@ class Listed:
         for node in select.expressions:
             alias = str(node.alias) if type(node).__name__ == "Alias" else None
             body = node.this if alias is not None else node
-            if inner(body) is not None:
-                items.append(Item(node, alias, aggregates.read(body), None))
-            elif is_arithmetic(body):
+            if is_arithmetic(body):
                 items.append(Item(node, alias, read_arithmetic(body, aggregates), None))
+            elif inner(body) is not None:
+                items.append(Item(node, alias, aggregates.read(body), None))
             elif is_level(body):
                 items.append(Item(node, alias, None, None))
             else:

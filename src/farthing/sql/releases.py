@@ -61,10 +61,10 @@ class ReleasedColumns:
         Raises:
             UnsupportedQuery: an aggregate that is not in the SELECT list.
         """
-        if inner(node) is not None:
-            return self._aggregate(node)
         if is_arithmetic(node):
             return self._computed(node)
+        if inner(node) is not None:
+            return self._aggregate(node)
         if is_level(node):
             return self._level(node)
         kind = type(node).__name__

@@ -41,6 +41,7 @@ class TableReader:
         owned: what the owner declared.
         known: the tables of WITH, by their names in one case.
         renamed: the names of their columns, where they are given.
+        later: names of WITH that are not read yet, in one case: of what is read, and what comes after it.
         made: what each subquery with GROUP BY stands for, by its node: read once, however often it is named.
     """
 
@@ -48,6 +49,7 @@ class TableReader:
     owned: Owned
     known: Mapping[str, Flat | Node] = field(default_factory=dict)
     renamed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    later: frozenset[str] = frozenset()
     made: dict[int, Flat] = field(default_factory=dict)
 
     def scoped(self, select: Node) -> TableReader:
@@ -59,16 +61,24 @@ class TableReader:
             UnsupportedQuery: a recursive one, a name that a table has, or what no subquery may be.
         """
         reader = self
-        for name, node, renamed in named_subqueries(select, self.source):
+        tables = named_subqueries(select, self.source)
+        for number, (name, node, renamed) in enumerate(tables):
+            later = frozenset(other.casefold() for other, _, _ in tables[number:])
             own = {table.casefold() for table in (self.owned.table, *self.owned.tables)}
             if name.casefold() in own:
-                raise self.source.refuse(f"WITH of the name {name!r}", "a table has that name: choose another", node)
+                raise self.source.refuse(
+                    f"WITH of the name {name!r}", "a table has that name: choose another", _named(node)
+                )
             if name.casefold() in reader.known:
-                raise self.source.refuse(f"WITH of the name {name!r} twice", "choose another name", node)
-            found = node if reader._asks(node) else reader.subquery(node, name, renamed)
+                raise self.source.refuse(f"WITH of the name {name!r} twice", "choose another name", _named(node))
+            found = replace(reader, later=later).of_with(node, name, renamed)
             names = {**reader.renamed, name.casefold(): renamed}
             reader = replace(reader, known={**reader.known, name.casefold(): found}, renamed=names)
         return reader
+
+    def of_with(self, select: Node, name: str, renamed: tuple[str, ...]) -> Flat | Node:
+        """Return what a table of WITH is: rows, or its SELECT if that is a question."""
+        return select if self._asks(select) else self.subquery(select, name, renamed)
 
     def gathered(self, select: Node) -> Flat:
         """Return the rows of which a subquery makes rows of units: of any table that carries the unit."""
@@ -169,7 +179,10 @@ class TableReader:
             return self._table(name, alias, select, word)
         if not isinstance(known, Flat):
             before = dict(takewhile(lambda item: item[0] != name.casefold(), self.known.items()))
-            return replace(self, known=before).subquery(known, alias or name, self.renamed.get(name.casefold(), ()))
+            later = frozenset(self.known) - frozenset(before)
+            return replace(self, known=before, later=later).subquery(
+                known, alias or name, self.renamed.get(name.casefold(), ())
+            )
         place = known.names.places[0]
         return replace(known, names=Names((replace(place, table=alias or name),)))
 
@@ -182,6 +195,9 @@ class TableReader:
             return Flat(table, Names((Place.of(table, alias, self.owned.schema),)))
         if table and table != self.owned.table:
             return Flat(table, Names((Place.of(table, alias, schemas[table], own=False),)))
+        if name.casefold() in self.later:
+            advice = "a table of WITH may read only those before it"
+            raise self.source.refuse(f"WITH that reads {name!r}", advice, node)
         listed = ", ".join(sorted(self.owned.tables)[:20])
         if word == "FROM":
             raise self.source.refuse(f"table {name!r}", f"the protected table is {self.owned.table!r}", node)
@@ -279,6 +295,14 @@ def _check_names(source: SqlText, node: Node, names: Names) -> None:
 def _condition(source: SqlText, node: Node, names: Names) -> Expression:
     """Return the condition of ON."""
     return Translator(source, names, "ON").whole(node.args["on"])
+
+
+def _named(select: Node) -> Node:
+    """Return the name that WITH gives a subquery, for places."""
+    node = select
+    while type(node).__name__ != "CTE" and node.parent is not None:
+        node = node.parent
+    return node.args.get("alias") or select
 
 
 def _using(source: SqlText, using: list[Any], of: tuple[Names, Place, Names]) -> Expression:

@@ -130,9 +130,10 @@ def sized(source: SqlText) -> list[Any]:
     """
     if len(source.text) > LONGEST:
         advice = f"use at most {LONGEST:,} letters; long lists of values go in keys="
-        raise source.refuse("a question this long", advice)
-    if any("\ud800" <= letter <= "\udfff" for letter in source.text):
-        raise source.refuse("broken text", "write valid Unicode")
+        raise source.refuse("a question this long", advice, at=LONGEST)
+    broken = next((place for place, letter in enumerate(source.text) if "\ud800" <= letter <= "\udfff"), None)
+    if broken is not None:
+        raise source.refuse("broken text", "write valid Unicode", at=broken)
     found = tokens(source)
     _check_depth(source, found)
     return found
@@ -159,7 +160,7 @@ def syntax_tree(source: SqlText) -> Node:
     except ValueError:  # from the parser's own reading of numbers, as in a path of JSON
         raise source.unreadable("not SQL", None) from None
     except RecursionError:
-        raise _too_deep(source) from None
+        raise _too_deep(source, _deepest(source)) from None
     if len(trees) != 1:
         raise source.refuse(
             "several statements" if trees else "an empty question", "ask one SELECT at a time", word=";"
@@ -189,20 +190,30 @@ def _check_depth(source: SqlText, found: list[Any]) -> None:
             raise _too_deep(source, token.start)
 
 
+def _deepest(source: SqlText) -> int:
+    """Return where brackets are deepest."""
+    depth, deepest = 0, (0, 0)
+    for token in tokens(source):
+        kind = token.token_type.name
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        deepest = max(deepest, (depth, -token.start))
+    return -deepest[1]
+
+
 def _check_tree(source: SqlText, tree: Node) -> None:
     """Refuse a tree of more levels than is safe to recurse into; chains of one connective are one level."""
     waiting = [(tree, 1)]
     while waiting:
         node, depth = waiting.pop()
         if depth > DEEPEST_TREE:
-            raise _too_deep(source)
+            raise _too_deep(source, node=node)
         chain = type(node).__name__ in ("And", "Or")
         waiting += [(child, depth + (not chain or type(child) is not type(node))) for child in node.iter_expressions()]
 
 
-def _too_deep(source: SqlText, offset: int | None = None) -> UnsupportedQuery:
+def _too_deep(source: SqlText, offset: int | None = None, node: Node | None = None) -> UnsupportedQuery:
     """Return the refusal of nesting that nobody wrote by hand."""
-    return source.refuse("deep nesting", "write it with fewer brackets, or in shorter parts", at=offset)
+    return source.refuse("deep nesting", "write it with fewer brackets, or in shorter parts", node, at=offset)
 
 
 _OPENING: Final = frozenset({"L_PAREN", "L_BRACKET", "L_BRACE", "CASE"})

@@ -46,6 +46,8 @@ _READING: Final[dict[str, tuple[type, ...]]] = {
     "null": (list,),
     "dates": (str,),
     "timestamps": (str,),
+    "encoding": (str,),
+    "decimal": (str,),
     "columns": (dict,),
 }
 """How a CSV file is read, in [csv.TABLE]."""

@@ -35,6 +35,13 @@ _SAMPLES: Final = {
 """Keys that show how values of a type are written; the data are never looked at to find real ones."""
 
 
+_PERSON: Final = re.compile(
+    r"(?i)(user|customer|client|patient|person|member|account|household|employee|student|driver|rider|subscriber|visitor"
+    r"|passenger|patron|donor|voter|citizen|card|device)[ _-]?(id|ids|no|nr|num|number|key|uuid|guid|hash)$"
+)
+"""Names of columns that tell people apart."""
+
+
 def init(table: str, wish: InitOptions, *, force: bool) -> None:
     """Check everything, write farthing.toml, and say what to do next."""
     file = Path(settings.FILE)
@@ -46,7 +53,7 @@ def init(table: str, wish: InitOptions, *, force: bool) -> None:
             rule="init replaces settings only with --force",
         )
     made = _read(_config(table, wish))
-    _check(made, wish.keys or ())
+    _check(made, wish.keys or (), said=wish.unit is not None)
     if wish.parquet:
         made = _converted(made, force=force)
     written = None
@@ -71,7 +78,7 @@ def _config(table: str, wish: InitOptions) -> Config:
         folder=Path.cwd(),
         table=_beside(table),
         name=called,
-        unit=wish.unit,
+        unit=wish.unit or "row",
         budget=_budget(wish),
         ledger=_beside(wish.ledger or f"{called}.ledger"),
         version=wish.data_version,
@@ -128,14 +135,28 @@ def _converted(made: Config, *, force: bool) -> Config:
     return replace(made, table=str(place), csv={name: each for name, each in made.csv.items() if name != made.name})
 
 
-def _check(made: Config, keys: Sequence[str]) -> None:
+def _check(made: Config, keys: Sequence[str], *, said: bool) -> None:
     """Open table and promise with books in memory first, so that a mistake leaves no file behind."""
     with opened(made, "memory") as session:
+        if not said:
+            _require_unit(list(session.schema))
         listed = group_keys(keys, session.schema, sources(made, session, made.folder))
         for column, values in listed.items():
             _check_keys(column, values, session)
     with opened(made, "new"):
         pass
+
+
+def _require_unit(columns: list[str]) -> None:
+    """Refuse to take each row for somebody beside a column that names people, unless that was said."""
+    found = next((column for column in columns if _PERSON.search(column)), None)
+    if found is not None:
+        raise InvalidOption(
+            f"whose privacy is protected was not said, and {found!r} seems to name people",
+            rule="each row is taken for somebody of his own only where no column names people, or where it is said",
+            got="no --unit",
+            next_step=f"--unit {shlex.quote(found)} protects each of them with all rows; --unit row each row alone",
+        )
 
 
 def _check_keys(column: str, values: object, session: Session) -> None:

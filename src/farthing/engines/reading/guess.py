@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from farthing.engines.reading.lines import blocks, clean, header
+from farthing.engines.reading.lines import blocks, clean, header, in_utf8
 from farthing.engines.reading.records import converter, fields, typed
 from farthing.errors import DataError
-from farthing.query.reading import Csv
+from farthing.query.reading import ENCODINGS, Csv
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
@@ -22,7 +25,23 @@ _DELIMITERS: Final = (",", ";", "\t", "|")
 _SURE: Final = 0.99
 """The share of the values that have to be of a type: a few odd ones do not decide it."""
 
-_NO_VALUES: Final = ("NA", "N/A", "NULL", "null", "NaN", "nan", "None", "\\N", "-", "?")
+_NO_VALUES: Final = (
+    "NA",
+    "N/A",
+    "n/a",
+    "na",
+    "n.a.",
+    "k. A.",
+    "#N/A",
+    "NULL",
+    "null",
+    "NaN",
+    "nan",
+    "None",
+    "\\N",
+    "-",
+    "?",
+)
 _WHOLE: Final = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FORMS: Final = (
     (Type.FLOAT, r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"),
@@ -45,20 +64,54 @@ def guess(path: str | Path, file: str) -> Csv:
     """
     block = next(blocks(file), b"")
     block = block[: block.rfind(b"\n", 0, _SAMPLE) + 1] or block
-    found = [_split(path, delimiter, file, block) for delimiter in _DELIMITERS]
+    encoding = _encoding(file)
+    found = [_split(Csv(path, delimiter=delimiter, encoding=encoding), file, block) for delimiter in _DELIMITERS]
     reading, names, texts = max(found, key=lambda each: (len(each[1]) > 1, each[2].num_rows, len(each[1])))
     if not texts.num_rows:
         return reading
     dates = next((form for form in _DATES if any(_only(column, form) for column in texts.columns)), None)
-    columns = {name: str(_type(texts.column(place), dates)) for place, name in enumerate(names)}
-    return Csv(path, columns=columns, delimiter=reading.delimiter, dates=dates)
+    found_by = {mark: [_type(_pointed(column, mark), dates) for column in texts.columns] for mark in (".", ",")}
+    decimal = "," if Type.FLOAT in found_by[","] and Type.FLOAT not in found_by["."] else "."
+    kinds = dict(zip(names, found_by[decimal], strict=True))
+    null = ("", *_words([column for column, kind in zip(texts.columns, kinds.values(), strict=True)
+                         if kind in (Type.INTEGER, Type.FLOAT)]))  # fmt: skip
+    columns = {name: str(kind) for name, kind in kinds.items()}
+    return replace(reading, columns=columns, null=null, dates=dates, decimal=decimal)
 
 
-def _split(path: str | Path, delimiter: str, file: str, block: bytes) -> tuple[Csv, tuple[str, ...], pa.Table]:
-    """Return the reading with a delimiter, the names, and the fields of a block."""
+def _pointed(column: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
+    """Return the texts of a column with a point before the decimals of numbers, if a comma is written there."""
+    import pyarrow.compute as pc
+
+    if mark == ".":
+        return column
+    number = pc.match_substring_regex(column, r"^[+-]?([0-9]{1,3}([.][0-9]{3})*|[0-9]+)(,[0-9]+)?$")
+    return pc.if_else(number, pc.replace_substring(pc.replace_substring(column, ".", ""), ",", "."), column)
+
+
+def _words(columns: list[pa.ChunkedArray]) -> list[str]:
+    """Return the words that stand for no value in columns of numbers."""
+    return [word for word in _NO_VALUES if any(word in column.unique().to_pylist() for column in columns)]
+
+
+def _encoding(file: str) -> str:
+    """Return the first encoding in which the whole file is text: in UTF-8, lines with other bytes would be left out."""
+    return ENCODINGS[0] if all(map(_is_utf8, chain([header(file)], blocks(file)))) else ENCODINGS[-1]
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Return whether a block of whole lines is UTF-8."""
+    with suppress(UnicodeDecodeError):
+        data.decode()
+        return True
+    return False
+
+
+def _split(reading: Csv, file: str, block: bytes) -> tuple[Csv, tuple[str, ...], pa.Table]:
+    """Return a reading, the names, and the fields of a block."""
     from farthing.engines.reading.source import names_of
 
-    reading = Csv(path, delimiter=delimiter)
+    delimiter = str(reading.delimiter)
     try:
         names = names_of(file, header(file), reading)
     except DataError:
@@ -66,7 +119,11 @@ def _split(path: str | Path, delimiter: str, file: str, block: bytes) -> tuple[C
             raise
         names = ()
     width = max(len(names), 1)
-    return reading, names, fields(clean(block, reading.quote, delimiter), reading, width, range(width))
+    return (
+        reading,
+        names,
+        fields(clean(in_utf8(block, reading.encoding), reading.quote, delimiter), reading, width, range(width)),
+    )
 
 
 def _values(column: pa.ChunkedArray) -> pa.ChunkedArray:

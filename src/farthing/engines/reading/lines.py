@@ -18,6 +18,11 @@ BLOCK: Final = 4 << 20
 """How many bytes are read at once."""
 
 _LF, _CR, _NUL = 10, 13, 0
+_WINDOWS: Final = {
+    place: letter for place in range(0x80, 0xA0) if (letter := bytes([place]).decode("cp1252", "ignore"))
+}
+"""Where Windows-1252 differs from Latin-1; five bytes have no letter there and stay what they are in Latin-1."""
+
 _ESCAPED: Final = re.compile(rb"\xed[\xa0-\xbf]")
 """What a byte that is not UTF-8 becomes when it is decoded as a lone surrogate and encoded again."""
 
@@ -80,6 +85,18 @@ def clean(data: bytes, quote: str, delimiter: str) -> bytes:
         strange.append(_misquoted(line, ord(quote), ord(delimiter)))
     bad[np.searchsorted(ends, np.concatenate(strange))] = True
     return data if not bad.any() else line[np.repeat(~bad, ends - starts + 1)].tobytes()
+
+
+def in_utf8(data: bytes, encoding: str) -> bytes:
+    r"""Return a block in UTF-8. Every byte of Latin-1 and Windows-1252 is a letter; lines end where they did.
+
+    >>> in_utf8(b"K\xf6ln \x80\n", "windows-1252").decode()
+    'Köln €\n'
+    """
+    if encoding == "utf-8" or data.isascii():
+        return data
+    text = data.decode("latin-1")
+    return (text.translate(_WINDOWS) if encoding == "windows-1252" else text).encode()
 
 
 def _encoded(data: bytes) -> bytes:

@@ -76,7 +76,7 @@ def typed(column: str, name: str, kind: Type, reading: Csv) -> str:
     native = {Type.DATE: "DATE", Type.TIMESTAMP: "TIMESTAMP"}.get(kind)
     form = {Type.DATE: reading.dates, Type.TIMESTAMP: reading.timestamps}.get(kind)
     if form is None:
-        read = _READ[kind].format(column)
+        read = (_READ if reading.decimal == "." else _COMMA).get(kind, _READ[kind]).format(column)
     else:
         escaped = form.replace("'", "''")
         read = f"TRY_CAST(TRY_STRPTIME({column}, '{escaped}') AS {native})"
@@ -94,6 +94,16 @@ _READ: Final = {
     Type.DATE: "TRY_CAST({} AS DATE)",
     Type.TIMESTAMP: "TRY_CAST(TRY_CAST({} AS TIMESTAMP WITH TIME ZONE) AS TIMESTAMP)",
 }
+_THOUSANDS: Final = r"[+-]?([0-9]{{1,3}}([.][0-9]{{3}})+|[0-9]+)"
+_POWER: Final = "([eE][+-]?[0-9]{{1,3}})?"
+_COMMA: Final = {
+    Type.INTEGER: f"CASE WHEN regexp_full_match({{0}}, '{_THOUSANDS}') "
+    "THEN TRY_CAST(replace({0}, '.', '') AS BIGINT) END",
+    Type.FLOAT: f"CASE WHEN regexp_full_match({{0}}, '({_THOUSANDS}(,[0-9]*)?|[+-]?,[0-9]+){_POWER}') "
+    "THEN TRY_CAST(replace(replace({0}, '.', ''), ',', '.') AS DOUBLE) END",
+}
+"""Numbers with a decimal comma: points part thousands or are none, so that 1.5 is not read as 15."""
+
 _YEARS: Final = "CASE WHEN {0} BETWEEN {1} '0001-01-01' AND {1} '9999-12-31{2}' THEN {0} END"
 """Days and times of the years that every calendar of a computer has."""
 

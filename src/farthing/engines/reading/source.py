@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.engines.own import Own
-from farthing.engines.reading.lines import blocks, clean, header
+from farthing.engines.reading.lines import blocks, clean, header, in_utf8
 from farthing.engines.reading.records import arrow_types, converter, fields, typed
 from farthing.errors import DataError
 from farthing.query.schema import Type
@@ -88,7 +88,10 @@ class CsvFiles:
 
     def identity(self) -> list[list[int]]:
         """Return what tells the files' state, and how they are read: read otherwise, they are other rows."""
-        declared = hashlib.sha256(repr(replace(self.reading, path="-")).encode()).digest()  # a file may move
+        told = repr(replace(self.reading, path="-"))  # a file may move
+        if (self.reading.encoding, self.reading.decimal) != ("utf-8", "."):
+            told += f" {self.reading.encoding} {self.reading.decimal}"
+        declared = hashlib.sha256(told.encode()).digest()
         return [*self.held.identity(), [int.from_bytes(declared[:6])]]
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -107,7 +110,7 @@ class CsvFiles:
     def _rows(self, block: bytes, schema: pa.Schema, wanted: list[int]) -> list[pa.RecordBatch]:
         """Return the rows of one block."""
         reading = self.reading
-        lines = clean(block, reading.quote, str(reading.delimiter))
+        lines = clean(in_utf8(block, reading.encoding), reading.quote, str(reading.delimiter))
         texts = fields(lines, reading, len(self.names), wanted)
         kinds = [reading.type_of(name) for name in schema.names]
         if all(kind is Type.STRING for kind in kinds):
@@ -159,14 +162,14 @@ def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
     Raises:
         DataError: the line is not a list of names that differ.
     """
-    line = line.removesuffix(b"\n").removesuffix(b"\r") + b"\n"
+    line = in_utf8(line, reading.encoding).removesuffix(b"\n").removesuffix(b"\r") + b"\n"
     kept = clean(line, reading.quote, str(reading.delimiter))
     if not kept.strip():
         raise DataError(
             "the CSV file has no header",
-            rule="the first line names the columns, in UTF-8, with quotes as RFC 4180 has them",
+            rule=f"the first line names the columns, in {reading.encoding}, with quotes as RFC 4180 has them",
             got=path,
-            next_step="write the names of the columns into the first line",
+            next_step="write the names of the columns there, or declare the encoding: farthing init proposes one",
         )
     names = tuple(name or f"column{place}" for place, name in enumerate(_split(kept, reading)))
     if len({name.casefold() for name in names}) < len(names):

@@ -31,11 +31,20 @@ _TYPES: Final = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
-_NAMED: Final = (
-    "WHEN 'bool' THEN 'boolean' WHEN 'int4' THEN 'integer' WHEN 'int8' THEN 'bigint' WHEN 'float8' THEN "
-    "'double precision' WHEN 'varchar' THEN 'character varying' WHEN 'timestamp' THEN 'timestamp without time zone'"
+_NUMBERED: Final = (
+    (16, "bool", "boolean", 1, "B"),
+    (20, "int8", "bigint", 8, "N"),
+    (23, "int4", "integer", 4, "N"),
+    (25, "text", "text", -1, "S"),
+    (701, "float8", "double precision", 8, "N"),
+    (1043, "varchar", "character varying", -1, "S"),
+    (1082, "date", "date", 4, "D"),
+    (1114, "timestamp", "timestamp without time zone", 8, "D"),
 )
-"""Types by the names under which PostgreSQL shows them."""
+"""Types by PostgreSQL's own numbers: with their names, the names that are shown, their lengths and categories."""
+_OURS: Final = {"BOOLEAN": 16, "BIGINT": 20, "DOUBLE": 701, "VARCHAR": 1043, "DATE": 1082, "TIMESTAMP": 1114}
+_NAMES: Final = " ".join(f"WHEN {number} THEN '{shown}'" for number, _, shown, *_ in _NUMBERED)
+_OIDS: Final = " ".join(f"WHEN '{name}' THEN {number}" for name, number in _OURS.items())
 
 _PRETENDED: Final = (
     "CREATE MACRO main.pg_get_userbyid(x) AS 'farthing'",
@@ -47,7 +56,7 @@ _PRETENDED: Final = (
     "CREATE MACRO main.pg_total_relation_size(x) AS 0",
     "CREATE MACRO main.pg_relation_size(x) AS 0",
     "CREATE MACRO main.pg_size_pretty(x) AS '0 bytes'",
-    f"CREATE MACRO main.pg_type_name(x, y) AS CASE format_type(x, y) {_NAMED} ELSE format_type(x, y) END",
+    f"CREATE MACRO main.pg_type_name(x, y) AS CASE x {_NAMES} ELSE 'text' END",
 )
 """What clients look up of a PostgreSQL server that the engine does not have."""
 
@@ -55,6 +64,19 @@ _INVENTED: Final = {
     "pg_am": "SELECT 2 AS oid, 'heap' AS amname",
     "pg_collation": "SELECT 0 AS oid, '' AS collname, 0 AS collnamespace WHERE false",
     "pg_inherits": "SELECT 0 AS inhrelid, 0 AS inhparent WHERE false",
+    "pg_attribute": "SELECT a.* REPLACE (c.number AS atttypid, -1 AS atttypmod) FROM pg_catalog.pg_attribute AS a JOIN "
+    f"(SELECT table_oid, column_name, CASE data_type {_OIDS} ELSE 25 END AS number FROM duckdb_columns()) AS c "
+    "ON a.attrelid = c.table_oid AND a.attname = c.column_name",
+    "pg_namespace": "SELECT oid, nspname, 10 AS nspowner, NULL AS nspacl FROM pg_catalog.pg_namespace "
+    "WHERE nspname = 'public' UNION ALL SELECT 11, 'pg_catalog', 10, NULL",
+    "pg_settings": "SELECT * FROM (VALUES ('max_index_keys', '32'), ('server_version', '16.0'), "
+    "('standard_conforming_strings', 'on'), ('bytea_output', 'hex')) AS settings(name, setting)",
+    "pg_type": "SELECT *, 11 AS typnamespace, "
+    "'b' AS typtype, false AS typnotnull, 0 AS typbasetype, -1 AS typtypmod, 0 AS typrelid, 0 AS typelem, "
+    "0 AS typarray, ',' AS typdelim, 10 AS typowner, true AS typisdefined, 0 AS typcollation, 0 AS typndims, "
+    "NULL AS typdefault, NULL AS typacl, 'array_in' AS typinput, false AS typbyval, false AS typispreferred "
+    f"FROM (VALUES {', '.join(f'({n}, {name!r}, {size}, {kind!r})' for n, name, _, size, kind in _NUMBERED)}) "
+    "AS types(oid, typname, typlen, typcategory)",
     "pg_class": "SELECT *, false AS relforcerowsecurity FROM pg_catalog.pg_class",
     "pg_database": "SELECT 1 AS oid, current_database() AS datname, 10 AS datdba, 6 AS encoding, 'C' AS datcollate, "
     "'C' AS datctype, NULL AS daticulocale, 'c' AS datlocprovider, NULL AS datacl, false AS datistemplate, "
@@ -117,6 +139,8 @@ class EmptyTables:
             self._engine.execute(f"CREATE TABLE public.{_quoted(table)} ({named})")
         for made in _PRETENDED:
             self._engine.execute(made)
+        for table, text in _INVENTED.items():
+            self._engine.execute(f"CREATE MACRO main.pg_made_{table}() AS TABLE {text}")
         self._engine.execute("SET lock_configuration = true")
 
     def asked(self, text: str) -> pa.Table:
@@ -129,18 +153,20 @@ class EmptyTables:
         import sqlglot
         from sqlglot import exp
 
-        found, tree, interrupted = None, None, False
+        found, interrupted = None, False
+        plain: Any = None
         try:
-            tree = sqlglot.parse_one(text, dialect="postgres").transform(_ours)
+            plain = sqlglot.parse_one(text, dialect="postgres")
+            tree = plain.transform(_ours)
             if isinstance(tree, exp.Query) and _is_cheap(tree):
                 with self._turn():
                     found = self._engine.execute(_limited(tree).sql(dialect="duckdb")).to_arrow_table()
             else:
-                found = _nothing(tree)
+                found = _nothing(plain)
         except duckdb.InterruptException:
             interrupted = True
         except (sqlglot.errors.SqlglotError, duckdb.Error, RecursionError):
-            found = _nothing(tree)
+            found = _nothing(plain)
         if interrupted:
             raise _too_long("the statement takes too long", f"a statement about the catalog takes {_LIMIT_S:g} seconds")
         if found is None:
@@ -195,13 +221,13 @@ def _ours(node: Any) -> Any:
 
 def _table(node: Any) -> Any:
     """Return a system table that the engine does not have, or lacks columns of; None for anything else."""
-    import sqlglot
     import sqlglot.expressions as exp
 
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
         node.set("db", None)
     elif isinstance(node, exp.Table) and node.name in _INVENTED:
-        return sqlglot.parse_one(_INVENTED[node.name], into=exp.Select).subquery(node.alias or node.name)
+        made = exp.Table(this=exp.func(f"pg_made_{node.name}"), joins=node.args.get("joins"))
+        return exp.alias_(made, node.alias or node.name, table=True)
     return None
 
 
@@ -227,6 +253,8 @@ def _typed(node: Any) -> Any:
         pattern = node.expression.this if isinstance(node.expression, exp.Collate) else node.expression
         like = exp.RegexpLike(this=node.this.transform(_ours), expression=pattern)
         return exp.Not(this=like) if "!" in str(node.args.get("operator")) else like
+    if isinstance(node, exp.Replace) and node.args["expression"].name == "pg_temp_":
+        return node.this  # the name of a schema of temporary tables, which there are none of
     if isinstance(node, exp.Column) and node.name == "reloptions":
         return exp.cast(exp.Null(), "text[]")
     if isinstance(node, exp.Cast) and node.to.sql().upper().removeprefix("PG_CATALOG.") in _TEXTS:

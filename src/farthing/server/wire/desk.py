@@ -48,6 +48,8 @@ _SET: Final = re.compile(
 _WORD: Final = re.compile(
     r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|DISCARD|DEALLOCATE|SAVEPOINT|RELEASE|RESET|SET|SHOW)\b", re.IGNORECASE
 )
+_NUMBERS: Final = {"integer": values.INT8, "float": values.FLOAT8}
+"""Types of columns that are numbers, by the wire's numbers of types."""
 _EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
 _TAGS: Final = {"START": "BEGIN", "END": "COMMIT", "ABORT": "ROLLBACK"}
 
@@ -90,6 +92,8 @@ class Desk:
 
     def done(self, text: str) -> Result:
         """Do one statement."""
+        from sqlglot import exp
+
         word = _WORD.match(text)
         if word is not None:
             return self._command(word[1].upper(), text)
@@ -99,7 +103,32 @@ class Desk:
         if table is None or _is_empty(tree):
             found = self.catalog.asked(text)
             return Result(f"SELECT {found.num_rows}", found)
+        for text_of_number in tree.find_all(exp.Literal):
+            _numbered(text_of_number, self.service.data_sets[table].columns)
         return self._question(table, ("EXPLAIN " if explained else "") + tree.sql(dialect="postgres"))
+
+    def types(self, text: str, given: list[int]) -> list[int]:
+        """Return the numbers of the types of a statement's parameters: of those that the client leaves open, too.
+
+        One that is compared with a number, or limits rows, is a number; others are texts.
+        """
+        from sqlglot import exp
+
+        found = (given + [0] * values.parameters(text))[: values.parameters(text)]
+        tree = _read(text) if any(oid == 0 for oid in found) else exp.Select()
+        columns = self._columns(tree)
+        for one in tree.find_all(exp.Parameter, exp.Placeholder):
+            place = int(one.name) - 1 if str(one.name).isdigit() else -1
+            if 0 <= place < len(found) and not found[place]:
+                found[place] = (
+                    values.INT8 if isinstance(one.parent, exp.Limit) else _beside(one, columns) or values.TEXT
+                )
+        return [oid or values.TEXT for oid in found]
+
+    def _columns(self, tree: exp.Expression) -> Mapping[str, str]:
+        """Return the columns of the protected table that a statement names, with their types."""
+        table = self._protected(tree.copy())
+        return {} if table is None else self.service.data_sets[table].columns
 
     def _command(self, word: str, text: str) -> Result:
         """Do what is not a question: settings and transactions, which change nothing here."""
@@ -168,6 +197,22 @@ class Desk:
                 table.set("catalog", None)
                 found = found or table.name
         return found
+
+
+def _beside(node: exp.Expression, columns: Mapping[str, str]) -> int | None:
+    """Return the number of the type of the column that a value is compared with, if that is a number; else None."""
+    from sqlglot import exp
+
+    if not isinstance(node.parent, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between | exp.In):
+        return None
+    beside = [columns.get(one.name, "") for one in node.parent.iter_expressions() if isinstance(one, exp.Column)]
+    return next((_NUMBERS[kind] for kind in beside if kind in _NUMBERS), None)
+
+
+def _numbered(literal: exp.Literal, columns: Mapping[str, str]) -> None:
+    """Make a number of a text that is compared with one, as PostgreSQL does: some drivers send all values so."""
+    if literal.is_string and _beside(literal, columns) and re.fullmatch(r"-?\d+(\.\d+)?", literal.name):
+        literal.set("is_string", False)  # noqa: FBT003  # as it is declared
 
 
 def _read(text: str) -> Any:

@@ -309,9 +309,10 @@ class Client:
             made = self._statements.get(name)
             if made is None:
                 raise values.unsupported("an unknown prepared statement")
-            count = values.parameters(made.text)
-            self._send(messages.ParameterDescription(type_oids=(made.types + [values.TEXT] * count)[:count]))
-            result = None if count else await self._result(made)
+            if self.desk is not None:
+                made.types = self.desk.types(made.text, made.types)
+            self._send(messages.ParameterDescription(type_oids=made.types))
+            result = None if made.types else await self._result(made)
         else:
             made = self._portal(name)
             result = await self._result(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.query.aggregates import Count, CountUnits, Ratio
+from farthing.query.aggregates import clamping
 from farthing.query.arrange import distinct
 from farthing.version import VERSION
 
@@ -27,9 +27,10 @@ def question_facts(context: Context, query: Query, plan: Plan, confidence: float
         confidence: the chance that an interval holds its truth.
     """
     clamps = {
-        output.name: [output.aggregate.lower, output.aggregate.upper]
+        output.name: [part.lower, part.upper]
         for output in query.outputs
-        if not isinstance(output.aggregate, Count | CountUnits | Ratio)
+        for part in clamping(output.aggregate)
+        if part is output.aggregate
     }
     return {
         "version": VERSION,

@@ -177,13 +177,16 @@ def _check_sizes(asked: SyntheticRequest) -> None:
         )
     if asked.mechanism == SMALL and databases(cells, _SMALL_ROWS) > MOST_DATABASES:
         raise _too_large(
-            f"{SMALL!r}", databases(cells, _SMALL_ROWS), MOST_DATABASES, '"mwem" chooses tables, not databases'
+            f"{SMALL!r}",
+            databases(cells, _SMALL_ROWS),
+            MOST_DATABASES,
+            '"mwem" chooses tables, not databases',
+            counted="databases",
         )
 
 
-def _too_large(what: str, size: int, most: int, instead: str) -> InvalidOption:
+def _too_large(what: str, size: int, most: int, instead: str, *, counted: str = "cells") -> InvalidOption:
     """Return the refusal of a domain."""
-    counted = "databases" if what == repr(SMALL) else "cells"
     return InvalidOption(
         f"the domain is too large for {what}",
         rule=f"at most {most:,} {counted}",

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 ORDERS: Final = ("given", "cheapest")
 STRATEGIES: Final = ("each", "together", "largest")
 METHODS: Final = (
-    "count", "count_distinct", "sum", "mean", "variance", "quantile", "histogram", "sql", "ratio", "difference"
+    "count", "count_distinct", "sum", "mean", "variance", "quantile", "histogram", "sql", "ratio", "difference",
+    "correlation", "covariance", "slope",
 )  # fmt: skip
 """What an item may ask; the names of the methods."""
 

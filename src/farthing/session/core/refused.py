@@ -1,4 +1,4 @@
-"""The refusals of a question: it does not fit, would be measured free, or is of a table that keeps failing."""
+"""The refusals of a question: it does not fit, would be measured free of charge, or its table keeps failing."""
 
 from __future__ import annotations
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.errors import InvalidKeys, LedgerMismatch
+from farthing.query.pairs import Pair
 from farthing.session.choosing.ranking import rank, refuse_unknown
 from farthing.session.choosing.ranking_record import RankingRequest
 from farthing.session.questions.pipeline import answered, count_or_sum, planned
 from farthing.session.reading.difference import refuse_clamps, signed_sum
-from farthing.session.reading.ratio import over, refuse_pure
+from farthing.session.reading.ratio import over, range_of_side, refuse_pure
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -79,6 +80,140 @@ class Comparisons(Protocol):
         made = over(self._reader, (top, top_range), (bottom, bottom_range))
         about = {"by": by, "keys": keys, "where": where, "name": name}
         return self._compared(lambda _: made, about, bounds, how, explain=explain)
+
+    def correlation(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        x_range: tuple[float, float] | None = None,
+        y_range: tuple[float, float] | None = None,
+        by: Any = None,
+        keys: Any = None,
+        where: Any = None,
+        name: str = "correlation",
+        bounds: Bounds | AutoBounds | None = None,
+        explain: bool = False,
+        **how: Any,
+    ) -> Any:
+        """Return how much two values rise together, from -1 to 1: CORR(x, y), each clamped into its range first.
+
+        Args:
+            x: a numeric column, or an expression as SQL text or ibis.
+            y: likewise; rows count where both values are there.
+            x_range: (lower, upper), what x is clamped into; by default that of the bounds.
+            y_range: what y is clamped into, likewise.
+            by: a grouping column, several, or {new name: expression}.
+            keys: the public groups, see `Where`.
+            where: a predicate, as SQL text or an ibis expression.
+            name: the name of the answer column.
+            bounds: contribution bounds of this question, instead of the session's.
+            explain: return the plan instead, which spends nothing.
+            **how: the target and the price, see `How`.
+
+        Returns:
+            The `Answer`; the `Plan` where explain=True.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> rides = pa.table({"km": [*range(20)] * 2000, "fare": [2.5 * km for km in range(20)] * 2000})
+        >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.correlation("km", "fare", x_range=(0, 20), y_range=(0, 50), absolute=0.2, cap="all").met
+        True
+        """
+        about = {"by": by, "keys": keys, "where": where, "name": name}
+        made = self._paired("correlation", x, y, x_range, y_range)
+        return self._compared(made, about, bounds, how, explain=explain)
+
+    def covariance(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        x_range: tuple[float, float] | None = None,
+        y_range: tuple[float, float] | None = None,
+        sample: bool = False,
+        by: Any = None,
+        keys: Any = None,
+        where: Any = None,
+        name: str = "covariance",
+        bounds: Bounds | AutoBounds | None = None,
+        explain: bool = False,
+        **how: Any,
+    ) -> Any:
+        """Return the covariance of two values, each clamped into its range first: COVAR_POP(x, y), or COVAR_SAMP.
+
+        Args:
+            x: a numeric column, or an expression as SQL text or ibis.
+            y: likewise; rows count where both values are there.
+            x_range: (lower, upper), what x is clamped into; by default that of the bounds.
+            y_range: what y is clamped into, likewise.
+            sample: divide by n - 1 instead of n.
+            by: a grouping column, several, or {new name: expression}.
+            keys: the public groups, see `Where`.
+            where: a predicate, as SQL text or an ibis expression.
+            name: the name of the answer column.
+            bounds: contribution bounds of this question, instead of the session's.
+            explain: return the plan instead, which spends nothing.
+            **how: the target and the price, see `How`.
+
+        Returns:
+            The `Answer`; the `Plan` where explain=True.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> rides = pa.table({"km": [*range(20)] * 2000, "fare": [2.5 * km for km in range(20)] * 2000})
+        >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.covariance("km", "fare", x_range=(0, 20), y_range=(0, 50), absolute=20, cap="all").met
+        True
+        """
+        about = {"by": by, "keys": keys, "where": where, "name": name}
+        made = self._paired("covariance", x, y, x_range, y_range, sample=sample)
+        return self._compared(made, about, bounds, how, explain=explain)
+
+    def slope(
+        self,
+        y: Any,
+        x: Any,
+        *,
+        x_range: tuple[float, float] | None = None,
+        y_range: tuple[float, float] | None = None,
+        by: Any = None,
+        keys: Any = None,
+        where: Any = None,
+        name: str = "slope",
+        bounds: Bounds | AutoBounds | None = None,
+        explain: bool = False,
+        **how: Any,
+    ) -> Any:
+        """Return by how much y rises where x is larger by 1, by the line of least squares: REGR_SLOPE(y, x).
+
+        Args:
+            y: a numeric column, or an expression as SQL text or ibis.
+            x: likewise; rows count where both values are there.
+            x_range: (lower, upper), what x is clamped into; by default that of the bounds.
+            y_range: what y is clamped into, likewise.
+            by: a grouping column, several, or {new name: expression}.
+            keys: the public groups, see `Where`.
+            where: a predicate, as SQL text or an ibis expression.
+            name: the name of the answer column.
+            bounds: contribution bounds of this question, instead of the session's.
+            explain: return the plan instead, which spends nothing.
+            **how: the target and the price, see `How`.
+
+        Returns:
+            The `Answer`; the `Plan` where explain=True.
+
+        >>> import pyarrow as pa
+        >>> import farthing
+        >>> rides = pa.table({"km": [*range(20)] * 2000, "fare": [2.5 * km for km in range(20)] * 2000})
+        >>> s = farthing.Session(rides, budget=farthing.Budget(epsilon=1, delta=1e-6))
+        >>> s.slope("fare", "km", x_range=(0, 20), y_range=(0, 50), absolute=0.5, cap="all").met
+        True
+        """
+        about = {"by": by, "keys": keys, "where": where, "name": name}
+        made = self._paired("slope", x, y, x_range, y_range)
+        return self._compared(made, about, bounds, how, explain=explain)
 
     def difference(
         self,
@@ -217,6 +352,30 @@ class Comparisons(Protocol):
                 next_step="ask the question from scratch; or open the session with the version= of the answer",
             )
         return answer.refine(*unnamed, **changes)
+
+    def _paired(
+        self,
+        kind: str,
+        x: Any,
+        y: Any,
+        x_range: tuple[float, float] | None,
+        y_range: tuple[float, float] | None,
+        *,
+        sample: bool = False,
+    ) -> Callable[[Bounds], Aggregate]:
+        """Return what makes an aggregate of two values under given bounds."""
+        refuse_pure(self._context.budget, kind)
+        reader, first, second = self._reader, self._reader.value(x), self._reader.value(y)
+
+        def made(under: Bounds) -> Aggregate:
+            """Return the aggregate."""
+            ends = [
+                reader.range(None, None, under) if given is None else range_of_side(name, given)
+                for name, given in (("x", x_range), ("y", y_range))
+            ]
+            return Pair(kind, first, second, ends[0], ends[1], sample)
+
+        return made
 
     def _compared(
         self,

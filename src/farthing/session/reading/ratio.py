@@ -30,14 +30,14 @@ def over(reader: QuestionReader, top: Side, bottom: Side) -> Aggregate:
     return ratio_of(_one(above, above_range, within), _one(below, below_range))
 
 
-def refuse_pure(budget: Budget) -> None:
-    """Refuse a ratio in a pure ledger."""
+def refuse_pure(budget: Budget, what: str = "ratio") -> None:
+    """Refuse a ratio, or what else is measured by several numbers, in a pure ledger."""
     if budget.currency is Pure:
         raise InvalidTarget(
-            "a ratio needs Gaussian noise, and therefore a delta > 0",
-            rule="both numbers are measured together, in looks whose noise averages out",
+            f"a {what} needs Gaussian noise, and therefore a delta > 0",
+            rule="its numbers are measured together, in looks whose noise averages out",
             got="a pure budget",
-            next_step="ask for the two numbers one by one, or open the ledger with Budget(epsilon=, delta=1e-6)",
+            next_step="ask for counts and sums one by one, or open the ledger with Budget(epsilon=, delta=1e-6)",
         )
 
 
@@ -53,7 +53,7 @@ def _side(reader: QuestionReader, name: str, value: Any, ends: Any) -> Side:
     """Return one side, read: a number to add up, a condition to count, or None for all rows."""
     _check_side(reader, name, value, ends)
     if ends is not None:
-        return reader.value(value), _range(name, ends)
+        return reader.value(value), range_of_side(name, ends)
     return (None if value is None else reader.condition(value)), None
 
 
@@ -94,7 +94,7 @@ def _type(reader: QuestionReader, value: Any) -> Type | None:
         return None
 
 
-def _range(name: str, ends: Any) -> tuple[float, float]:
+def range_of_side(name: str, ends: Any) -> tuple[float, float]:
     """Return the range of one side."""
     try:
         lower, upper = ends

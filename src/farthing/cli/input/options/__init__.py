@@ -195,6 +195,10 @@ Keys = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option(metavar="CONDITION", help="The rows that count, as in 'fare > 2'.", rich_help_panel=DATA),
+]
 FoundAbove = Annotated[
     int | None,
     typer.Option(

@@ -32,10 +32,7 @@ class BoundsOptions:
             rich_help_panel=options.DATA,
         ),
     ] = None
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="CONDITION", help="The question's WHERE, as in 'fare > 2'.", rich_help_panel=options.DATA),
-    ] = None
+    where: options.Where = None
     keys: options.Keys = None
     max_groups: options.MaxGroups = None
     max_rows: options.MaxRows = None

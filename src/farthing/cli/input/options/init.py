@@ -17,13 +17,13 @@ class InitOptions:
     """What was typed; None for what was left out."""
 
     unit: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Whose privacy: a column (a person, a plane), or row if each row is somebody.",
+            help="Whose privacy: a column (a person, a plane), or row, the default, if each row is somebody.",
             rich_help_panel=options.DATA,
         ),
-    ] = "row"
+    ] = None
     epsilon: Annotated[str | None, typer.Option(metavar="1", help="The total epsilon.", rich_help_panel=_TOTAL)] = None
     delta: Annotated[
         str | None, typer.Option(metavar="1e-6", help="The delta that goes with it.", rich_help_panel=_TOTAL)

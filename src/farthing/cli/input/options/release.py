@@ -71,10 +71,7 @@ class ReleaseOptions:
         bool, typer.Option("--dry-run", help="Show the price and release nothing.", rich_help_panel=options.PRICE)
     ] = False
     keys: options.Keys = None
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="CONDITION", help="The rows that count, as in 'fare > 2'.", rich_help_panel=options.DATA),
-    ] = None
+    where: options.Where = None
     max_groups: options.MaxGroups = None
     max_rows: options.MaxRows = None
     to: Annotated[

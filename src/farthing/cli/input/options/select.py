@@ -49,10 +49,7 @@ class SelectOptions:
         str | None,
         typer.Option(metavar="COLUMN", help="Rank by the sum of this, not by rows.", rich_help_panel=options.DATA),
     ] = None
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="CONDITION", help="A WHERE condition, as in 'fare > 2'.", rich_help_panel=options.DATA),
-    ] = None
+    where: options.Where = None
     keys: options.Keys = None
     max_groups: options.MaxGroups = None
     max_rows: options.MaxRows = None

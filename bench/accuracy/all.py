@@ -1,0 +1,125 @@
+"""One table of every aggregate: what it pays over an oracle and over a proved bound, its misses, what refining costs.
+
+A row is an aggregate and a target, over several kinds of data. *Oracle* knows the truth and measures once, with our
+noise and intervals. *Least* is proved (docs/proofs/limits.unbiased.md, section 1): what any unbiased mechanism pays
+whose standard deviation is the target over z; of quantiles, what any mechanism pays that keeps the target
+(docs/proofs/accuracy.quantile_bisection.md). *Chain* is what two ever sharper asks from four times the width cost,
+through a session, over asking for the sharpest at once; one figure for an aggregate.
+
+    python bench/accuracy/all.py [--runs N] [--only WORD] [--chains] [--markdown]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import joint
+import numpy as np
+import oracle
+import pure
+import quantiles
+import refining
+from scipy.special import ndtri
+
+BETA = 0.05
+RELATIVE = (0.02, 0.05, 0.1, 0.2, 0.3)
+THETAS = (1.0, 3.0, 10.0, 1000.0)
+FLOOR = 1000.0
+QUANTILES = ((0.5, 0.01), (0.5, 0.05), (0.5, 0.2), (0.9, 0.02))
+JOINT = {"mean": "mean", "variance": "variance", "deviation": "stddev", "five": "several"}
+CHAINS = {"count": "count", "count, pure": "count, pure", **JOINT, "quantile": "quantile 0.9"}
+
+
+def counts(relative, runs):
+    """Return (paid over oracle, over the least, misses, surely at least) of counts of several sizes."""
+    truths = [theta * FLOOR / relative for theta in THETAS]
+    rng = np.random.default_rng(20_261_122)
+    found = []
+    for each in oracle.cells(relative, FLOOR, BETA, truths, runs=runs, rng=rng):
+        sd = max(relative * each["truth"], FLOOR) / -float(ndtri(BETA / 2))
+        found.append((each["paid_over_oracle"], each["mu2"] / np.log1p(sd**-2), each["miss"], each["miss_at_least"]))
+    return found
+
+
+def pure_counts(relative, runs):
+    """Return the same of counts under a pure budget, of which the oracle makes one Laplace release."""
+    found = []
+    for each in pure.cells(relative, BETA, runs=runs):
+        if each["theta"] < 1:
+            continue
+        width = max(relative * each["truth"], pure.ABSOLUTE)
+        least = 2 * np.arcsinh(-float(ndtri(BETA / 2)) / (2 * width))
+        paid = each["ratio"] * np.log(1 / BETA) / width
+        found.append((each["ratio"], paid / least, each["miss"], each["miss_at_least"]))
+    return found
+
+
+def several(kind, relative, runs):
+    """Return the same of means, variances, roots and five aggregates at once, of groups of 10,000 rows."""
+    rng = np.random.default_rng(20_240_601)
+    cells = [joint.cell(kind, relative, shape, 1e4, runs=runs, rng=rng) for shape in joint.SHAPES]
+    return [(c["paid_over_oracle"], c["paid_over_least"], c["miss"], c["miss_at_least"]) for c in cells]
+
+
+def ranks(q, rank, groups):
+    """Return the same of quantiles; the oracle tests the right place once, at half of the slack."""
+    found = []
+    for kind in ("even", "skewed", "lumpy"):
+        each = quantiles.measured(kind, q, rank, groups, 2_000)
+        missed = round(each["interval_misses"] * groups)
+        over = each["paid_over_least"] or float("nan")
+        found.append((each["paid_over_one_test"], over, missed / groups, oracle.miss_at_least(missed, groups)))
+    return found
+
+
+def rows(runs, only):
+    """Give (aggregate, target, runs a cell, cells) of every row whose aggregate holds a word."""
+    for relative in RELATIVE:
+        if only in "count":
+            yield "count", f"{relative:.0%}", runs, counts(relative, runs)
+    for relative in RELATIVE:
+        if only in "count, pure":
+            yield "count, pure", f"{relative:.0%}", runs, pure_counts(relative, runs)
+    for kind in JOINT:
+        for relative in RELATIVE:
+            if only in kind:
+                yield kind, f"{relative:.0%}", runs, several(kind, relative, runs)
+    for q, rank in QUANTILES:
+        if only in "quantile":
+            yield "quantile", f"{q:g}, rank {rank:.0%}", runs // 5, ranks(q, rank, runs // 5)
+
+
+def chain(kind):
+    """Return what two ever sharper asks cost over one."""
+    name = CHAINS[kind]
+    if kind == "quantile":
+        run, (target, width) = refining.descended(1_000, name), ("rank", 0.05)
+    else:
+        data = refining.table(300, np.random.default_rng(20_261_122))
+        run, (target, width) = refining.asked(data, 300, name), next(iter(refining.KINDS[name][2].items()))
+    once = np.mean([run({target: width}) for _ in range(2)])
+    return run({target: 4 * width}, {target: 2 * width}, {target: width}) / once
+
+
+def main():
+    """Print one row for each aggregate and target."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=10_000, help="runs a cell; a fifth of it for quantiles")
+    parser.add_argument("--only", default="", help="aggregates whose name holds this word")
+    parser.add_argument("--chains", action="store_true", help="print what refining costs, too")
+    options = parser.parse_args()
+    print("| aggregate | target | kinds of data, runs each | paid / oracle (worst) | paid / least (worst) | misses |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, target, runs, cells in rows(options.runs, options.only):
+        paid, least, misses, surely = np.array(cells).T
+        kinds = f"{len(cells)}, {runs:,}"
+        known = least[np.isfinite(least)]
+        costs = f"{paid.mean():.2f} ({paid.max():.2f}) | {known.mean():.2f} ({known.max():.2f})"
+        print(f"| {name} | {target} | {kinds} | {costs} | {misses.max():.2%} ({surely.max():.2%}) |", flush=True)
+    for kind in CHAINS if options.chains else ():
+        if options.only in kind:
+            print(f"{kind}: a chain of two steps costs {chain(kind):.3f} times the sharpest ask alone", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -26,6 +26,7 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -80,7 +81,7 @@ class Exact:
     """A read-only SQL server: whoever may ask gets what the SQL says."""
 
     def __init__(self, table: pa.Table) -> None:
-        self.data_sets = {"people": None}
+        self.data_sets = {"people": SimpleNamespace(columns=COLUMNS)}
         self.given = float("inf")
         self._data = duckdb.connect()
         self._data.register("given", table)

@@ -1,6 +1,7 @@
 """Laws of targets, schedules and reports."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def test_tightest_with_itself_is_itself(target):
     assert target is target.tightest(target)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=15)
 @given(st.sampled_from([0.0, 0.1]), widths, st.floats(1.0, 10.0), st.sampled_from([0.05, 0.01]))
 def test_a_tighter_absolute_target_never_costs_less(relative, absolute, factor, beta):

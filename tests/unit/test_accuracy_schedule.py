@@ -5,6 +5,8 @@ import pytest
 
 from farthing.accuracy import Schedule, StopRule
 
+pytestmark = pytest.mark.thorough
+
 GRAIN = 2.0**-56
 
 

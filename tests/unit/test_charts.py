@@ -102,6 +102,7 @@ def test_every_format_is_written(tmp_path, end):
     assert path.read_bytes().lstrip().startswith(start)
 
 
+@pytest.mark.thorough
 def test_html_needs_no_network(tmp_path):
     """The page carries its scripts: nothing is loaded from anywhere."""
     charts.save(draw(rows(5)), tmp_path / "chart.html")

@@ -72,6 +72,7 @@ def exported(folder):
     return file
 
 
+@pytest.mark.thorough
 def test_a_proposal_reads_the_whole_file(tmp_path):
     """Encoding, separator, decimals and words for nothing; a byte beyond the first quarter of a megabyte counts too."""
     file = exported(tmp_path)
@@ -102,6 +103,7 @@ def test_other_settings_are_refused(how):
         farthing.Csv("a.csv", **how)
 
 
+@pytest.mark.thorough
 def test_init_asks_whose_privacy(tmp_path, monkeypatch):
     """Beside a column that names people, rows are units only where that is said; then the file is read as proposed."""
     exported(tmp_path)

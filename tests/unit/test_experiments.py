@@ -33,6 +33,8 @@ from farthing.privacy.filters import (
 )
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
 
+pytestmark = pytest.mark.thorough
+
 BY_NAME = {method.name: method for method in METHODS}
 SOURCE = Path(__file__).parents[2] / "src" / "farthing"
 

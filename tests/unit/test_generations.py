@@ -40,6 +40,7 @@ def moving(opened):
     return math.sqrt(lost), math.sqrt(spent)
 
 
+@pytest.mark.thorough
 def test_a_unit_that_moves_at_every_load_is_charged_for_every_load(tmp_path):
     """With a version for each load the books hold what the victim lost; as one version they would hold a part of it."""
 

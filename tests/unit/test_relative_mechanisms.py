@@ -15,6 +15,8 @@ from farthing.mechanisms.transformed import ERROR
 from farthing.noise.bits import seeded
 from farthing.noise.transformed import rounded_around
 
+pytestmark = pytest.mark.thorough
+
 KINDS = (PlainGaussian, Log, LinearLog, Asinh, Power)
 EACH = (
     PlainGaussian(3.0),

@@ -16,6 +16,8 @@ from farthing.cli.app import app
 from farthing.session.core import records
 from farthing.session.core.records import claims_of, with_claims
 
+pytestmark = pytest.mark.thorough
+
 TABLE = pa.table({"g": np.repeat(np.arange(3), 4_000), "v": np.random.default_rng(3).uniform(0, 100, 12_000)})
 CLAMPS = {"lower": 0, "upper": 100}
 BY = {"by": "g", "keys": {"g": [0, 1, 2]}}

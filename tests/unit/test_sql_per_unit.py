@@ -158,7 +158,7 @@ REFUSED = [
      "table 'visits' twice"),
     ("SELECT COUNT(*) FROM (SELECT v.shop, COUNT(*) AS n FROM visits v GROUP BY v.shop)", "GROUP BY in a subquery"),
     ("SELECT COUNT(*) FROM visits", "table 'visits'"),
-    ("WITH a AS (SELECT rider, COUNT(*) AS n FROM a GROUP BY rider) SELECT COUNT(*) FROM a", "table 'a'"),
+    ("WITH a AS (SELECT rider, COUNT(*) AS n FROM a GROUP BY rider) SELECT COUNT(*) FROM a", "WITH that reads 'a'"),
     ("SELECT COUNT(*) FROM (SELECT rider, a + 1 AS b, b + 1 AS a, COUNT(*) AS n FROM rides GROUP BY rider)",
      "unknown column"),
     ((f"SELECT COUNT(*) FROM (SELECT rider, COUNT(*) AS a0, {', '.join(f'a{n} + a{n} AS a{n + 1}' for n in range(30))}"

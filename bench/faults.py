@@ -1,8 +1,8 @@
 """What goes wrong in operations, replayed with counts.
 
-Flipped bits, files that move or are mounted by themselves, spilled rows after kills, forks, threads that ask the same,
-kills, Ctrl-C, disks that fill up, odd names and clocks, files that were cut off, many reservations that died and many
-stored questions.
+Flipped bits, files that move or are mounted by themselves, a PostgreSQL that stops answering, spilled rows after kills,
+forks, threads that ask the same, kills, Ctrl-C, disks that fill up, odd names and clocks, files that were cut off, many
+reservations that died and many stored questions.
 Figures to keep: nothing wrong shown, no raw error, never more than one budget given out, no worker that hangs, one
 payer; nothing left open; thirteen kills in one look after the other cost what had been measured, where thirteen caps
 are 130 % of the budget; twenty times as many in the books is at most 1.3 times the calls of an ask.
@@ -35,6 +35,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from postgres import Postgres
 
 import farthing
 from farthing.errors import FarthingError
@@ -118,6 +119,27 @@ def mounts(folder: Path) -> dict[str, int | str]:
         finally:
             for end in ("", "-head"):
                 subprocess.run(["umount", f"{other}{end}"], check=False)
+
+
+def stalls(folder: Path) -> dict[str, float]:
+    """Freeze the PostgreSQL that holds the books: each call ends in its time, and what was given is in the books."""
+    limit_s, given, waits, raw = 2, 20, [], 0
+    with Postgres(folder / "server") as server, Ledger.open(server.url, TERMS, timeout_s=limit_s) as books:
+        ask(books, "before")
+        with server.frozen():
+            for call in (partial(ask, books, "during"), lambda: books.spent, books.verify):
+                began = time.monotonic()
+                try:
+                    call()
+                except FarthingError:
+                    pass
+                except Exception:  # noqa: BLE001  # counted
+                    raw += 1
+                waits.append(time.monotonic() - began)
+        ask(books, "after")
+        books.verify()
+        spent = books.spent
+    return {"waited at most, times the limit": max(waits) / limit_s, "raw": raw, "given": given, "spent": spent}
 
 
 def spills(folder: Path, many: int = 5) -> dict[str, int]:
@@ -389,6 +411,7 @@ def main() -> None:
     options = parser.parse_args()
     figures = {}
     faults = {"forked workers": forks, "the same at once": payers, "given of 1,000": moves, "a mounted file": mounts,
+              "PostgreSQL frozen": stalls,
               "spills": spills, "kills": kills, "kills of a count": partial(kills, what="a count"),
               "Ctrl-C": interrupts, "full disks": full_disks, "odd things": odd_things, "growth": growth}  # fmt: skip
     for name, replay in (*faults.items(), ("flipped bits", lambda place: flips(place, options.flips))):

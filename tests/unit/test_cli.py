@@ -39,6 +39,7 @@ COMMANDS = {
     "release",
     "select",
     "bounds",
+    "check",
     "status",
     "history",
     "export",

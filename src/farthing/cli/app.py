@@ -12,6 +12,7 @@ from farthing.cli.commands import (
     attack,
     audit,
     bounds,
+    check,
     compare,
     demo,
     export,
@@ -49,6 +50,7 @@ app = typer.Typer(
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     demo.demo,
     init.init,
+    check.check,
     ask.ask,
     plan.plan,
     bounds.bounds,

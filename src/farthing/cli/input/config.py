@@ -267,7 +267,7 @@ def text(config: Config) -> str:
         _section(_BOUNDS, {"bounds": _table(config.bounds, "max_groups = 5", "max_rows = 20")}),
         _section(_PUBLIC, {"public": _table(config.public, 'zones = "zones.csv"')}),
         _section((), {"protected": _table(config.protected, 'payments = "payments.parquet"')}),
-        *(_reading(name, reading) for name, reading in config.csv.items()),
+        *(reading(name, how) for name, how in config.csv.items()),
         _section(_LEDGER, {"ledger": _table({"path": config.ledger})}),
         _section(_KEYS, {"keys": _table(config.keys, *_SAMPLES)}),
     ])  # fmt: skip
@@ -307,14 +307,14 @@ _SAMPLES: Final = (
 )
 
 
-def _reading(name: str, reading: Mapping[str, Any]) -> str:
+def reading(name: str, how: Mapping[str, Any]) -> str:
     """Return the sections that say how a CSV table is read."""
-    given = {what: value for what, value in reading.items() if what != "columns"}
+    given = {what: value for what, value in how.items() if what != "columns"}
     body = _table(given)
     if "dates" not in given:
         body.add(tomlkit.comment('dates = "%d/%m/%Y"  # where days are not written as 2013-02-28'))
     body.add(tomlkit.nl())
-    body.add("columns", _table(reading.get("columns", {})))
+    body.add("columns", _table(how.get("columns", {})))
     tables = tomlkit.table(is_super_table=True)
     tables.add(_name(name), body)
     called = outward.dumped(name)

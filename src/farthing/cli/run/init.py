@@ -35,7 +35,7 @@ _SAMPLES: Final = {
 """Keys that show how values of a type are written; the data are never looked at to find real ones."""
 
 
-_PERSON: Final = re.compile(
+PERSON: Final = re.compile(
     r"(?i)(user|customer|client|patient|person|member|account|household|employee|student|driver|rider|subscriber|visitor"
     r"|passenger|patron|donor|voter|citizen|card|device)[ _-]?(id|ids|no|nr|num|number|key|uuid|guid|hash)$"
 )
@@ -149,7 +149,7 @@ def _check(made: Config, keys: Sequence[str], *, said: bool) -> None:
 
 def _require_unit(columns: list[str]) -> None:
     """Refuse to take each row for somebody beside a column that names people, unless that was said."""
-    found = next((column for column in columns if _PERSON.search(column)), None)
+    found = next((column for column in columns if PERSON.search(column)), None)
     if found is not None:
         raise InvalidOption(
             f"whose privacy is protected was not said, and {found!r} seems to name people",

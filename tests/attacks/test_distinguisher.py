@@ -228,9 +228,10 @@ def refund_on_error(plant):
     honest, receipts = mixed_question.ask, []
 
     def unsettled(self, step, version):
-        receipts.append((self._context.ledger, self._reserved(version)))
+        self._receipt = self._reserved(version)
+        receipts.append((self._context.ledger, self._receipt))
         self.closed = True
-        return step.measured(receipts[-1][1])[0]
+        return step.measured(self._receipt)[0]
 
     def refunding(context, query, request):
         try:

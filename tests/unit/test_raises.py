@@ -174,6 +174,7 @@ REASONS = {
     "query/bounding.py refuse_too_narrow": (1, PLANS),
     "query/measures.py __post_init__": (1, PRICES),
     "query/expressions/values.py type": (1, PLANS),
+    "query/expressions/values.py __post_init__": (4, "constants of the question, which are public"),
     "query/ranges.py check_range": (1, PLANS),
     "query/schema.py require": (1, "names of columns"),
     "session/choosing/top_k.py chosen": (1, PLANS),
@@ -184,8 +185,10 @@ REASONS = {
     ),
     "session/core/records.py _read": (1, BOOKS),
     "session/core/records.py claims_of": (1, BOOKS),
+    "session/core/records.py with_claims": (1, BOOKS),
     "session/core/records.py read_blob": (1, BOOKS),
     "session/answering/quantile.py measured": (1, PLANS),
+    "session/answering/traced.py telling": (1, TYPES),
     "session/answering/relative_count.py size_at": (1, PLANS),
 }
 """How often each of these functions raises, and why none of it tells of a row."""

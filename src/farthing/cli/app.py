@@ -50,9 +50,9 @@ app = typer.Typer(
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     demo.demo,
     init.init,
-    check.check,
     ask.ask,
     plan.plan,
+    check.check,
     bounds.bounds,
     workload.workload,
     select.select,

@@ -240,7 +240,7 @@ def test_an_engine_with_an_order_of_its_own_is_caught(kind, monkeypatch):
 
     for engine in (duck_engine, foreign_engine):
         monkeypatch.setattr(engine, "bounded", planted)
-    with pytest.raises(AssertionError, match="became|Counter"):  # another answer, or a unit in several parts
+    with pytest.raises(AssertionError, match=r"became|Counter"):  # another answer, or a unit in several parts
         checked(kind, "measure", 100)
 
 

@@ -1,6 +1,7 @@
 """The noise of a release: its law in every residual, and how often intervals miss, at every truth.
 
-Size: every test shares ALPHA among what it looks at. Power: noise of two thirds of the size is seen by each of them, intervals of half the width are.
+Size: every test shares ALPHA among what it looks at. Power: noise of two thirds of the size is seen, and so are
+intervals of half the width.
 """
 
 from itertools import combinations

@@ -1,5 +1,6 @@
 """`farthing check`: what a table's owner is shown, counted by hand; and that it writes down a reading, once."""
 
+import ast
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import farthing
 from farthing.cli.app import app
 
 
@@ -101,3 +103,34 @@ def test_nothing_is_charged():
     told()
 
     assert json.loads(run("status", "--json").stdout)["history"] == []
+
+
+def test_settings_stay_as_they_are_where_the_check_fails(monkeypatch):
+    """A column that is not there, or a disk that is full: nothing is written, and nothing is left beside it."""
+    run("init", "rides.csv", "--unit", "user_id", "--epsilon", "1", "--delta", "1e-6")
+    file = Path("farthing.toml")
+    text = file.read_text(encoding="utf-8")
+    bare = text[: text.index("# How the CSV table")] + text[text.index("# The books") :]
+    file.write_text(bare, encoding="utf-8")
+
+    assert run("check", "--unit", "nobody").exit_code == 4
+    with monkeypatch.context() as full:
+        full.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        ended = run("check")
+    assert (ended.exit_code, ended.stdout) == (4, "")
+    assert "the settings cannot be written" in ended.stderr
+    assert bare == file.read_text(encoding="utf-8")
+    assert not list(Path().glob("*.part"))
+
+
+def test_only_the_command_reads_rows_as_they_are():
+    """What is exact is reached by one module alone: no session, server or answer imports it."""
+    source = Path(farthing.__file__).parent
+    users = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom) and "table_check" in ast.unparse(node)
+    }
+
+    assert users == {"cli/run/check.py"}

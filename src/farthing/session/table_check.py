@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.opening import source_of
@@ -254,21 +255,18 @@ def _clamps(values: pa.ChunkedArray) -> tuple[float | None, float | None, float 
     if not len(finite):
         return None, None, None
     low, high = pc.quantile(finite, q=[_BEYOND, 1 - _BEYOND]).to_pylist()
-    lower, upper = _rounded(low, math.floor), _rounded(high, math.ceil)
+    lower, upper = _rounded(low, ROUND_FLOOR), _rounded(high, ROUND_CEILING)
     outside = pc.sum(pc.or_(pc.less(finite, lower), pc.greater(finite, upper))).as_py()
     return lower, upper, outside / len(finite)
 
 
-def _rounded(value: float, side: Any) -> float:
+def _rounded(value: float, side: str) -> float:
     """Return a number of two digits, on one side.
 
-    >>> _rounded(1234.5, math.ceil), _rounded(-0.0371, math.floor), _rounded(0.0, math.floor)
-    (1300.0, -0.038, 0.0)
+    >>> _rounded(1234.5, ROUND_CEILING), _rounded(-0.0371, ROUND_FLOOR), _rounded(5e-324, ROUND_FLOOR)
+    (1300.0, -0.038, 5e-324)
     """
-    if not value:
-        return 0.0
-    digits = 1 - math.floor(math.log10(abs(value)))
-    return round(float(side(round(value * 10.0**digits, 6))) / 10.0**digits, max(digits, 0))
+    return float(Context(prec=2, rounding=side).create_decimal(repr(value)))
 
 
 def _rows_cut(units: pa.ChunkedArray) -> CutCheck:

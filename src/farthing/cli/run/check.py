@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from farthing.cli.input import config as settings
 from farthing.cli.input.keys import same_file
 from farthing.cli.input.question import group_keys
 from farthing.cli.input.session import default_keys, opened, sources
-from farthing.errors import InvalidOption
+from farthing.errors import DataError, InvalidOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +31,13 @@ def check(table: str | None, unit: str | None, keys: Sequence[str], config: str 
     from farthing.session.table_check import checked
 
     chosen = _settings(table, config)
-    written = None
-    if chosen.name not in chosen.csv and (reading := _proposal(chosen)) is not None:
+    reading = None if chosen.name in chosen.csv else _proposal(chosen)
+    if reading is not None:
         chosen = replace(chosen, csv={**chosen.csv, chosen.name: reading.settings()})
-        written = _written(chosen, config) if table is None or _named(table, config) else None
     whose = chosen.unit if unit is None else unit
     source = chosen.source(chosen.name, chosen.table)
     found = checked(source, unit=None if whose == "row" else whose, keys=_lists(chosen, keys))
+    written = _written(chosen, config) if reading is not None and (table is None or _named(table, config)) else None
     if as_json:
         show.echo_json(found.to_dict() | {"written": None if written is None else str(written)})
         return
@@ -76,11 +77,20 @@ def _proposal(chosen: Config) -> Csv | None:
 
 
 def _written(chosen: Config, config: str | None) -> Path:
-    """Write how the CSV is read at the end of the settings; return where."""
+    """Write how the CSV is read at the end of the settings, whole or not at all; return where."""
     file = settings.find(config)
-    section = settings.reading(chosen.name, chosen.csv[chosen.name])
-    file.write_text(f"{file.read_text(encoding='utf-8').rstrip()}\n\n{section}", encoding="utf-8")
-    return file
+    section, part = settings.reading(chosen.name, chosen.csv[chosen.name]), file.with_name(f"{file.name}.part")
+    with suppress(OSError):
+        part.write_text(f"{file.read_text(encoding='utf-8').rstrip()}\n\n{section}", encoding="utf-8")
+        part.chmod(file.stat().st_mode & 0o777)
+        return part.replace(file)
+    part.unlink(missing_ok=True)
+    raise DataError(
+        "the settings cannot be written",
+        rule="check writes how a CSV is read into the settings that name it",
+        got=file,
+        next_step="check the permissions of the folder, or add the section by hand, as `farthing init` writes it",
+    )
 
 
 def _lists(chosen: Config, given: Sequence[str]) -> dict[str, Sequence[Any]]:

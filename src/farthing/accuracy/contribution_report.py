@@ -161,12 +161,12 @@ class ContributionReport:
                 f"lower and upper cut {self.value} of the size of the units' extreme values; {self.units_value} of the "
                 "units have a value outside"
             )
+        hidden = f"sizes of fewer than about {self.hidden:,.3g} units do not stand out from the noise"
+        sure = f"intervals allow for these, and hold with {100 * self.confidence:.4g} %"
         notes = [
             "estimated from noisy counts in powers of two: a bound inside such a step is known to a factor of two",
-            f"sizes of fewer than about {self.hidden:,.3g} units do not stand out from the noise; the intervals allow "
-            "for them",
-            f"intervals hold with {100 * self.confidence:.4g} % unless some units are more than {_BEYOND:.0f} times as "
-            "large as all sizes that stand out",
+            hidden,
+            f"{sure} unless units are more than {_BEYOND:.0f} times as large as all that stand out",
         ]
         return "\n".join([*lines, f"({'; '.join(notes)})"])
 

@@ -15,7 +15,7 @@ from farthing.server import guard
 from farthing.server.app import app
 from farthing.server.clock import PublicClock
 from farthing.server.wire.desk import Desk
-from farthing.server.wire.listener import Client
+from farthing.server.wire.client import Client
 
 pytestmark = pytest.mark.thorough
 

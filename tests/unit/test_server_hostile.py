@@ -23,7 +23,7 @@ from farthing.server import connections, guard, static
 from farthing.server.app import app
 from farthing.server.guard import Limits
 from farthing.server.wire.desk import Desk
-from farthing.server.wire.listener import Client
+from farthing.server.wire.client import Client
 
 
 @pytest.fixture

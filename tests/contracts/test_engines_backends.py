@@ -30,7 +30,7 @@ from questions import (
     without,
     worlds,
 )
-from questions_per_unit import asked_per_unit
+from questions_per_unit import asked_per_row, asked_per_unit
 from spark_servers import spark_session
 from sweeps import sweep
 
@@ -129,6 +129,14 @@ def test_answers_and_floor_of_rows_made_of_units(kind, ask):
     checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 3))), asked_per_unit)
 
 
+@pytest.mark.parametrize("kind", ["memory", *ENGINES])
+@pytest.mark.parametrize("ask", REQUESTS)
+def test_answers_and_floor_of_rows_beside_windows(kind, ask):
+    """The same of rows beside what windows by the unit tell of them, and of the rows of several tables."""
+    share = {"postgres": 1 / 2, "sqlite": 1 / 3, "spark": 1 / 6}
+    checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 3))), asked_per_row)
+
+
 @pytest.mark.parametrize(
     ("ask", "questions"), [("found", asked), ("found", asked_per_unit), ("measure", asked_per_unit)]
 )
@@ -211,7 +219,7 @@ def test_a_planted_bug_breaks_the_floor(kind, bug, monkeypatch):
 @pytest.mark.parametrize("kind", ["memory", "duckdb"])
 def test_one_row_a_unit_where_it_has_several_breaks_the_floor(kind, monkeypatch):
     """Planted: every question of derived rows is taken for one of one row a unit; the FLOOR sees units move more."""
-    monkeypatch.setattr(query_module, "one_row", lambda derived, source, joins: bool(derived))  # noqa: ARG005
+    monkeypatch.setattr(query_module, "one_row", lambda derived, *_: bool(derived))
     with pytest.raises(AssertionError, match="moved"):
         checked(kind, "measure", 60, asked_per_unit)
 

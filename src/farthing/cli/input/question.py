@@ -58,7 +58,7 @@ def question(sql: str, wanted: QuestionOptions, config: Config, session: Session
         bounds=bounds if isinstance(bounds, Bounds) else Bounds(lower=0, upper=1),  # stands in until they are chosen
     )
     how = wanted.how(asked, default=bool(config.target))
-    if isinstance(bounds, Bounds) and not one_row(asked.derived, asked.source, asked.joins):
+    if isinstance(bounds, Bounds) and not one_row(asked.derived, asked.source, asked.joins, asked.where):
         given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
         require_bounds(Bounds(**given), config, grouped=bool(asked.by))
     keys = question_keys(wanted, kinds(asked, session, unit), config, session, expressions=dict(asked.groupings))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.part import QueryPart
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived
     from farthing.session.core.door import Door
     from farthing.sql import Asked
 
@@ -308,7 +308,7 @@ class QuestionReader:
         bounds: Bounds,
         groupings: Mapping[str, Scalar],
         joins: tuple[Join, ...],
-        made_of: tuple[tuple[PerUnit, ...], str | None] = ((), None),
+        made_of: tuple[tuple[Derived, ...], str | None] = ((), None),
     ) -> CheckedQuestion:
         """Return the checked question; of the rows of a unit that are made first, and which of them, or the table."""
         derived, source = made_of

@@ -133,7 +133,9 @@ def test_grouping_of_an_alias_is_that_of_its_expression():
     """GROUPING(early) tells of what is grouped by under that name, also in HAVING, and ORDER BY may name it."""
     text = "SELECT b < 2 AS early, a, GROUPING(early) AS level, COUNT(*) AS n FROM t GROUP BY ROLLUP (early, a)"
     with opened() as session:
-        answer = session.sql(f"{text} HAVING GROUPING(early) = 1", keys={"early": [True, False], "a": KEYS["a"]}, absolute=40)
+        answer = session.sql(
+            f"{text} HAVING GROUPING(early) = 1", keys={"early": [True, False], "a": KEYS["a"]}, absolute=40
+        )
         assert [(row["early"], row["a"], row["level"]) for row in answer.rows()] == [(None, None, 1)]
 
 

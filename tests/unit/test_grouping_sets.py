@@ -133,16 +133,15 @@ def test_grouping_of_an_alias_is_that_of_its_expression():
     """GROUPING(early) tells of what is grouped by under that name, also in HAVING, and ORDER BY may name it."""
     text = "SELECT b < 2 AS early, a, GROUPING(early) AS level, COUNT(*) AS n FROM t GROUP BY ROLLUP (early, a)"
     with opened() as session:
-        answer = session.sql(
-            f"{text} HAVING GROUPING(early) = 1", keys={"early": [True, False], "a": KEYS["a"]}, absolute=40
-        )
+        keys = {"early": [True, False], "a": KEYS["a"]}
+        answer = session.sql(f"{text} HAVING GROUPING(early) = 1", keys=keys, absolute=40)
         assert [(row["early"], row["a"], row["level"]) for row in answer.rows()] == [(None, None, 1)]
 
 
 def test_grouping_within_an_expression_is_refused_with_what_would_do():
-    """CASE WHEN GROUPING(a) = 1 says to select it by itself."""
+    """CASE WHEN GROUPING(a) = 1 says to select it alone."""
     text = "SELECT CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END AS c, COUNT(*) AS n FROM t GROUP BY ROLLUP (a)"
-    with opened() as session, pytest.raises(UnsupportedQuery, match="select it by itself"):
+    with opened() as session, pytest.raises(UnsupportedQuery, match="select it alone"):
         session.sql(text, keys=KEYS, absolute=40)
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from farthing.errors import InvalidTarget
+from farthing.normal import ndtri
 from farthing.privacy.loss import Gdp
 
 if TYPE_CHECKING:

@@ -247,7 +247,7 @@ def test_a_repeat_loads_nothing_heavy_even_after_another_charge(typed, unkept, m
 
 @pytest.mark.usefixtures("folder")
 def test_a_charge_asks_again_what_was_free_before_it(typed, asked, unkept, monkeypatch):
-    """Whatever command charges; the latest few are asked again, each without a charge, and printed as they are asked."""
+    """Whatever command charges; the latest few are asked again, each without a charge, and printed as then."""
     monkeypatch.setattr(repeats, "_MOST_RENEWED", 2)
     for shape in (["--rows", "1"], ["--json"], ["--csv"]):
         typed(*ZONES, *shape)

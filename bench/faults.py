@@ -273,6 +273,7 @@ def _killed(opened: Callable[[], farthing.Session], number: int, what: str) -> N
 def interrupts(folder: Path, many: int = 20) -> dict[str, int]:
     """Press Ctrl-C at one moment after the other; every one is a KeyboardInterrupt, and leaves nothing open."""
     counts = collections.Counter[str]()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with Ctrl-C ignored
     with farthing.Session(_rides(folder), budget=BUDGET, ledger=folder / "a.ledger", name="rides") as session:
         for number in range(many):
             try:

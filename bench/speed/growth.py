@@ -43,9 +43,14 @@ text = "SELECT {}count(*) FROM read_parquet('" + sys.argv[1] + "'){}"
 duckdb.connect().execute(text.format(*("zone, ", " GROUP BY zone") if by else ("", ""))).fetchall()
 print(json.dumps({"asked": time.process_time() - start}))
 """
+LIBRARIES = """
+import json, duckdb, flint, numpy, pyarrow.compute, pyarrow.parquet, sqlalchemy, sqlite3
+print(json.dumps({}))
+"""
 OURS = """
 import json, sys, tempfile, time
 import farthing, farthing.session
+import duckdb, flint, pyarrow.compute, pyarrow.parquet
 start = time.process_time()
 by = {"by": "zone", "keys": {"zone": range(int(sys.argv[3]))}} if sys.argv[2] == "by zone" else {}
 with tempfile.TemporaryDirectory() as folder:
@@ -104,17 +109,26 @@ def places(folder: Path, many: int) -> Path:
 
 def in_a_process(*arguments: str) -> dict[str, float]:
     """Run one measurement in a process of its own; return it with the processor of the whole process."""
+    compiled = Path(tempfile.gettempdir()) / f"farthing-bench-compiled-{os.getuid()}"  # as an installation has them
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env |= {"PYTHONPYCACHEPREFIX": str(compiled), "OPENBLAS_NUM_THREADS": "1"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, *arguments]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # DuckDB may show its progress
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout  # may show progress
     found = json.loads(told.splitlines()[-1])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found | {"whole": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
 def rows(path: Path, repeats: int) -> dict[str, dict[str, float]]:
-    """Compare one ask of a fresh process with one exact query of a fresh process: the least of several turns each."""
-    found = {}
+    """Compare one ask of a fresh process with one exact query of a fresh process: the least of several turns each.
+
+    `asked` starts when the libraries are imported, of both; `whole` is the process. What importing numpy, pyarrow,
+    DuckDB and SQLAlchemy takes by itself is printed beside.
+    """
+    in_a_process("-c", LIBRARIES)  # compiles
+    libraries = min(in_a_process("-c", LIBRARIES)["whole"] for _ in range(repeats))
+    found = {"importing the libraries": {"whole_s": libraries}}
     for what in ("the total", "by zone"):
         turns: dict[str, list[dict[str, float]]] = {"exact": [], "ours": []}
         for _ in range(repeats):

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from farthing.errors import TargetMissed
 from farthing.query import AutoBounds
 from farthing.query.aggregates import Count, CountUnits, Sum
-from farthing.session.answering import grouping_sets, mixed_question, private_keys
+from farthing.session.answering import mixed_question
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
-from farthing.session.choosing import most_common
 from farthing.session.core.ceiling import ceiling, require_below_ceiling
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
+    from farthing.session.choosing.most_common import Shortlist
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
     from farthing.session.reading.request import Request
@@ -61,7 +61,11 @@ def count_or_sum(
 def priced(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan | ReleasePlan:
     """Return the plan of a question, or of its release where it has grouping sets; it spends nothing."""
     question, _ = bounded(context, read, given, request, free=True)
-    return (grouping_sets.plan if question.lists else _planned)(context, question, request)
+    if not question.lists:
+        return _planned(context, question, request)
+    from farthing.session.answering import grouping_sets
+
+    return grouping_sets.plan(context, question, request)
 
 
 def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan:
@@ -72,12 +76,23 @@ def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: R
 def _planned(context: Context, question: CheckedQuestion, request: Request) -> Plan:
     """Return the plan of a question without grouping sets, under its bounds."""
     if question.private:
+        from farthing.session.answering import private_keys
+
         return private_keys.plan(context, question, request)
-    ordered = most_common.ordered(context, question, request)
+    ordered = _ordered(context, question, request)
     if ordered is None:
         return mixed_question.plan(context, question.query, request)
     found, whole = ordered
     return (found.made if found.cheaper(whole) else whole).with_note(found.compared(whole))
+
+
+def _ordered(context: Context, question: CheckedQuestion, request: Request) -> tuple[Shortlist, Plan] | None:
+    """Return the shortlist of SQL that shows the first groups only, beside the plan for all; None for anything else."""
+    if question.asked is None or question.asked.aftermath.limit is None:
+        return None
+    from farthing.session.choosing import most_common
+
+    return most_common.ordered(context, question, request)
 
 
 def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
@@ -101,17 +116,28 @@ def _answered(context: Context, read: Read, given: Bounds | AutoBounds, request:
         return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
 
     try:
-        if question.lists:
-            return shown(grouping_sets.ask(context, question, request))
-        if question.private:
-            return shown(private_keys.ask(context, question, request))
-        ordered = most_common.ordered(context, question, request)
-        if ordered is not None and ordered[0].cheaper(ordered[1]):
-            return shown(most_common.ask(context, ordered[0], request, ordered[0].compared(ordered[1])))
-        return shown(mixed_question.ask(context, question.query, request))
+        return shown(_asked(context, question, request))
     except TargetMissed as missed:
         missed.answer = shown(missed.answer)
         raise
+
+
+def _asked(context: Context, question: CheckedQuestion, request: Request) -> Answer:
+    """Answer a question in the way for its kind."""
+    if question.lists:
+        from farthing.session.answering import grouping_sets
+
+        return grouping_sets.ask(context, question, request)
+    if question.private:
+        from farthing.session.answering import private_keys
+
+        return private_keys.ask(context, question, request)
+    ordered = _ordered(context, question, request)
+    if ordered is None or not ordered[0].cheaper(ordered[1]):
+        return mixed_question.ask(context, question.query, request)
+    from farthing.session.choosing import most_common
+
+    return most_common.ask(context, ordered[0], request, ordered[0].compared(ordered[1]))
 
 
 def _refuse_hopeless(context: Context, read: Read, request: Request) -> None:

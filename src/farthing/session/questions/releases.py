@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack, overload
 
-from farthing.session.answering import product_request, products, release, release_request, synthetic
-from farthing.session.answering.online import opened_online
-from farthing.workloads import Products
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
     from farthing.session.answering.synthetic import SyntheticRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
-    from farthing.workloads import Marginals
+    from farthing.workloads import Marginals, Products
 
 
 class Wanted(TypedDict, total=False):
@@ -136,6 +132,9 @@ class Releases(Protocol):
         >>> bool(abs(release["zone"].value[0] - 900) < 100)
         True
         """
+        from farthing.session.answering import products, release, synthetic
+        from farthing.workloads import Products
+
         if wanted.get("mechanism") in synthetic.MECHANISMS:
             return synthetic.release(self._model(workload, wanted))
         if isinstance(workload, Products):
@@ -167,6 +166,9 @@ class Releases(Protocol):
         >>> s.plan_release(marginals(["a"], ways=1), keys={"a": [1, 2]}, absolute=50).fits
         True
         """
+        from farthing.session.answering import products, release, synthetic
+        from farthing.workloads import Products
+
         if wanted.get("mechanism") in synthetic.MECHANISMS:
             return synthetic.plan(self._model(workload, wanted))
         if isinstance(workload, Products):
@@ -211,21 +213,29 @@ class Releases(Protocol):
         >>> answer.lower <= 5000 <= answer.upper
         True
         """
+        from farthing.session.answering.online import opened_online
+
         promise = {"absolute": absolute, "queries": queries, "rows": rows, "confidence": confidence}
         about = {"where": where, "bounds": bounds, "at_most": at_most}
         return opened_online(self._context, self._reader, keys, promise, about)
 
     def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
         """Return a release by a model, read and checked."""
+        from farthing.session.answering import synthetic
+
         how, rows = _of_rows(wanted)
         return synthetic.read(self._context, self._reader, workload, wanted.get("keys"), how, rows)
 
     def _tables(self, workload: object, wanted: Mapping[str, Any]) -> ReleaseRequest:
         """Return a release of tables, read and checked."""
+        from farthing.session.answering import release_request
+
         return release_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
 
     def _products(self, workload: Products, wanted: Mapping[str, Any]) -> ProductRequest:
         """Return a release of products, read and checked."""
+        from farthing.session.answering import product_request
+
         return product_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
 
 

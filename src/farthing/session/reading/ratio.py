@@ -9,7 +9,6 @@ from farthing.errors import FarthingError, InvalidBounds, UnsupportedQuery
 from farthing.query.aggregates import Count, Sum, part_of, ratio_of
 from farthing.query.expressions import And, Case, Expression, Literal, Node, type_of
 from farthing.query.schema import NUMBER_TYPES, Type
-from farthing.sql import is_ibis
 
 if TYPE_CHECKING:
     from farthing.query.aggregates import Aggregate
@@ -46,6 +45,8 @@ def _side(reader: QuestionReader, name: str, value: Any, ends: Any) -> Side:
 
 def _check_side(reader: QuestionReader, name: str, value: Any, ends: Any) -> None:
     """Refuse a value without a range, a range without a value, and what is neither a value nor a condition."""
+    from farthing.sql import is_ibis
+
     kind = _type(reader, value)
     if value is not None and not isinstance(value, str | Node) and not is_ibis(value):
         raise UnsupportedQuery(

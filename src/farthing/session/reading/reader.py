@@ -18,7 +18,6 @@ from farthing.query.schema import NUMBER_TYPES, Schema, Type
 from farthing.session.reading.checks import check_expression, check_names
 from farthing.session.reading.defaults import with_defaults
 from farthing.session.reading.request import WIDTHS
-from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predicate, parse_scalar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,6 +95,8 @@ class QuestionReader:
                 got=type(text).__name__,
                 next_step='"SELECT COUNT(*) FROM data"',
             )
+        from farthing.sql import parse
+
         engine = self.engine
         bounds = self._bounds(bounds)
         asked = parse(
@@ -196,6 +197,8 @@ class QuestionReader:
 
     def scalar(self, value: Any) -> Scalar:
         """Return a value of any type, from a column's name, SQL, ibis or ready made."""
+        from farthing.sql import from_ibis, parse_scalar
+
         schema = self.engine.schema
         if isinstance(value, str):
             return Column(value) if value in schema.names else parse_scalar(value, schema)
@@ -286,6 +289,8 @@ class QuestionReader:
         schema = self.engine.schema
         if where is None:
             return None
+        from farthing.sql import ibis_predicate, is_ibis, parse_predicate
+
         if isinstance(where, str):
             return parse_predicate(where, schema)
         if is_ibis(where):

@@ -298,7 +298,8 @@ def _rows(answers: list[Mapping[str, Any]], *, intervals: bool) -> pa.Table:
         return table
     names = set(table.column_names)
     extra = {f"{name}_{end}" for name in names for end in ("lower", "upper") if f"{name}_{end}" in names}
-    return table.select([name for name in table.column_names if name not in extra | {"met", "paid"}])
+    extra |= {"met", "paid", *(["kept"] if table.column_names[-1:] == ["kept"] else [])}  # behind "paid" it is ours
+    return table.select([name for name in table.column_names if name not in extra])
 
 
 def _plan(told: Mapping[str, Any]) -> Result:

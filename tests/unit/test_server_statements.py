@@ -180,6 +180,16 @@ def test_rows_are_not_described(client):
     assert b"no rows" in came.error_message
 
 
+def test_a_password_of_odd_bytes_is_wrong(wired):
+    """Bytes that are no text are no token: who sends them is not known, and nothing breaks inside."""
+    start = b"\0\3\0\0user\0alice\0\0"
+    with socket.create_connection(("127.0.0.1", wired[1])) as raw:
+        raw.sendall((len(start) + 4).to_bytes(4, "big") + start)
+        raw.recv(100)
+        raw.sendall(b"p\0\0\0\x07\xff\xfe\0")
+        assert b"28P01" in raw.recv(10_000)
+
+
 def test_a_query_follows_a_flush(wired):
     """After Flush a plain query may come without a Sync, as asyncpg sends it."""
     world, port = wired

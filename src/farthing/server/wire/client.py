@@ -108,7 +108,7 @@ class Client:
                 self._user = params.get("user", "")
                 self._send(messages.AuthenticationCleartextPassword())
             case messages.PasswordMessage(password=password):
-                await self._enter(password if isinstance(password, str) else password.decode())
+                await self._enter(password if isinstance(password, str) else password.decode(errors="replace"))
             case _:
                 raise _stranger()
 

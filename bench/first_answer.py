@@ -2,6 +2,7 @@
 
     python bench/first_answer.py                 # builds a wheel, makes a fresh environment, times each step
     python bench/first_answer.py --wheel dist/farthing-0.2.0-py3-none-any.whl
+    python bench/first_answer.py --packages      # also what compiling each package takes
 
 Whoever installs downloads the packages as well: how long that takes is their line's matter, and is in the first figure.
 """
@@ -9,6 +10,7 @@ Whoever installs downloads the packages as well: how long that takes is their li
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import resource
@@ -40,6 +42,17 @@ def installed(wheel: Path, folder: Path) -> Path:
     return folder / "bin" / "farthing"
 
 
+def compiled(command: Path) -> list[tuple[float, str]]:
+    """Return the seconds of processor that compiling each package takes, most first."""
+    (site,) = command.parent.parent.glob("lib/python*/site-packages")
+    found = []
+    for package in [one for one in site.iterdir() if one.is_dir() and one.suffix != ".dist-info"]:
+        began = time.process_time()
+        compileall.compile_dir(str(package), quiet=2, force=True)
+        found.append((time.process_time() - began, package.name))
+    return sorted(found, reverse=True)
+
+
 def answered(folder: Path) -> None:
     """Sign in as alice, pay for the question that stands there, and wait for the answer."""
     tokens = json.loads((folder / "tokens.json").read_text("utf-8"))
@@ -58,6 +71,7 @@ def main() -> None:
     """Print how long each step took."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheel", type=Path)
+    parser.add_argument("--packages", action="store_true")
     given = parser.parse_args()
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as place:
@@ -79,10 +93,13 @@ def main() -> None:
         finally:
             server.terminate()
             server.wait()
+        packages = compiled(command)[:8] if given.packages else []
     print(f"pip install 'farthing[server]'   {there - began:6.1f} s, of them {busy:.1f} s of processor")
     print(f"farthing serve --demo, listening {serving - there:6.1f} s")
     print(f"sign in, click, answer           {seen - serving:6.1f} s")
     print(f"together                         {seen - began:6.1f} s")
+    for seconds, name in packages:
+        print(f"    compiling {name:22} {seconds:5.1f} s of processor")
 
 
 if __name__ == "__main__":

@@ -87,6 +87,23 @@ class World:
         running.should_exit = True
         thread.join()
 
+    @contextmanager
+    def wired(self) -> Any:
+        """Open the PostgreSQL wire on a free port, in a thread; give the port."""
+        from farthing.server.wire.listener import Listener
+
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        tables = self.service.catalog()
+        listener = Listener(self.service, self.people, tables, lambda _: None)
+        yield asyncio.run_coroutine_threadsafe(listener.start("127.0.0.1", 0), loop).result()
+        asyncio.run_coroutine_threadsafe(listener.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        tables.close()
+
     def request(self, method: str, path: str, who: str | None = None, **how: Any) -> httpx.Response:
         """Make one request and return what came."""
         limits = how.pop("limits", None)

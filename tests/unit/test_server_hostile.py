@@ -195,6 +195,15 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("plan", [7, ["x"], {}, True, "", "x", "A" * 70_000])
+def test_what_is_no_plan_is_told_so_by_both(world, plan):
+    """A plan's id is a text that was written here, whether it is to be confirmed or planned anew."""
+    for path in ("/v1/plan", "/v1/ask"):
+        came = world.request("POST", path, "alice", json=servers.COUNT | {"plan": plan})
+        assert came.status_code == (409 if isinstance(plan, str) else 400)
+    assert not spent(world)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_one_clear_error_and_nothing_else(world, name, caplog):
     """Of each a status, four short facts, no charge; no row, path, token or question in the error or the log."""
@@ -253,8 +262,16 @@ def test_names_of_data_sets_are_looked_up_and_nothing_else(world, name):
 
 @pytest.mark.parametrize("name", ["../app.py", "..%2fapp.py", "app.py", "page.js/", "", "%00"])
 def test_only_the_page_is_served(world, name):
-    """Files beside the page are not there."""
-    assert world.request("GET", f"/page/{name}").status_code in {404, 307}
+    """Files beside the page are not there, and nobody is sent elsewhere."""
+    assert world.request("GET", f"/page/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/v1/ask/", "/health/", "//elsewhere.example/", "/v1//ask"])
+def test_nobody_is_sent_elsewhere(world, path):
+    """An address that is nearly one of ours is unknown: a redirect would go to whatever host the request names."""
+    came = world.request("GET", path, headers={"Host": "elsewhere.example"})
+    assert came.status_code == 404
+    assert "location" not in came.headers
 
 
 def test_the_page_allows_its_own_files_only(world):

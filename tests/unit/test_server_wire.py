@@ -17,7 +17,7 @@ import servers
 
 from farthing.errors import UnsupportedQuery
 from farthing.server.guard import Limits
-from farthing.server.wire import catalog, kept, listener, values
+from farthing.server.wire import catalog, listener, prepared, values
 from farthing.server.wire.catalog import EmptyTables
 from farthing.server.wire.listener import Listener
 
@@ -289,14 +289,14 @@ def test_psql(world):
 
 def test_what_a_connection_has_prepared_is_bounded(world, monkeypatch):
     """Statements and portals are kept up to a number and a length; what is done with makes room; others go on."""
-    monkeypatch.setattr(kept, "MOST_STATEMENTS", 3)
+    monkeypatch.setattr(prepared, "MOST_STATEMENTS", 3)
     with connected(world) as client:
         for number in range(3):
             client.execute(f"SELECT {number}", prepare=True)
         with pytest.raises(psycopg.Error, match="too much is prepared in this connection"):
             client.execute("SELECT 3", prepare=True)
         client.execute("DEALLOCATE ALL")
-        monkeypatch.setattr(kept, "LONGEST_TEXTS", 100)
+        monkeypatch.setattr(prepared, "LONGEST_TEXTS", 100)
         client.execute("SELECT 4", prepare=True)
         with pytest.raises(psycopg.Error, match="too much is prepared in this connection"):
             client.execute(f"SELECT '{'x' * 100}'", prepare=True)
@@ -377,6 +377,18 @@ def test_nobody_waits_for_ever_for_another_client(monkeypatch):
     with tables._turn(), pytest.raises(UnsupportedQuery, match="the catalog is busy"):
         tables.asked("SELECT 1")
     assert 1 == tables.asked("SELECT 1").num_rows
+
+
+def test_there_is_one_database_and_it_is_named():
+    """Lists of databases and of tables name it alike, and nothing of the engine beside it."""
+    tables = EmptyTables({"rides": {"zone": "string"}})
+    named = tables.asked("SELECT datname FROM pg_catalog.pg_database").to_pylist()
+    assert named == [{"datname": "farthing"}]
+    for place, view in (("table_catalog", "tables"), ("catalog_name", "schemata"), ("table_catalog", "columns")):
+        found = tables.asked(f"SELECT DISTINCT {place} AS name FROM information_schema.{view}").column("name")
+        assert set(found.to_pylist()) - {"system", "temp"} == {"farthing"}
+    assert tables.asked("SELECT current_database() AS name").to_pylist() == [{"name": "farthing"}]
+    tables.close()
 
 
 def test_the_catalog_has_little_to_work_with():

@@ -205,6 +205,24 @@ def test_who_dies_is_replaced_and_who_cannot_begin_ends_all(monkeypatch, early):
     assert started[:3] == ["ready", 0, 0]
 
 
+def test_a_worker_that_is_done_ends_at_once(monkeypatch):
+    """Whatever a process has still to take apart, it ends when its work is done, with all that it had to say."""
+    told = []
+    monkeypatch.setattr(workers.os, "_exit", told.append)
+    monkeypatch.setattr(workers.logging, "shutdown", lambda: told.append("logs"))
+    monkeypatch.setattr(workers.multiprocessing, "parent_process", lambda: None)
+    monkeypatch.setattr(workers.threading, "Thread", lambda **_: Quiet())
+    workers._begun(lambda **how: told.append(how), worker=3)
+    assert told == [{"worker": 3}, "logs", 0]
+
+
+class Quiet:
+    """A thread that is not started."""
+
+    def start(self):
+        """Do nothing."""
+
+
 @pytest.mark.parametrize("number", [0, 65])
 def test_so_many_workers_cannot_be(number):
     """From one to sixty-four."""

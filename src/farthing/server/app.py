@@ -215,6 +215,7 @@ def app(
         lifespan=lifespan,
         exception_handlers={FarthingError: _refused, 404: _unknown, 405: _unknown, Exception: _broken},
     )
+    made.router.redirect_slashes = False  # a redirect would name the host that the client named
     made.add_middleware(Guard, counts=faces.counts, clock=clock)
     return made
 

@@ -25,39 +25,54 @@ def document() -> dict[str, Any]:
             "description": "Answers about private tables at the accuracy that is named, for the least privacy loss.",
         },
         "security": [{"token": []}],
-        "paths": {
-            "/health": {
-                "get": _operation("Whether the server runs", _object({"status": {"type": "string"}}), free=True)
-            },
-            "/metrics": {"get": _counts()},
-            "/v1/me": {"get": _operation("Who asks", _object({"name": _TEXT, "role": _TEXT}))},
-            "/v1/people": {"get": _operation("Who may ask, with their shares", _object({"people": _list()}))},
-            "/v1/datasets": {"get": _operation("The data sets", _object({"datasets": _list()}))},
-            "/v1/history": {
-                "get": _operation("What was asked", _object({"history": _list()}))
-                | {
-                    "parameters": [
-                        _parameter("dataset", {"type": "string"}),
-                        _parameter("limit", {"type": "integer", "minimum": 1, "maximum": 10_000}),
-                    ]
-                }
-            },
-            "/v1/plan": {"post": _operation("The price of a question, free", _plan()) | _question()},
-            "/v1/ask": {"post": _operation("The answer to a question", _answer()) | _question()},
-            "/v1/verify": {
-                "post": _operation(
-                    "Check the books of a data set",
-                    _object({"verified": {"type": "boolean"}, "head": {"type": "string"}}),
-                )
-                | _body(_object({"dataset": {"type": "string"}}, "dataset"))
-            },
-            "/v1/freeze": {"post": _operation("Charge nothing more, until thawed", _stopped()) | _whose()},
-            "/v1/thaw": {"post": _operation("Charge again what was frozen", _stopped()) | _whose()},
-        },
+        "paths": _told() | _asked() | _ruled(),
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "responses": {"Error": _response("What went wrong, and what to do", _error())},
         },
+    }
+
+
+def _told() -> dict[str, Any]:
+    """Return the paths that tell something."""
+    return {
+        "/health": {"get": _operation("Whether the server runs", _object({"status": {"type": "string"}}), free=True)},
+        "/metrics": {"get": _counts()},
+        "/v1/me": {"get": _operation("Who asks", _object({"name": _TEXT, "role": _TEXT}))},
+        "/v1/people": {"get": _operation("Who may ask, with their shares", _object({"people": _list()}))},
+        "/v1/datasets": {"get": _operation("The data sets", _object({"datasets": _list()}))},
+        "/v1/history": {
+            "get": _operation("What was asked", _object({"history": _list()}))
+            | {
+                "parameters": [
+                    _parameter("dataset", {"type": "string"}),
+                    _parameter("limit", {"type": "integer", "minimum": 1, "maximum": 10_000}),
+                ]
+            }
+        },
+    }
+
+
+def _asked() -> dict[str, Any]:
+    """Return the paths that take a question."""
+    return {
+        "/v1/plan": {"post": _operation("The price of a question, free", _plan()) | _question()},
+        "/v1/ask": {"post": _operation("The answer to a question", _answer()) | _question()},
+    }
+
+
+def _ruled() -> dict[str, Any]:
+    """Return the paths of those who run a data set."""
+    return {
+        "/v1/verify": {
+            "post": _operation(
+                "Check the books of a data set",
+                _object({"verified": {"type": "boolean"}, "head": {"type": "string"}}),
+            )
+            | _body(_object({"dataset": {"type": "string"}}, "dataset"))
+        },
+        "/v1/freeze": {"post": _operation("Charge nothing more, until thawed", _stopped()) | _whose()},
+        "/v1/thaw": {"post": _operation("Charge again what was frozen", _stopped()) | _whose()},
     }
 
 

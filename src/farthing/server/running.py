@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator, Mapping
 
+    from uvicorn import Server
+
     from farthing.server.clock import PublicClock
     from farthing.server.datasets import ServedTable
     from farthing.server.people import PeopleSource
     from farthing.server.shared import Shared
+    from farthing.server.wire.listener import Listener
 
 
 _TENDED_S: Final = 1.0
@@ -112,32 +115,9 @@ async def _served(
     ready: Callable[[int, int | None], Any] | None,
 ) -> None:
     """Serve both faces in one loop."""
-    import uvicorn
-
-    from farthing.server.connections import TimedConnection
-
     limits = Limits()
-    config = uvicorn.Config(
-        app(service, people, limits=limits, clock=how.clock, shared=how.shared, worker=how.worker),
-        http=TimedConnection,
-        lifespan="off",  # the sessions are closed below, when the other wire has answered as well
-        host=address.host,
-        port=address.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=60,
-        limit_concurrency=2000,
-    )
-    server = uvicorn.Server(config)
-    listener = None
-    wire = None
-    if address.postgres is not None:
-        from farthing.server.wire.listener import Listener
-
-        listener = Listener(service, people, service.catalog(), limits.take, clock=how.clock)
-        wire = await listener.start(address.host, address.postgres, bound=how.sockets[1] if how.sockets else None)
+    server = _http(service, people, address, how, limits)
+    listener, wire = await _wire(service, people, address, how, limits)
     tending = asyncio.ensure_future(_tended())
     running = asyncio.ensure_future(server.serve(sockets=list(how.sockets[:1]) or None))
     while not server.started and not running.done():  # noqa: ASYNC110
@@ -149,6 +129,41 @@ async def _served(
     if listener is not None:
         await listener.stop()
     await asyncio.to_thread(service.close)
+
+
+def _http(service: Service, people: PeopleSource, address: Address, how: Conduct, limits: Limits) -> Server:
+    """Return the server of HTTP."""
+    import uvicorn
+
+    from farthing.server.connections import TimedConnection
+
+    config = uvicorn.Config(
+        app(service, people, limits=limits, clock=how.clock, shared=how.shared, worker=how.worker),
+        http=TimedConnection,
+        lifespan="off",  # the sessions are closed here, when the other wire has answered as well
+        host=address.host,
+        port=address.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=60,
+        limit_concurrency=2000,
+    )
+    return uvicorn.Server(config)
+
+
+async def _wire(
+    service: Service, people: PeopleSource, address: Address, how: Conduct, limits: Limits
+) -> tuple[Listener | None, int | None]:
+    """Open the PostgreSQL wire where it is served; return who listens, and the port."""
+    if address.postgres is None:
+        return None, None
+    from farthing.server.wire.listener import Listener
+
+    listener = Listener(service, people, service.catalog(), limits.take, clock=how.clock)
+    bound = how.sockets[1] if how.sockets else None
+    return listener, await listener.start(address.host, address.postgres, bound=bound)
 
 
 async def _tended() -> None:

@@ -226,17 +226,16 @@ class Service:
 
     def _changed(self, person: Person, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the question of a request; with a plan's id, the question of that plan with the request's changes."""
-        if not isinstance(request.get("plan"), str):
+        written = _written(request)
+        if written is None:
             return request
-        return {**self.tickets.read(request["plan"], person.name).question, **_without_plan(request)}
+        return {**self.tickets.read(written, person.name).question, **_without_plan(request)}
 
     def _confirmed(self, person: Person, request: Mapping[str, Any]) -> tuple[Mapping[str, Any], int | None]:
         """Return the question of a request and the most that it may be charged; of a plan's id, what was planned."""
-        written = request.get("plan")
+        written = _written(request)
         if written is None:
             return _checked(request), None
-        if not isinstance(written, str):
-            raise _unreadable("plan is not a text", "the id of a plan", written)
         ticket = self.tickets.read(written, person.name)
         given = {name: value for name, value in request.items() if name != "plan"}
         if given and _without_plan(_checked(given)) != ticket.question:
@@ -276,6 +275,14 @@ def _frozen(session: Session, person: Person) -> dict[str, Any]:
 def _held(one: ServedTable, held: Mapping[str, Booked]) -> dict[str, dict[str, float]]:
     """Return a share as plain values."""
     return {part: state(loss, one.budget.report_delta) for part, loss in held.items()}
+
+
+def _written(request: Mapping[str, Any]) -> str | None:
+    """Return the id of the plan that a request names, if it does."""
+    written = request.get("plan")
+    if not isinstance(written, str | None):
+        raise _unreadable("plan is not a text", "the id of a plan", written)
+    return written
 
 
 def _without_plan(asked: Mapping[str, Any]) -> dict[str, Any]:

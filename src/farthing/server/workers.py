@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -78,6 +80,16 @@ def _begun(work: Callable[..., Any], **how: Any) -> None:
 
     threading.Thread(target=watch, daemon=True).start()
     work(**how)
+    _gone()
+
+
+def _gone() -> None:
+    """End this process at once: all is closed, and taking a large interpreter apart is a third of what an end takes."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(0)
 
 
 def _watch(

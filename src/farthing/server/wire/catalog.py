@@ -135,6 +135,7 @@ class EmptyTables:
         self._engine = duckdb.connect(
             ":memory:", config={"enable_external_access": "false", "threads": "1", "memory_limit": "64MB"}
         )
+        self._engine.execute("ATTACH ':memory:' AS farthing; USE farthing; DETACH memory")  # clients show its name
         self._engine.execute("CREATE SCHEMA IF NOT EXISTS public; SET search_path = 'public'")
         for table, columns in tables.items():
             named = ", ".join(f"{_quoted(name)} {_TYPES.get(kind, 'VARCHAR')}" for name, kind in columns.items())

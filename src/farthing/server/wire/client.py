@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from pygwire import BackendConnection, messages
+from pygwire import BackendConnection, ConnectionPhase, messages
 
 from farthing.client import RefusedRequest
 from farthing.errors import FarthingError
@@ -14,7 +14,7 @@ from farthing.server.clock import PublicClock
 from farthing.server.people import LONGEST_TOKEN
 from farthing.server.wire import cursors, rows, values
 from farthing.server.wire.desk import REPORTED, Desk, Result
-from farthing.server.wire.kept import Kept, Prepared
+from farthing.server.wire.prepared import AllPrepared, Prepared
 from farthing.server.wire.statements import readable, statements
 from farthing.server.wire.transaction import Transaction
 
@@ -53,7 +53,7 @@ class Client:
         self._writer = writer
         self._service, self._people, self._catalog, self._take = service, people, catalog, take
         self._user = ""
-        self._kept = Kept()
+        self._kept = AllPrepared()
         self._transaction = Transaction()
         self._failed = False
         self._waiting = 0
@@ -133,7 +133,7 @@ class Client:
                 self._failed = False
                 self._ready()
             case messages.Flush():
-                pass
+                self._flushed()
             case _:
                 raise values.unsupported(type(message).__name__)
 
@@ -197,6 +197,11 @@ class Client:
         text = before + await asyncio.to_thread(values.bound, question, *given)
         self._kept.open(message.portal, Prepared(text, formats=list(message.result_formats), columns=made.columns))
         self._send(messages.BindComplete())
+
+    def _flushed(self) -> None:
+        """Let a query follow as well as a Sync: the codec waits for a Sync, PostgreSQL and asyncpg do not."""
+        if self._wire.phase is ConnectionPhase.EXTENDED_QUERY:
+            self._wire.send(messages.ReadyForQuery(status=self._transaction.status))  # for the codec alone
 
     def _require_room(self) -> None:
         """Refuse a connection beyond those that are served at a time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.errors import UnsupportedQuery
 from farthing.server.wire import values
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ def _column(node: Any, known: Mapping[str, str]) -> tuple[str, int, bool]:
 
     inner = node.unalias()
     if inner.is_star:
-        raise values.unsupported("a prepared statement with * as its columns")
+        raise UnsupportedQuery(
+            "refused: * in a prepared statement",
+            construct="*",
+            rule="a question names its columns: group keys and aggregates, no rows",
+            next_step="SELECT zone, COUNT(*) AS n FROM rides WHERE x < $1 GROUP BY zone",
+        )
     counted = next(inner.find_all(exp.AggFunc, exp.Anonymous), None)
     if counted is not None:
         beside = counted.find(exp.Column)

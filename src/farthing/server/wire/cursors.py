@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.server.wire import values
 from farthing.server.wire.desk import Result
-from farthing.server.wire.kept import Prepared
+from farthing.server.wire.prepared import Prepared
 
 if TYPE_CHECKING:
-    from farthing.server.wire.kept import Kept
+    from farthing.server.wire.prepared import AllPrepared
 
 _NAME: Final = r'("[^"]+"|\w+)'
 _DECLARED: Final = re.compile(
@@ -46,7 +46,7 @@ class Declared:
         told = _DECLARED.fullmatch(text)
         return None if told is None else cls(_plain(told[2]), told[4], (told[3] or "").upper() == "WITH")
 
-    def open(self, kept: Kept, result: Result) -> Result:
+    def open(self, kept: AllPrepared, result: Result) -> Result:
         """Keep the answer for those who fetch it."""
         if result.table is None:
             raise values.unsupported("a cursor over a statement that gives no rows")
@@ -69,13 +69,13 @@ def is_of_cursors(text: str) -> bool:
     return _CURSOR.match(text) is not None
 
 
-def fetched_from(kept: Kept, text: str) -> Prepared | None:
+def fetched_from(kept: AllPrepared, text: str) -> Prepared | None:
     """Return the cursor that a statement fetches rows of, if it does."""
     told = _FETCHED.fullmatch(text)
     return kept.portal(_plain(told[3])) if told is not None and told[1].upper() == "FETCH" else None
 
 
-def read(kept: Kept, text: str) -> Result:
+def read(kept: AllPrepared, text: str) -> Result:
     """Fetch rows of a cursor, move in it, or close it."""
     closed = _CLOSED.fullmatch(text)
     if closed is not None:
@@ -107,7 +107,7 @@ def _range(how: str | None, sent: int, rows: int) -> tuple[int, int]:
     return sent, min(rows, sent + (int(word) if many is None else many))
 
 
-def _closed(kept: Kept, name: str) -> Result:
+def _closed(kept: AllPrepared, name: str) -> Result:
     """Close one cursor, or all."""
     if name.upper() == "ALL":
         kept.portals.clear()

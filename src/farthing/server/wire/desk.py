@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.advice import Face
 from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.server.service import OPTIONS
 from farthing.server.shapes import in_face
 from farthing.server.wire import columns, values
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from farthing.server.service import Service
     from farthing.server.wire.catalog import EmptyTables
 
-SETTINGS: Final = ("relative", "absolute", "confidence", "max_epsilon", "cap", "on_miss", "intervals")
-"""What `SET farthing.NAME = VALUE` sets."""
+SETTINGS: Final = (*OPTIONS, "intervals")
+"""What `SET farthing.NAME = VALUE` sets: whatever a request may say beside its question, and whether intervals come."""
 
 REPORTED: Final = {
     "server_version": "16.0",
@@ -50,6 +51,7 @@ _WORD: Final = re.compile(
     re.IGNORECASE,
 )
 _EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
+_ON: Final = frozenset({"on", "true", "1", "yes"})
 _PLAN: Final = "QUERY PLAN"
 _TAGS: Final = {"START": "BEGIN", "END": "COMMIT", "ABORT": "ROLLBACK"}
 
@@ -176,8 +178,7 @@ class Desk:
         if value.upper() == "DEFAULT":
             self.settings.pop(name, None)
             return
-        if name not in {"cap", "on_miss", "intervals"}:
-            _number(name, value)
+        _value(name, value)
         self.settings[name] = value
 
     def _question(self, table: str, text: str) -> Result:
@@ -194,16 +195,11 @@ class Desk:
 
     def _intervals(self) -> bool:
         """Whether answers come with their intervals."""
-        return self.settings.get("intervals", "off").lower() in {"on", "true", "1"}
+        return self.settings.get("intervals", "off").lower() in _ON
 
     def _options(self) -> dict[str, Any]:
         """Return the options of a question, as they were set."""
-        found: dict[str, Any] = {
-            name: _number(name, value)
-            for name, value in self.settings.items()
-            if name not in {"cap", "on_miss", "intervals"}
-        }
-        return found | {name: self.settings[name] for name in ("cap", "on_miss") if name in self.settings}
+        return {name: _value(name, value) for name, value in self.settings.items() if name in OPTIONS}
 
     def _protected(self, tree: exp.Expression) -> str | None:
         """Return the protected table that a statement names, and strip what qualifies it; None if it names none."""
@@ -266,6 +262,17 @@ def _is_empty(tree: exp.Expression) -> bool:
         return True
     where = tree.args.get("where")
     return isinstance(where, exp.Where) and where.this.sql().replace(" ", "") in {"1=0", "0=1", "FALSE"}
+
+
+def _value(name: str, value: str) -> Any:
+    """Return a setting as its option has it."""
+    kinds = OPTIONS.get(name, (bool,))
+    if kinds == (str,):
+        return value
+    if kinds == (bool,):
+        return value.lower() in _ON
+    number = _number(name, value)
+    return int(number) if kinds == (int,) and number.is_integer() else number
 
 
 def _number(name: str, value: str) -> float:

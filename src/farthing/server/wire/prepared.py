@@ -46,7 +46,7 @@ class Prepared:
 
 
 @dataclass(slots=True)
-class Kept:
+class AllPrepared:
     """The prepared statements of a connection, and its portals; a cursor is a portal whose rows are fetched by SQL."""
 
     statements: dict[str, Prepared] = field(default_factory=dict)

@@ -122,6 +122,7 @@ class Query:
                 f"{' and '.join(missing)} missing for the privacy unit {self.unit.column!r}",
                 rule="a unit column needs a bound on the groups a unit is counted in and on its rows in each",
                 next_step="pass bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data",
+                missing="bounds",
             )
 
     @property

@@ -237,6 +237,7 @@ class QuestionReader:
                 rule="values are clamped into [lower, upper], so that one unit can only move the answer so far",
                 got=f"lower={low!r}, upper={high!r}",
                 next_step="pass lower=0, upper=200, numbers that fit the column; Bounds.auto finds some privately",
+                missing="" if (low, high) != (None, None) else "clamps",
             )
         Bounds(lower=low, upper=high)  # refuses what is not a range
         return float(low), float(high)

@@ -344,7 +344,7 @@ def _ibis_ranks(engine: Any, pairs: list[Any], many: int, key: int) -> list[int]
     named = backend.beside(table, "pairs")
     hashed = backend.hash(named.u, [named[f"p{at}"] for at in range(many)], key)
     answer = backend.run(named.select("n", h=hashed), {"pairs": table}).sort_by("n")
-    return [rank + 2**63 + 1 for rank in answer["h"].to_pylist()]
+    return [int(rank, 16) if isinstance(rank, str) else rank + 2**63 + 1 for rank in answer["h"].to_pylist()]
 
 
 def _duck_ranks(engine: Any, pairs: list[Any], many: int, key: int) -> list[int]:

@@ -29,6 +29,7 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "Europe/Berlin",  # a zone with gaps: nothing may depend on it
     "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # small questions: compile quickly
 }
 
 

@@ -43,9 +43,14 @@ text = "SELECT {}count(*) FROM read_parquet('" + sys.argv[1] + "'){}"
 duckdb.connect().execute(text.format(*("zone, ", " GROUP BY zone") if by else ("", ""))).fetchall()
 print(json.dumps({"asked": time.process_time() - start}))
 """
+LIBRARIES = """
+import json, duckdb, flint, numpy, pyarrow.compute, pyarrow.parquet, sqlalchemy, sqlite3
+print(json.dumps({}))
+"""
 OURS = """
 import json, sys, tempfile, time
 import farthing, farthing.session
+import duckdb, flint, pyarrow.compute, pyarrow.parquet
 start = time.process_time()
 by = {"by": "zone", "keys": {"zone": range(int(sys.argv[3]))}} if sys.argv[2] == "by zone" else {}
 with tempfile.TemporaryDirectory() as folder:
@@ -78,13 +83,14 @@ def constants() -> dict[str, float]:
     return found
 
 
-def groups(path: str, many: int) -> dict[str, float]:
+def groups(path: str, many: int, relative: float) -> dict[str, float]:
     """Return what a count of very many groups takes, in a process of its own: answer, record and frame."""
+    target = {"relative": relative, "absolute": 100} if relative else {"absolute": 100}
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
         session = farthing.Session(path, budget=BUDGET, ledger=Path(folder) / "a.ledger", name="rides")
         with session:
             start = time.process_time()
-            answer = session.count(by="place", keys={"place": range(many)}, absolute=100)
+            answer = session.count(by="place", keys={"place": range(many)}, **target)
             rows = answer.to_arrow().num_rows
             seconds = time.process_time() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -104,17 +110,26 @@ def places(folder: Path, many: int) -> Path:
 
 def in_a_process(*arguments: str) -> dict[str, float]:
     """Run one measurement in a process of its own; return it with the processor of the whole process."""
+    compiled = Path(tempfile.gettempdir()) / f"farthing-bench-compiled-{os.getuid()}"  # as an installation has them
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    env |= {"PYTHONPYCACHEPREFIX": str(compiled), "OPENBLAS_NUM_THREADS": "1"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, *arguments]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # DuckDB may show its progress
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout  # may show progress
     found = json.loads(told.splitlines()[-1])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return found | {"whole": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
 def rows(path: Path, repeats: int) -> dict[str, dict[str, float]]:
-    """Compare one ask of a fresh process with one exact query of a fresh process: the least of several turns each."""
-    found = {}
+    """Compare one ask of a fresh process with one exact query of a fresh process: the least of several turns each.
+
+    `asked` starts when the libraries are imported, of both; `whole` is the process. What importing numpy, pyarrow,
+    DuckDB and SQLAlchemy takes by itself is printed beside.
+    """
+    in_a_process("-c", LIBRARIES)  # compiles
+    libraries = min(in_a_process("-c", LIBRARIES)["whole"] for _ in range(repeats))
+    found = {"importing the libraries": {"whole_s": libraries}}
     for what in ("the total", "by zone"):
         turns: dict[str, list[dict[str, float]]] = {"exact": [], "ours": []}
         for _ in range(repeats):
@@ -137,14 +152,16 @@ def main() -> None:
     parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        path, many = options.worker
-        print(json.dumps(groups(path, int(many))))
+        path, many, relative = options.worker
+        print(json.dumps(groups(path, int(many), float(relative))))
         return
     figures: dict[str, object] = {"constants, seconds of a plan and its ask": constants()}
     if options.groups:
         with tempfile.TemporaryDirectory(dir=options.data) as folder:
             path = places(Path(folder), int(options.groups))
-            figures["groups"] = in_a_process(__file__, "--worker", str(path), str(int(options.groups)))
+            for relative in (0.0, 0.1):
+                given = ("--worker", str(path), str(int(options.groups)), str(relative))
+                figures[f"groups, relative target {relative:g}"] = in_a_process(__file__, *given)
     if options.rows:
         figures["rows"] = rows(rides(int(options.rows), options.data), options.repeats)
     print(json.dumps(figures, indent=2))

@@ -26,8 +26,10 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +45,7 @@ from postgres import Postgres
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EPSILON = {"speed": 1000.0, "clients": 0.02, "kills": 1000.0, "lost": 1000.0, "stops": 1000.0}
+EPSILON = {"speed": 1000.0, "clients": 1.0, "kills": 1000.0, "lost": 1000.0, "stops": 1000.0}
 KEYS = {"zone": list(range(ZONES))}
 WRONG = ("answers lost", "paid, not charged", "charged twice", "failed, and charged", "left open")
 TOKEN = "alice.secret"  # noqa: S105  # of a server that lives for a minute
@@ -243,49 +245,105 @@ def streams(server: Running, many: int):
             one.close()
 
 
+@dataclass
+class Load:
+    """What many clients do at once, and what came of it.
+
+    A tenth of their questions are new, each asked by about three of them at a time; one in twenty wants more than the
+    whole budget buys; the others were answered before. In the last seventh of the time the new ones are expensive, so
+    that all race for what is left of the budget until it is spent, and beyond.
+    """
+
+    seconds: float
+    began: float = field(default_factory=time.monotonic)
+    counts: Counter[str] = field(default_factory=Counter)
+    took: dict[str, list[float]] = field(default_factory=lambda: {"free": [], "fresh": [], "refused": []})
+    paid: list[float] = field(default_factory=list)
+    tenths: Counter[tuple[str, int]] = field(default_factory=Counter)
+    known: list[dict[str, Any]] = field(default_factory=list)
+    answered: set[str] = field(default_factory=set)
+    drawn: Any = field(default_factory=count)
+    lock: Any = field(default_factory=threading.Lock)
+
+    def next(self, chance: random.Random) -> dict[str, Any]:
+        """Return what a client asks next."""
+        late = self.part() >= 6 / 7
+        kind = chance.random()
+        if kind < (0.3 if late else 0.1) or not self.known:
+            number = next(self.drawn) // 3
+            how = {"relative": 0, "absolute": 50} if late else {}
+            return {"sql": question(number + 100_000 * late, grouped=bool(number % 2))} | how
+        if kind < 0.15:
+            return {"sql": question(chance.randrange(1_000)), "relative": 0, "absolute": 0.5}
+        return chance.choice(self.known)
+
+    def part(self) -> float:
+        """Return which part of the time is over."""
+        return (time.monotonic() - self.began) / self.seconds
+
+    def one(self, address: str, place: int) -> None:
+        """Ask one question after another."""
+        chance = random.Random(place)
+        with client(address) as http:
+            while self.part() < 1:
+                asked, began = self.next(chance), time.perf_counter()
+                came = ask(http, **asked)
+                self.note(asked, came, (time.perf_counter() - began) * 1e3)
+
+    def note(self, asked: dict[str, Any], came: httpx.Response, ms: float) -> None:
+        """Note what came."""
+        cost = came.json()["paid"]["mu"] ** 2 if came.is_success else 0.0
+        kind = "refused" if not came.is_success else "fresh" if cost else "free"
+        with self.lock:
+            self.counts[str(came.status_code)] += 1
+            self.counts[kind] += 1
+            self.tenths[kind, min(9, int(10 * self.part()))] += 1
+            self.took[kind].append(ms)
+            self.paid.append(cost)
+            if cost:
+                self.known.append(asked)
+            if came.is_success:
+                self.answered.add(asked["sql"])
+
+    def fewest(self, kind: str) -> int:
+        """Return the fewest of a kind in a tenth of the time, before the budget is spent."""
+        return min(self.tenths[kind, tenth] for tenth in range(8))
+
+
 def clients(folder: Path, options: argparse.Namespace) -> dict[str, float]:
     """Let many clients ask at once until the budget is spent and beyond; return what went wrong, and the memory."""
-    counts, paid, lock = Counter[str](), [], threading.Lock()
-    took: dict[str, list[float]] = {"free": [], "fresh": [], "refused": []}
     epsilon = EPSILON["clients"]
-
-    def one(place: int) -> None:
-        chance = random.Random(place)
-        with client(server.address) as http:
-            while time.monotonic() < end:
-                began = time.perf_counter()
-                came = ask(http, question(chance.randrange(2_000), grouped=chance.random() < 0.5))
-                ended = time.perf_counter()
-                cost = came.json()["paid"]["mu"] ** 2 if came.is_success else 0.0
-                with lock:
-                    counts[str(came.status_code)] += 1
-                    kind = "refused" if not came.is_success else "fresh" if cost else "free"
-                    took[kind].append((ended - began) * 1e3)
-                    paid.append(cost)
-
     many = running(folder, epsilon, options.workers)
     with many as server, ThreadPoolExecutor(options.clients + 1) as pool:
-        began, end = server.memory(), time.monotonic() + options.seconds
+        began, load = server.memory(), Load(options.seconds)
         half = pool.submit(lambda: (time.sleep(options.seconds / 2), server.memory())[1])
-        list(pool.map(one, range(options.clients)))
+        list(pool.map(partial(load.one, server.address), range(options.clients)))
         ended = server.memory()
+        told = time.monotonic()
+    stopped = time.monotonic() - told
     with opened(folder, epsilon) as books:
         books.verify()
         spent, total = books.spent, budget(epsilon).total
         charged = [entry for entry in books.history(100_000) if entry.settled]
+    counts = load.counts
     return {
-        "answers": counts["200"],
+        "fresh": counts["fresh"],
+        "free": counts["free"],
         "refused": counts["402"],
-        "other": sum(counts.values()) - counts["200"] - counts["402"],
+        "other": sum(counts[kind] for kind in load.took) - counts["200"] - counts["402"],
+        **{f"{kind}, fewest in a tenth of the time": load.fewest(kind) for kind in load.took},
         "overdrafts": int(spent.farthings > total.farthings),
+        "spent of the budget": spent.farthings / total.farthings,
         "charges": len(charged),
-        "questions charged twice": len(charged) - len({entry.label for entry in charged}),
-        "paid in answers / charged": sum(paid) / (float(spent.amount) or 1.0),
-        **{f"under load, {kind}, median ms": statistics.median(all_of) for kind, all_of in took.items() if all_of},
+        "answers without a charge": max(0, len(load.answered) - len(charged)),
+        "questions charged twice": len(charged) - len({(entry.label, entry.target) for entry in charged}),
+        "paid in answers / charged": sum(load.paid) / (float(spent.amount) or 1.0),
+        **{f"under load, {kind}, median ms": statistics.median(all_of) for kind, all_of in load.took.items() if all_of},
         "memory at the start, MiB": began,
         "half way, MiB": half.result(),
         "at the end, MiB": ended,
         "memory at the end / half way": ended / half.result(),
+        "its end, s": stopped,
     }
 
 
@@ -298,7 +356,7 @@ def kills(folder: Path, options: argparse.Namespace) -> dict[str, int]:
         for number in range(options.kills):
             server = first if options.workers > 1 else Running(folder, epsilon)
             with client(server.address) as http:
-                victim = chance.choice(server.workers())
+                victim = who_answers(server, http)
                 killer = threading.Timer(chance.uniform(0, 1.5 * takes), os.kill, (victim, signal.SIGKILL))
                 killer.start()
                 answer(http, question(number), told, counts)
@@ -310,6 +368,22 @@ def kills(folder: Path, options: argparse.Namespace) -> dict[str, int]:
         counts |= audited(books, told)
     names = ("answered", "refused", "cut off", *WRONG)
     return {"kills": options.kills} | {name: counts[name] for name in names}
+
+
+def who_answers(server: Running, http: httpx.Client) -> int:
+    """Return the process that holds a client's connection: it is the one that will answer on it."""
+    http.get("/health").raise_for_status()
+    stream = http._transport._pool.connections[0]._connection._network_stream  # type: ignore[attr-defined]
+    mine = stream.get_extra_info("client_addr")[1]
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:]]
+    here = {f"{server.port:04X}": f"{mine:04X}"}
+    inode = next(one[9] for one in lines if here.get(one[1][-4:]) == one[2][-4:])
+    for worker in server.workers():
+        for number in Path(f"/proc/{worker}/fd").iterdir():
+            with suppress(OSError):
+                if number.readlink() == Path(f"socket:[{inode}]"):
+                    return worker
+    raise SystemExit("nobody holds the connection")
 
 
 def warmed(server: Running) -> float:
@@ -484,6 +558,13 @@ def below(most: float) -> Callable[[float, Any], bool]:
 
 
 NOTHING = below(0)
+
+
+def some(figure: float, _: Any) -> bool:
+    """Whether there are any."""
+    return figure > 0
+
+
 CHECKS: dict[tuple[str, str], Callable[[float, Any], bool]] = {
     ("speed", "repeat, ms"): below(15),
     ("speed", "fresh over the library, ms"): below(40),
@@ -491,6 +572,8 @@ CHECKS: dict[tuple[str, str], Callable[[float, Any], bool]] = {
     ("clients", "overdrafts"): NOTHING,
     ("clients", "questions charged twice"): NOTHING,
     ("clients", "other"): NOTHING,
+    **{("clients", f"{kind}, fewest in a tenth of the time"): some for kind in ("free", "fresh", "refused")},
+    ("clients", "answers without a charge"): NOTHING,
     ("clients", "paid in answers / charged"): lambda figure, _: abs(figure - 1) < 1e-6,
     ("clients", "memory at the end / half way"): below(1.1),
     ("lost", "charged twice"): NOTHING,

@@ -1,9 +1,10 @@
-"""How long a command takes to start and end, beside an empty Python and beside `import numpy`, as ratios.
+"""How much of a processor a command takes from start to end, beside an empty Python and beside `import numpy`.
 
     python bench/speed/start.py [--repeats 7] [--json FILE]
 
 Each command runs in a process of its own, from files that were compiled before: an ask that is free again, the same
-after another question was charged, `status`, `--help`, and `import farthing`. All run in turn; figures are medians.
+after the command line charged another question, the same where nothing is kept (as after another program charged),
+`status`, `--help`, and `import farthing`. All run in turn; figures are medians.
 """
 
 from __future__ import annotations
@@ -11,25 +12,32 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PROGRAM = "import sys; sys.argv[0] = 'farthing'; from farthing.cli import main; main()"
 ZONES = ["ask", "SELECT zone, COUNT(*) AS rides FROM rides GROUP BY zone", "--absolute", "60"]
+OTHER = ["ask", "SELECT COUNT(*) AS n FROM rides WHERE month > {}", "--absolute", "200"]
 INIT = ["init", str(EXAMPLES / "rides.csv"), "--epsilon", "1", "--delta", "1e-6", "--keys",
         f"zone=@{EXAMPLES / 'zones.csv'}:id"]  # fmt: skip
 
 
 def seconds(code, words, env):
-    """Return how long a process takes, from its start to its end."""
-    began = time.perf_counter()
+    """Return the seconds of processor that a process takes, from its start to its end."""
+    before = spent()
     subprocess.run([sys.executable, "-c", code, *words], env=env, check=True, capture_output=True)
-    return time.perf_counter() - began
+    return spent() - before
+
+
+def spent():
+    """Return the seconds of processor of all children that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measured(folder, repeats):
@@ -47,12 +55,14 @@ def measured(folder, repeats):
         "farthing --help": (PROGRAM, ["--help"], env),
         "farthing status": (PROGRAM, ["status"], env),
         "a free repeat": (PROGRAM, ZONES, env),
-        "a free repeat after another charge": (PROGRAM, ZONES, asked_anew),
+        "another question, charged": (PROGRAM, OTHER, env),
+        "a free repeat after it": (PROGRAM, ZONES, env),
+        "a free repeat, nothing kept": (PROGRAM, ZONES, asked_anew),
     }
     taken = {name: [] for name in commands}
-    for _ in range(repeats + 1):  # the first compiles
-        for name, how in commands.items():
-            taken[name].append(seconds(*how))
+    for turn in range(repeats + 1):  # the first compiles
+        for name, (code, words, shaped) in commands.items():
+            taken[name].append(seconds(code, [word.format(turn) for word in words], shaped))
     return {name: statistics.median(all_taken[1:]) for name, all_taken in taken.items()}
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farthing.accuracy.contribution_report import Share
     from farthing.accuracy.target import Target
     from farthing.limits import Limit
     from farthing.privacy.loss import Booked
@@ -52,6 +53,8 @@ class Answer(Tabular):
         delta: the delta at which epsilons of this ledger are stated.
         about: what the numbers are about, in words: the privacy unit and its bounds.
         facts: what was asked, as plain values: version, data, question, unit, bounds, keys, targets, confidence.
+        kept: the share of all rows that the bounds keep, with an interval at this confidence, where a bounds report of
+            the same question was paid for before; else None.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -82,6 +85,7 @@ class Answer(Tabular):
     _data_set: str = ""
     _together: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    kept: Share | None = None
 
     @property
     def confidence_together(self) -> float:
@@ -290,7 +294,7 @@ class Answer(Tabular):
         )
 
     def to_arrow(self, *, estimate: bool = False) -> pa.Table:
-        """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid.
+        """Return the rows: the keys; <name>, <name>_lower, <name>_upper for each aggregate; met, paid; kept if known.
 
         What was asked stands as JSON in the schema's metadata, under the key "farthing", and goes into Parquet with it.
 
@@ -309,7 +313,10 @@ class Answer(Tabular):
             columns |= {name: cells.value, f"{name}_lower": cells.lower, f"{name}_upper": cells.upper}
             columns |= {f"{name}_estimate": cells.estimate} if estimate else {}
         reached = np.logical_and.reduce([cells.met for cells in self.columns])
-        table = pa.table(columns | {"met": reached, "paid": self.paid_by_group})
+        columns |= {"met": reached, "paid": self.paid_by_group}
+        if self.kept is not None and "kept" not in columns:
+            columns["kept"] = np.full(len(reached), self.kept.value)
+        table = pa.table(columns)
         return table.replace_schema_metadata({METADATA: outward.dumped(self.facts)}) if self.facts else table
 
     def chart(self, path: str | Path | None = None, *, column: str | None = None) -> Any:
@@ -352,6 +359,7 @@ class Answer(Tabular):
             "confidence_together": self.confidence_together,
             "about": self.about,
             "doubling": None if doubling is None else state(doubling, self.delta),
+            "kept": None if self.kept is None else self.kept._asdict(),
         }
 
     @property
@@ -364,7 +372,8 @@ class Answer(Tabular):
         sure = f"{self.confidence:.4g} confidence"
         if self.confidence_together < self.confidence:
             sure += f" ({self.confidence_together:.4g} together with earlier answers)"
-        return f"{', '.join(self.names)} {goal}, {sure}{by}"
+        counted = "" if self.kept is None else f"; counts about {self.kept} of the rows"
+        return f"{', '.join(self.names)} {goal}, {sure}{by}{counted}"
 
     @property
     def price(self) -> str:

@@ -30,6 +30,7 @@ from farthing import audit
 from farthing.audit import corpus, itself
 
 sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
+import formula_checks
 import outer_checks
 import promise_checks
 import release_checks
@@ -161,6 +162,27 @@ def hopeless() -> tuple[str, ...]:
     with suppress(farthing.BudgetExceeded):
         session.count(absolute=1)
     return ("a target out of reach was paid for",) * bool(session.spent)
+
+
+def known() -> tuple[str, ...]:
+    """Ask for groups that are known, in a process that has the books alone."""
+    table = pa.table({"zone": ["a", "b", "c", "d"] * 5000})
+
+    def listed(zones: list[str]) -> dict[str, object]:
+        return {"by": "zone", "keys": {"zone": zones}}
+
+    with tempfile.TemporaryDirectory() as folder:
+        books = {"ledger": Path(folder) / "a.ledger", "name": "t"}
+        with farthing.Session(table, budget=farthing.Budget(mu=4), **books) as session:
+            session.count(absolute=200, **listed(["a", "b", "c"]))
+        with farthing.Session(table, budget=farthing.Budget(mu=4), **books) as session:
+            paid = [
+                zones
+                for zones in (["a"], ["b"], ["a", "b"], ["c"])
+                if session.count(absolute=200, **listed(zones)).paid
+            ]
+            many = session.count(absolute=200, **listed(["a", "d"])).paid
+    return tuple(f"known groups were paid for: {zones}" for zones in paid) + ("an unknown group was free",) * (not many)
 
 
 def numbers() -> tuple[str, ...]:
@@ -383,6 +405,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "left open": left_open,
     "drained": drained,
     "hopeless": hopeless,
+    "known": known,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),
@@ -401,6 +424,8 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "tables": release_checks.tables,
     "products": release_checks.products,
     "models": release_checks.models,
+    "formulas": formula_checks.formulas,
+    "pure measures": formula_checks.pure_measures,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "refining": promise_checks.refining,

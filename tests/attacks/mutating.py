@@ -81,6 +81,7 @@ def checked(names: tuple[str, ...], copy: Path) -> list[dict[str, Any]]:
         RuntimeError: the checks ran on another farthing than the copy.
     """
     environment = os.environ | {"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # an edit of the same size within a second would not be seen
     command = [sys.executable, "-W", "ignore", str(CHECKER), *names]
     begun = time.perf_counter()
     try:

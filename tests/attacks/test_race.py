@@ -10,7 +10,7 @@ import pytest
 
 from farthing import Budget, BudgetExceeded, Gdp, Session
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("race")]  # one race for all
 
 RACERS = 8
 ROWS = 3_000

@@ -19,7 +19,7 @@ from farthing.engines.foreign.total import SQLITE
 from farthing.errors import DataError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Type, counting
-from farthing.query.aggregates import NamedAggregate, Sum
+from farthing.query.aggregates import Count, NamedAggregate, Sum
 from farthing.query.expressions import Call, Column, Compare, FunctionName, IsNull, Literal, Not, Operator
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
@@ -66,6 +66,19 @@ def test_a_text_that_is_read_as_it_is_fails_a_question(monkeypatch):
     where = Compare(Call(FunctionName.LENGTH, (Column("word"),)), Operator.GT, Literal(1))
     with pytest.raises(DataError, match="the engine could not finish the query"):
         counted(of(odd()), where)
+
+
+def test_a_column_may_be_both_counted_and_a_key():
+    """COUNT(n) by n: the key leaves the rows when its place is known, and the value stays."""
+    engine = open_table(table_on("sqlite", [{"n": 1}, {"n": 2}, {"n": 2}], {"n": Type.INTEGER}), name="data")
+    keys = Keys.of(("n",), {"n": [1, 2]}, engine.schema)
+    outputs = (NamedAggregate("c", Count(Column("n"))),)
+    query = Query("data", ("n",), keys, None, outputs, PrivacyUnit(), Bounds())
+    with_unit = Query("data", ("n",), keys, None, outputs, PrivacyUnit("n"), Bounds(1, 2))
+    for one in (query, with_unit):
+        engine.fingerprint(one)
+
+        assert [[1, 2]] == engine.measure(one, 7).tolist()
 
 
 def test_infinite_values_are_larger_than_all():

@@ -25,7 +25,7 @@ COUNTS = np.array([[0, 3, 70_000], [1, 900, 12]])
 RUNS = 3_000
 SIZES = {"a": 2, "b": 3, "c": 4}
 TRUTH = np.array([0, 1, 5, 40, 0, 900, 20_000, 3, 0, 0, 17, 2, 8, 1, 0, 0, 300, 6, 0, 50, 9, 0, 1, 2]).reshape(2, 3, 4)
-ASKS = 150
+ASKS = sweep(100, 150)
 
 
 def draws(grains, reach=1):
@@ -126,7 +126,7 @@ def test_intervals_hold_the_truth_of_bounded_units():
 @pytest.mark.thorough
 def test_intervals_of_a_relative_target_hold_the_truth():
     """The pilot decides how precise a table is, and its noise is not part of the answer: misses stay within it."""
-    assert [] == refuted(misses(session_of(), asks=sweep(40, 80), relative=0.3, absolute=60), 0.05)
+    assert [] == refuted(misses(session_of(), asks=sweep(30, 80), relative=0.3, absolute=60), 0.05)
 
 
 @pytest.mark.thorough

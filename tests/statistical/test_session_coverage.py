@@ -11,6 +11,7 @@ import pytest
 from levels import ALPHA
 from scipy.special import ndtr
 from scipy.stats import binom
+from sweeps import sweep
 
 from farthing import Bounds, Budget, Gdp, Pure, Session, Zcdp
 
@@ -21,7 +22,7 @@ COPIES = 24  # groups of each small size
 LARGE = (100_000,) * 10 + (300_000,) * 4 + (1_000_000,)  # one cell: at these sizes only the relative target counts
 SIZES = np.array([size for size in SMALL for _ in range(COPIES)] + list(LARGE))
 CELLS = np.array([size for size in SMALL for _ in range(COPIES)] + [-1] * len(LARGE))
-ASKS = 20
+ASKS = sweep(16, 20)
 KEYS = {"k": range(len(SIZES))}
 PLENTY = Budget(mu=8)
 

@@ -22,6 +22,8 @@ from farthing.cli.run import ask as run_ask
 ZONES = ["ask", "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone", "--absolute", "60"]
 HEAVY = ("numpy", "scipy", "pandas", "pyarrow", "duckdb", "ibis", "sqlglot", "sqlalchemy", "flint", "rich", "typer",
          "tomlkit", "httpx", "cryptography", "asyncio")  # fmt: skip
+BOUNDS = ["bounds", "day", "--lower", "0", "--upper", "2"]
+OTHER = ["ask", "SELECT COUNT(*) AS n FROM rides WHERE day = 2", "--absolute", "90"]
 MOST_MODULES = 130
 SOURCE = str(Path(__file__).parents[2] / "src")
 
@@ -129,7 +131,7 @@ def kept(capsysbinary, tmp_path, monkeypatch) -> Path:  # noqa: ARG001  # output
     for name in ("rides1.parquet", "rides2.parquet", "zones.csv", "farthing.toml", "rides.ledger"):
         Path(name).write_bytes(name.encode())
     Path("rides.ledger-head").write_bytes(b"1" * 1024)
-    with repeats.keeping(ZONES) as printed:
+    with repeats.keeping(ZONES, list) as printed:
         assert not printed
         watched = repeats.KeptRepeats.begun()
         watched.watch(["farthing.toml", str(home / "rides*.parquet"), "zones.csv"])
@@ -142,16 +144,16 @@ def kept(capsysbinary, tmp_path, monkeypatch) -> Path:  # noqa: ARG001  # output
 @pytest.mark.parametrize("change", CHANGES)
 def test_whatever_changes_is_asked(change, capsysbinary):
     """Anything that an output depends on is noticed: the question is asked then. Words that differ are, too."""
-    with repeats.keeping(ZONES) as printed:
+    with repeats.keeping(ZONES, list) as printed:
         assert printed
     assert capsysbinary.readouterr() == (b"n 12\n", b"free\n")
     Path("rides.ledger-wal").touch()  # who looks at a ledger leaves an empty log
-    with repeats.keeping(ZONES) as printed:
+    with repeats.keeping(ZONES, list) as printed:
         assert printed
     capsysbinary.readouterr()
     CHANGES[change]()
     for words in (ZONES, [*ZONES, "--csv"], ["plan", *ZONES[1:]]):
-        with repeats.keeping(words) as printed:
+        with repeats.keeping(words, list) as printed:
             assert not printed
     assert capsysbinary.readouterr() == (b"", b"")
 
@@ -159,14 +161,14 @@ def test_whatever_changes_is_asked(change, capsysbinary):
 @pytest.mark.parametrize("name", ["farthing.toml", "rides1.parquet", "rides.ledger-head"])
 def test_what_changed_while_it_was_asked_is_not_kept(kept, name):
     """An output of files or books that changed meanwhile may be neither the old nor the new one."""
-    with repeats.keeping(["ask", "another"]):
+    with repeats.keeping(["ask", "another"], list):
         watched = repeats.KeptRepeats.begun()
         watched.watch(["farthing.toml", str(kept / "rides*.parquet")])
         watched.books = kept / "rides.ledger"
         witness = watched.witness
         Path(name).write_bytes(b"3" * 1024)
         watched.keep(b"n 12\n", b"", witness)
-    with repeats.keeping(["ask", "another"]) as printed:
+    with repeats.keeping(["ask", "another"], list) as printed:
         assert not printed
 
 
@@ -224,23 +226,71 @@ def test_a_folder_that_cannot_be_written_is_no_trouble(typed, monkeypatch, asked
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_repeat_loads_nothing_heavy():
-    """A process that repeats imports none of the heavy packages, and few modules at all."""
-    env = os.environ | {"PYTHONPATH": SOURCE}
+def test_a_repeat_loads_nothing_heavy_even_after_another_charge(typed, unkept, monkeypatch):
+    """A process that repeats imports none of the heavy packages, and few modules at all; what is left is up to date."""
+    code = f"import sys, json; sys.argv = ['farthing', *{ZONES!r}]; from farthing.cli import main; main();"
+    monkeypatch.setenv("PYTHONPATH", SOURCE)
+    with Path(os.devnull).open(encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        first = typed(*ZONES)
+        for charged in (["status"], OTHER):
+            typed(*charged)
+        told = subprocess.run(
+            [sys.executable, "-c", code + "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"],
+            stdin=nothing, env=dict(os.environ), capture_output=True, check=True,  # readline changes what is inherited
+        )  # fmt: skip
+        modules = json.loads(told.stderr)
+        assert first[0] != told.stdout == unkept(*ZONES)[0]
+        assert not [name for name in modules if name.partition(".")[0] in HEAVY]
+        assert len(modules) < MOST_MODULES
 
-    def child(code: str) -> str:
-        told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-        return told.stdout
 
-    place = child(f"from farthing.cli import repeats; print(repeats._place({ZONES!r}))").strip()
-    token = repeats._AT.set(Path(place))
-    assert CliRunner().invoke(app, ZONES).exit_code == 0
-    repeats._AT.reset(token)
-    told = child(
-        f"import sys, json; sys.argv = ['farthing', *{ZONES!r}]; from farthing.cli import main; main();"
-        "print(); print(json.dumps(sorted(sys.modules)))"
-    )
-    modules = json.loads(told.splitlines()[-1])
-    assert "within 60" in told
-    assert not [name for name in modules if name.partition(".")[0] in HEAVY]
-    assert len(modules) < MOST_MODULES
+@pytest.mark.usefixtures("folder")
+def test_a_charge_asks_again_what_was_free_before_it(typed, asked, unkept, monkeypatch):
+    """Whatever command charges; the latest few are asked again, each without a charge, and printed as then."""
+    monkeypatch.setattr(repeats, "_MOST_RENEWED", 2)
+    for shape in (["--rows", "1"], ["--json"], ["--csv"]):
+        typed(*ZONES, *shape)
+    for charged in (OTHER, BOUNDS):
+        entries = _entries(typed)
+        assert typed(*charged)[2] == 0, charged
+        count = len(asked)
+        kept = {shape: typed(*ZONES, shape) for shape in ("--json", "--csv")}
+        assert len(asked) == count
+        assert kept["--csv"] == unkept(*ZONES, "--csv")
+        assert _entries(typed) == entries + 1
+    count = len(asked)
+    typed(*ZONES, "--rows", "1")
+    assert len(asked) == count + 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_asked_again_is_never_paid(typed, monkeypatch):
+    """Where what was free costs something by the time it is asked again, it is left: nobody asked for it."""
+    typed(*ZONES)
+    entries = _entries(typed)
+    name = next(Path(os.environ[repeats.SETTING]).glob("*.json"))
+    held = json.loads(name.read_bytes())
+    dearer = [*ZONES[:2], "--absolute", "20"]
+    monkeypatch.setattr(repeats, "_place", lambda args, real=repeats._place: name if args == dearer else real(args))
+    name.write_text(json.dumps({**held, "args": dearer}))
+    typed(*OTHER)
+    assert _entries(typed) == entries + 1
+    assert json.loads(name.read_bytes())["state"] == held["state"]
+
+
+def _entries(typed) -> int:
+    """Return how many entries the books have."""
+    return len(json.loads(typed("history", "--json")[0])["history"])
+
+
+@pytest.fixture
+def unkept(typed, monkeypatch):
+    """Run the program with some words, as where nothing is kept."""
+
+    def run(*words: str):
+        with monkeypatch.context() as context:
+            context.setenv(repeats.SETTING, "none")
+            return typed(*words)
+
+    return run

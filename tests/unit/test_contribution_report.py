@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from levels import ALPHA
+from scipy.stats import binom
 
 from farthing.accuracy import Target
 from farthing.accuracy.contribution_report import (
@@ -88,6 +90,23 @@ def test_intervals_hold_the_true_shares(seed):
         seen = getattr(cut, name)
         assert seen.lower <= share <= seen.upper, name
         assert 0 <= seen.lower <= seen.value <= seen.upper <= 1
+
+
+@pytest.mark.statistical
+def test_what_hides_in_the_noise_is_allowed_for():
+    """Of 20,400 units 400 have a sixth of the rows cut, in sizes that do not stand out: "0 %" has room for them."""
+    missed, runs = 0, 60
+    rng = np.random.default_rng(3)
+    rows = np.concatenate([rng.integers(1, 5, 20_000), rng.integers(9, 60, 400)])
+    truth = np.maximum(rows - 8, 0).sum() / rows.sum()
+    for _ in range(runs):
+        spread = spread_of(rng, (rows * 0 + 1, rows, rows * 1.0, rows * 1.0), sigma=100.0)
+        share = report(spread, max_groups=1, max_rows=8).rows
+        missed += not share.lower <= truth <= share.upper
+
+    assert 0.15 < truth
+    assert "0 %" == str(share).partition(" (")[0]
+    assert missed <= binom.ppf(1 - ALPHA, runs, 0.05)  # in every run, where the largest size that stands out ends all
 
 
 def test_a_report_reads():

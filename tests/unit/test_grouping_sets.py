@@ -129,6 +129,22 @@ def test_expressions_and_conditions_by_sets():
     assert [row["b"] for row in rows] == [0, 1, None, 0, 1, None, None]
 
 
+def test_grouping_of_an_alias_is_that_of_its_expression():
+    """GROUPING(early) tells of what is grouped by under that name, also in HAVING, and ORDER BY may name it."""
+    text = "SELECT b < 2 AS early, a, GROUPING(early) AS level, COUNT(*) AS n FROM t GROUP BY ROLLUP (early, a)"
+    with opened() as session:
+        keys = {"early": [True, False], "a": KEYS["a"]}
+        answer = session.sql(f"{text} HAVING GROUPING(early) = 1", keys=keys, absolute=40)
+        assert [(row["early"], row["a"], row["level"]) for row in answer.rows()] == [(None, None, 1)]
+
+
+def test_grouping_within_an_expression_is_refused_with_what_would_do():
+    """CASE WHEN GROUPING(a) = 1 says to select it alone."""
+    text = "SELECT CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END AS c, COUNT(*) AS n FROM t GROUP BY ROLLUP (a)"
+    with opened() as session, pytest.raises(UnsupportedQuery, match="select it alone"):
+        session.sql(text, keys=KEYS, absolute=40)
+
+
 def test_explain_and_plan_tell_the_price():
     """EXPLAIN and plan say what is paid, and nothing is paid for them; a refusal has the plan's words."""
     with opened() as session:

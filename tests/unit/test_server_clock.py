@@ -14,8 +14,8 @@ from farthing.errors import InvalidOption
 from farthing.server import guard
 from farthing.server.app import app
 from farthing.server.clock import PublicClock
+from farthing.server.wire.client import Client
 from farthing.server.wire.desk import Desk
-from farthing.server.wire.listener import Client
 
 pytestmark = pytest.mark.thorough
 

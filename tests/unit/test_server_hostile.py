@@ -22,8 +22,8 @@ import farthing
 from farthing.server import connections, guard, static
 from farthing.server.app import app
 from farthing.server.guard import Limits
+from farthing.server.wire.client import Client
 from farthing.server.wire.desk import Desk
-from farthing.server.wire.listener import Client
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import servers
 
 from farthing.errors import UnsupportedQuery
 from farthing.server.guard import Limits
-from farthing.server.wire import catalog, listener, values
+from farthing.server.wire import catalog, kept, listener, values
 from farthing.server.wire.catalog import EmptyTables
 from farthing.server.wire.listener import Listener
 
@@ -289,14 +289,14 @@ def test_psql(world):
 
 def test_what_a_connection_has_prepared_is_bounded(world, monkeypatch):
     """Statements and portals are kept up to a number and a length; what is done with makes room; others go on."""
-    monkeypatch.setattr(listener, "MOST_STATEMENTS", 3)
+    monkeypatch.setattr(kept, "MOST_STATEMENTS", 3)
     with connected(world) as client:
         for number in range(3):
             client.execute(f"SELECT {number}", prepare=True)
         with pytest.raises(psycopg.Error, match="too much is prepared in this connection"):
             client.execute("SELECT 3", prepare=True)
         client.execute("DEALLOCATE ALL")
-        monkeypatch.setattr(listener, "LONGEST_TEXTS", 100)
+        monkeypatch.setattr(kept, "LONGEST_TEXTS", 100)
         client.execute("SELECT 4", prepare=True)
         with pytest.raises(psycopg.Error, match="too much is prepared in this connection"):
             client.execute(f"SELECT '{'x' * 100}'", prepare=True)

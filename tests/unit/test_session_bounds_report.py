@@ -52,10 +52,17 @@ def test_answers_warn_where_the_cut_is_larger_than_the_target():
         session.bounds_report(**DAYS, loss=Gdp(0.5))
         after = session.count(**DAYS, relative=0.06, absolute=100)
         wide = session.count(**DAYS, relative=0.06, absolute=100, bounds=Bounds(3, 64))
+        cut = session.bounds_report(**DAYS)
 
     assert "note: the bounds cut" not in before.about
     assert "note: the bounds cut about" in after.about
     assert "note: the bounds cut" not in wide.about
+    assert before.kept is None
+    assert "kept" not in before.to_arrow().column_names
+    assert after.kept.lower <= after.kept.value == cut.report.kept.value <= after.kept.upper < wide.kept.upper
+    assert {after.kept.value} == set(after.to_arrow()["kept"].to_pylist())
+    assert f"; counts about {after.kept} of the rows" in after.caption
+    assert after.to_dict()["kept"] == after.kept._asdict()
 
 
 def test_bounds_are_chosen_privately():

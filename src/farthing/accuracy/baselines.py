@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from farthing.accuracy.stop_rule import two_sided
+from farthing.normal import ndtr
 
 if TYPE_CHECKING:
     from farthing.accuracy.jumps import Floats

@@ -10,10 +10,10 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtr
 
 from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import InvalidTarget
+from farthing.normal import ndtr
 
 if TYPE_CHECKING:
     from farthing.accuracy.stored_promise import StoredPromise

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from farthing.errors import InvalidTarget
+from farthing.normal import ndtr, ndtri
 
 MOST: Final = 16
 """So many claims of a question can hold together."""

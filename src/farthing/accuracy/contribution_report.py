@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from farthing.errors import InvalidTarget
+from farthing.normal import ndtri
 from farthing.privacy.loss import Gdp
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ HISTOGRAMS: Final = 4
 PLACES: Final = 32
 BUCKETS: Final = 129
 _ZERO: Final = 64
+_BEYOND: Final = 8.0  # units may be so many times as large as all that stand out, and the intervals still hold
 _CLEAR: Final = 5.0  # a place stands out from so many noises on: of 322 empty ones none does, but for a chance of 10^-4
 
 
@@ -141,9 +142,11 @@ class ContributionReport:
     hidden: float
 
     @property
-    def kept(self) -> float:
-        """The share of rows that is kept, as estimated."""
-        return (1 - self.groups.value) * (1 - self.rows.value)
+    def kept(self) -> Share:
+        """The share of rows that is kept, as estimated, taking each unit's rows to lie as in its fullest group."""
+        groups, rows = self.groups, self.rows
+        ends = ((groups.value, rows.value), (groups.upper, rows.upper), (groups.lower, rows.lower))
+        return Share(*((1 - each) * (1 - other) for each, other in ends))
 
     def __repr__(self) -> str:
         return str(self)
@@ -158,10 +161,12 @@ class ContributionReport:
                 f"lower and upper cut {self.value} of the size of the units' extreme values; {self.units_value} of the "
                 "units have a value outside"
             )
+        hidden = f"sizes of fewer than about {self.hidden:,.3g} units do not stand out from the noise"
+        sure = f"intervals allow for these, and hold with {100 * self.confidence:.4g} %"
         notes = [
             "estimated from noisy counts in powers of two: a bound inside such a step is known to a factor of two",
-            f"sizes of fewer than about {self.hidden:,.3g} units do not stand out from the noise and are left out",
-            f"intervals hold with {100 * self.confidence:.4g} % for the units that stand out, not for few larger ones",
+            hidden,
+            f"{sure} unless units are more than {_BEYOND:.0f} times as large as all that stand out",
         ]
         return "\n".join([*lines, f"({'; '.join(notes)})"])
 
@@ -178,7 +183,8 @@ def report(
     """Return what these bounds cut.
 
     Guarantee: each interval holds its share with probability at least `confidence`, provided that no unit lies in a
-        place of larger size than all those that stand out from the noise, and values below 2^-32 count as 0.
+        place more than three above all those that stand out from the noise (8 times as large), and values below 2^-32
+        count as 0.
     Proof: docs/proofs/accuracy.quantile_bisection.md, "Shares".
     Assumes: independent Gaussian noise of the stated sigma.
     Rounds: nothing.
@@ -247,12 +253,13 @@ def _most(cells: Float64, sigma: float, shares: Float64, sizes: Ends, beta: floa
 
     It exceeds s only if the sum of (share - s) * size over units is positive, and that sum is bounded with each place's
     sizes at their worse end and its units as far from what was seen as the noise of all places together allows. Places
-    of larger sizes than any that stands out are taken as empty: a single unit of 2^31 rows would outweigh all others.
+    more than three above any that stands out are taken as empty: a single unit of 2^31 rows would outweigh all others.
     """
     reach = sigma * float(-ndtri(beta / (2 * len(cells))))
-    seen = sizes[1] <= sizes[1].max(where=_used(cells, sigma) > 0, initial=0.0)
-    if not seen.any():
+    used = _used(cells, sigma) > 0
+    if not used.any():
         return 1.0
+    seen = sizes[1] < 2 * _BEYOND * sizes[1].max(where=used, initial=0.0)
     few, many = seen * np.maximum(cells - reach, 0.0) * sizes[0], seen * np.maximum(cells + reach, 0.0) * sizes[1]
     low, high = 0.0, 1.0
     for _ in range(50):
@@ -387,7 +394,7 @@ def warns(cut: ContributionReport, target: Target, *, groups: int = 1) -> str:
     >>> warns(report(spread, max_groups=16, max_rows=16), Target(relative=0.05))
     ''
     """
-    share = 1 - cut.kept
+    share = 1 - cut.kept.value
     if share > max(target.relative, target.absolute * groups / cut.total_rows):
         what, advice = f"{100 * share:.2g} % of the rows", "raise max_groups or max_rows"
     elif cut.value is not None and 0 < target.relative < cut.value.value:

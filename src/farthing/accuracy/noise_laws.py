@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
-from scipy.special import ndtri
+
+from farthing.normal import ndtri
 
 CAUTION: Final = 2.0
 """k: how many standard deviations below the boundary a jump aims. Costs looks; buys less overshoot."""

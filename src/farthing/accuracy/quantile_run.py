@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-from scipy.special import ndtri
 
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, LEVELS, Trail, level_below
 from farthing.mechanisms.gaussian import MOST_GRAINS
+from farthing.normal import ndtri
 
 if TYPE_CHECKING:
     from collections.abc import Callable

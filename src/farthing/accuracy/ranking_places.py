@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtri
+
+from farthing.normal import ndtri
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

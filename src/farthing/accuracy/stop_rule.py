@@ -19,11 +19,11 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtr
 
 from farthing.accuracy.critical_search import MARGIN, computed_once, largest, least_critical
 from farthing.accuracy.jumps import Floats, JumpMap, lines
 from farthing.accuracy.noise_laws import GAUSSIAN, NoiseLaw
+from farthing.normal import ndtr
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 _FINENESS: Final = 0.7  # mean node spacing over the standard deviation of the shortest jump's kernel

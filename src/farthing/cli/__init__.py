@@ -12,11 +12,16 @@ def main() -> None:
 
     from farthing.cli.repeats import keeping
 
-    with keeping(sys.argv[1:]) as printed:
+    with keeping(sys.argv[1:], _run) as printed:
         if not printed:
-            from farthing.cli.app import app
+            _run(sys.argv[1:])
 
-            app()
+
+def _run(args: list[str]) -> None:
+    """Run a command, and exit."""
+    from farthing.cli.app import app
+
+    app(args)
 
 
 __all__ = ["main"]

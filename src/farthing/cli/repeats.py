@@ -4,6 +4,9 @@ What `farthing ask` prints is a function of its words, of the settings, of the f
 the output of a free repeat is kept with the state of all of these, and printed again as long as none has changed. Only
 released numbers are kept, in a private folder of the user who saw them. Nothing here answers: where anything differs,
 the question is asked as ever.
+
+A charge changes what every repeat prints: how much is left. So the command that was charged asks again, as ever, what
+was free before it, while all that this needs is loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 SETTING: Final = "FARTHING_REPEATS"
 """The environment variable that names the folder of what is kept, or says `none`."""
@@ -31,6 +34,15 @@ SETTING: Final = "FARTHING_REPEATS"
 NONE: Final = "none"
 _COMMAND: Final = "ask"
 _MOST: Final = 200
+_MOST_RENEWED: Final = 5
+"""So many repeats are asked again after a charge, the latest: each takes about a tenth of a second."""
+
+_MOST_ROWS: Final = 1_000
+"""Answers of more rows are not asked again: that could take long."""
+
+_LASTING: Final = (["serve"], ["mcp"])
+"""Commands that end when somebody stops them, who does not wait for more."""
+
 _SIZE: Final = 3
 _LOGS: Final = ("-wal", "-journal")
 """Behind the ledger's name: its logs."""
@@ -41,7 +53,23 @@ _SHAPING: Final = (
 )  # fmt: skip
 """How the names begin of environment variables that an output may depend on."""
 
-_AT: ContextVar[Path | None] = ContextVar("kept_at", default=None)
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The command that runs now.
+
+    Attributes:
+        args: its words.
+        at: where its output will be kept.
+        renewed: whether only what it prints is wanted, and only if that is free.
+    """
+
+    args: list[str]
+    at: Path
+    renewed: bool = False
+
+
+_RUNNING: ContextVar[_Running | None] = ContextVar("running", default=None)
 
 
 @dataclass
@@ -49,21 +77,28 @@ class KeptRepeats:
     """The files that an output depends on, as they were before the question was read.
 
     Attributes:
-        at: where the output will be kept; None where nothing is kept.
+        running: the command; None where nothing is kept.
         files: the state of each file.
         found: the files of each pattern.
         books: the ledger's file; None for books on a server.
+        rows: of the answer.
     """
 
-    at: Path | None
+    running: _Running | None
     files: dict[str, Any] = field(default_factory=dict)
     found: dict[str, list[str]] = field(default_factory=dict)
     books: Path | None = None
+    rows: int = 0
 
     @classmethod
     def begun(cls) -> KeptRepeats:
         """Return what watches the command that runs now; nothing where `main` did not start it."""
-        return cls(_AT.get())
+        return cls(_RUNNING.get())
+
+    @property
+    def renewed(self) -> bool:
+        """Whether nobody reads what the command prints: it is only to be kept, and nothing may be paid."""
+        return self.running is not None and self.running.renewed
 
     def watch(self, paths: Iterable[str | Path]) -> None:
         """Note the state of files, and which files a pattern names."""
@@ -76,12 +111,18 @@ class KeptRepeats:
 
     def keep(self, out: bytes, err: bytes, witness: str | None) -> None:
         """Keep an output, unless a file has changed since, or the books since their witness was read."""
-        if self.at is None or self.books is None or witness is None or _witness(self.books) != witness:
+        if self.running is None or self.books is None or witness is None or _witness(self.books) != witness:
             return
-        held = {"files": self.files, "found": self.found, "books": str(self.books), "state": _books(self.books)}
+        held: dict[str, Any] = {
+            "files": self.files,
+            "found": self.found,
+            "books": str(self.books),
+            "state": _books(self.books),
+        }
         if _holds(held):
+            held |= {"args": self.running.args, "rows": self.rows}
             with suppress(OSError):
-                _write(self.at, {**held, "out": out.decode("latin-1"), "err": err.decode("latin-1")})
+                _write(self.running.at, {**held, "out": out.decode("latin-1"), "err": err.decode("latin-1")})
 
     @property
     def witness(self) -> str | None:
@@ -90,8 +131,11 @@ class KeptRepeats:
 
 
 @contextmanager
-def keeping(args: list[str]) -> Iterator[bool]:
-    """Print what is kept for a command and give True; else give False, and let the command keep what it prints."""
+def keeping(args: list[str], run: Callable[[list[str]], object]) -> Iterator[bool]:
+    """Print what is kept for a command and give True; else give False, and let the command keep what it prints.
+
+    What was free before the command and what it changes are run again after it.
+    """
     at = _place(args)
     kept = None if at is None else _read(at)
     if kept is not None:
@@ -101,11 +145,39 @@ def keeping(args: list[str]) -> Iterator[bool]:
             stream.flush()
         yield True
         return
-    token = _AT.set(at)
+    free, process = [] if args[:1] in _LASTING else _latest(at), os.getpid()
+    token = _RUNNING.set(None if at is None else _Running(args, at))
     try:
         yield False
     finally:
-        _AT.reset(token)
+        _RUNNING.reset(token)
+        if isinstance(sys.exception(), SystemExit | None) and os.getpid() == process:
+            _renew(free, run)
+
+
+def _latest(at: Path | None) -> list[tuple[Path, dict[str, Any]]]:
+    """Return what is kept of the latest commands, but for one, as far as it would be printed again here and now."""
+    folder = _folder()
+    with suppress(OSError, KeyError, TypeError):
+        there = sorted((each for each in folder.glob("*.json") if each != at), key=_changed) if folder else []
+        read = [(path, _read(path)) for path in there[-_MOST_RENEWED:]]
+        here = [(path, kept) for path, kept in read if kept is not None and _place(kept["args"]) == path]
+        return [(path, kept) for path, kept in here if kept["rows"] <= _MOST_ROWS]
+    return []
+
+
+def _renew(free: list[tuple[Path, dict[str, Any]]], run: Callable[[list[str]], object]) -> None:
+    """Ask again, where it is free, what was kept before a charge and says what was left then."""
+    for path, kept in free:
+        if _books(Path(kept["books"])) != kept["state"]:
+            token = _RUNNING.set(_Running(kept["args"], path, renewed=True))
+            try:
+                with suppress(Exception, SystemExit), recorded():
+                    run(kept["args"])
+            except KeyboardInterrupt:
+                return
+            finally:
+                _RUNNING.reset(token)
 
 
 @contextmanager
@@ -138,25 +210,34 @@ class _Recorder(io.TextIOWrapper):
         return int(self._like.fileno())
 
 
+def _folder() -> Path | None:
+    """Return the folder of what is kept, None where nothing is."""
+    named = os.environ.get(SETTING, "").strip()
+    if named.casefold() == NONE or any(name.startswith("_") and "COMPLETE" in name for name in os.environ):
+        return None
+    with suppress(OSError, RuntimeError):
+        return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "farthing"
+    return None
+
+
 def _place(args: list[str]) -> Path | None:
     """Return where the output of a command is kept, None where none is."""
-    named = os.environ.get(SETTING, "").strip()
-    if args[:1] != [_COMMAND] or named.casefold() == NONE or any(name.startswith("_") and "COMPLETE" in name
-                                                                  for name in os.environ):  # fmt: skip
+    base = _folder()
+    if base is None or args[:1] != [_COMMAND]:
         return None
     shaping = sorted((name, value) for name, value in os.environ.items() if name.startswith(_SHAPING))
     user = os.getuid() if hasattr(os, "getuid") else ""
-    with suppress(OSError, RuntimeError, ValueError):
-        base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "farthing"
-        faces = [[stream.isatty(), stream.encoding, _width(stream)] for stream in (sys.stdin, sys.stdout, sys.stderr)]
+    with suppress(OSError, ValueError):
+        faces = [_face(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)]
         facts = [VERSION, sys.version, user, str(Path.cwd()), args, shaping, faces]
         return base / f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}.json"
     return None
 
 
-def _width(stream: Any) -> list[int]:
-    """Return the size of the terminal of a stream."""
-    return list(os.get_terminal_size(stream.fileno())) if stream.isatty() else []
+def _face(stream: Any) -> list[Any]:
+    """Return what an output may depend on of a stream: its encoding, and the size of its terminal."""
+    terminal = stream.isatty()
+    return [terminal, (stream.encoding or "").casefold(), *(os.get_terminal_size(stream.fileno()) if terminal else ())]
 
 
 def _read(at: Path) -> dict[str, Any] | None:
@@ -212,6 +293,11 @@ def _witness(ledger: Path) -> str | None:
     return None
 
 
+def _changed(path: Path) -> int:
+    """Return when a file was changed."""
+    return path.stat().st_mtime_ns
+
+
 def _write(at: Path, kept: dict[str, Any]) -> None:
     """Write what is kept, whole or not at all, for its user alone; the oldest go where there are too many."""
     at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -220,6 +306,6 @@ def _write(at: Path, kept: dict[str, Any]) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(kept, file)
     draft.replace(at)
-    there = sorted(at.parent.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    there = sorted(at.parent.glob("*.json"), key=_changed)
     for path in there[:-_MOST]:
         path.unlink(missing_ok=True)

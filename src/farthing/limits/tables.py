@@ -100,6 +100,11 @@ class Residuals:
         return csr_array((values, (rows, columns)), shape=(len(self.tables), len(self.subsets)))
 
     @cached_property
+    def _gather(self) -> Any:
+        """Sparse float64[subsets, tables]: the transpose of `spread`, made once for the many steps of a search."""
+        return self.spread.T.tocsr()
+
+    @cached_property
     def counted(self) -> Float64:
         """float64[tables]: the squared weights."""
         return np.array(self.weights) ** 2
@@ -162,13 +167,13 @@ class Residuals:
 
     def _shares(self, counted: Float64) -> Float64:
         """Return the shares that are best where each cell of a table counts so much: proportional to sqrt(v p)."""
-        roots: Float64 = np.sqrt((self.spread.T @ counted) * self.price)
+        roots: Float64 = np.sqrt((self._gather @ counted) * self.price)
         found: Float64 = roots / roots.sum()
         return found
 
     def _root(self, counted: Float64) -> float:
         """Return the sum of sqrt(v p)."""
-        return math.fsum(np.sqrt((self.spread.T @ counted) * self.price))
+        return math.fsum(np.sqrt((self._gather @ counted) * self.price))
 
 
 def marginals_error(sizes: Sequence[int], ways: int = 2, *, up_to: bool = False, mu: float = 1.0) -> float:

@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtri
 
 from farthing.errors import InvalidBounds, InvalidBudget, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, sigma_of
 from farthing.noise.bits import system_bits
 from farthing.noise.gaussian import rounded_gaussian
+from farthing.normal import ndtri
 from farthing.privacy.balls import ball, lower, upper, working
 from farthing.privacy.convert.gdp import normal_tail
 from farthing.privacy.loss import Approx, Gdp

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from farthing.noise.certified import OFFSETS, SCALES, ULPS, at_block, at_index, draw, layout, parameter
+from farthing.normal import ndtri
 
 if TYPE_CHECKING:
     from flint import arb
@@ -41,12 +42,11 @@ def _coefficients() -> tuple[float, ...]:
     """Return -ndtri(U) as a polynomial in log(-log U), scaled from U in [2^-23, 1/2] to [-1, 1]; constant term last.
 
     In this variable, a Gumbel quantile, the normal quantile is nearly a parabola. Two logarithms and a polynomial
-    take half the time of scipy's branching ndtri, which gives the values at the nodes.
+    take half the time of a branching ndtri, which gives the values at the nodes.
     """
-    from scipy.special import ndtri
-
     nodes = chebyshev.chebpts1(DEGREE + 1)
-    distances = -ndtri(np.exp(-np.exp(_LOW + (_HIGH - _LOW) * (nodes + 1) / 2)))
+    chances = np.exp(-np.exp(_LOW + (_HIGH - _LOW) * (nodes + 1) / 2))
+    distances = np.array([-ndtri(chance) for chance in chances.tolist()])
     polynomial = chebyshev.cheb2poly(chebyshev.chebfit(nodes, distances, DEGREE))
     return tuple(polynomial[::-1].tolist())
 

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtr
 
 from farthing.errors import InvalidBudget
+from farthing.normal import ndtr
 from farthing.privacy import convert
 from farthing.privacy.balls import Ball, ball, upper, working
 from farthing.privacy.numbers import exact, within_unit

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.plain_arrays import numbers_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -72,7 +74,7 @@ def _rising(column: pa.ChunkedArray) -> bool:
 
     if not pa.types.is_integer(column.type) or column.null_count:
         return False
-    values = column.combine_chunks().to_numpy(zero_copy_only=False)
+    values = numbers_of(column)
     return bool((values[1:] > values[:-1]).all())
 
 
@@ -88,9 +90,9 @@ def _ranks(column: pa.ChunkedArray) -> NDArray[np.int64]:
         encoded = encoded.combine_chunks()
     values = encoded.dictionary
     rank = np.empty(len(values) + 1, np.int64)
-    rank[pc.sort_indices(values).to_numpy()] = np.arange(len(values))
+    rank[numbers_of(pc.sort_indices(values))] = np.arange(len(values))
     rank[-1] = len(values)
-    indices = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    indices = numbers_of(encoded.indices.fill_null(len(values)) if encoded.indices.null_count else encoded.indices)
     return np.asarray(rank[indices], np.int64)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import InvalidKeys
+from farthing.plain_arrays import arrow_array, numbers_of
 from farthing.query.arrange import arrangement, distinct
 from farthing.query.reading import DECLARE
 from farthing.query.schema import REAL_TYPES, Schema, Type
@@ -129,6 +130,7 @@ def _missing(by: tuple[str, ...]) -> InvalidKeys:
         rule="the groups of an answer are public: which ones exist in the data is private",
         next_step=f"pass keys={{{shown}}}, a list, range or column of a public table for each grouping column; or "
         'keys="private" to find the groups privately',
+        missing="keys",
     )
 
 
@@ -226,15 +228,12 @@ def _column(name: str, given: Any, kind: Type) -> pa.Array:
 
 def _arrow(given: Any) -> pa.Array:
     """Return any list of values as one Arrow array."""
-    import numpy as np
     import pyarrow as pa
 
-    if isinstance(given, range):
-        given = np.arange(given.start, given.stop, given.step)
     if hasattr(given, "to_arrow"):
         given = given.to_arrow()
-    array = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    values = given if isinstance(given, pa.Array | pa.ChunkedArray) else arrow_array(given)
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _fits(arrow: pa.DataType, kind: Type) -> bool:
@@ -307,7 +306,9 @@ def _product(columns: dict[str, pa.Array]) -> pa.Table:
     if len(columns) == 1:
         return pa.table(columns)
     places = np.unravel_index(np.arange(groups), sizes)
-    return pa.table({name: array.take(pa.array(at)) for (name, array), at in zip(columns.items(), places, strict=True)})
+    return pa.table(
+        {name: values.take(arrow_array(at)) for (name, values), at in zip(columns.items(), places, strict=True)}
+    )
 
 
 def _combinations(columns: dict[str, pa.Array]) -> pa.Table:
@@ -365,10 +366,10 @@ def _parts(array: pa.Array) -> list[bytes]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    valid = np.packbits(array.is_valid().to_numpy(zero_copy_only=False)).tobytes()
+    valid = np.packbits(numbers_of(array.is_valid())).tobytes()
     if pa.types.is_large_string(array.type):
-        full = array.fill_null("")
-        lengths = pc.binary_length(full).to_numpy(zero_copy_only=False).astype(np.int64)
+        full = array.fill_null("") if array.null_count else array
+        lengths = numbers_of(pc.binary_length(full)).astype(np.int64)
         offsets = np.frombuffer(full.buffers()[1], np.int64)[full.offset : full.offset + len(full) + 1]
         letters = full.buffers()[2]
         return [
@@ -382,5 +383,5 @@ def _parts(array: pa.Array) -> list[bytes]:
             np.packbits(array.fill_null(pa.scalar(0).cast(pa.bool_())).to_numpy(zero_copy_only=False)).tobytes(),
         ]
     plain = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64()}
-    numbers = array.view(plain[array.type]) if array.type in plain else array
-    return [valid, numbers.fill_null(0).to_numpy(zero_copy_only=False).tobytes()]
+    values = array.view(plain[array.type]) if array.type in plain else array
+    return [valid, numbers_of(values.fill_null(0) if values.null_count else values).tobytes()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from farthing.server.people import LONGEST_NAME
-from farthing.server.service import OPTIONS
+from farthing.server.service import LONGEST_SQL, OPTIONS
 
 _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object"}
 _ERROR: Final = {"$ref": "#/components/responses/Error"}
@@ -78,7 +78,7 @@ def _question() -> dict[str, Any]:
     options = {name: {"type": [_NAMES[kind] for kind in kinds] + ["null"]} for name, kinds in OPTIONS.items()}
     fields = {
         "dataset": {"type": "string"},
-        "sql": {"type": "string", "maxLength": 65_536},
+        "sql": {"type": "string", "maxLength": LONGEST_SQL},
         "keys": {"anyOf": [{"type": "object", "additionalProperties": _KEYS}, {"const": "private"}, {"type": "null"}]},
         "plan": {"type": "string", "description": "the id of a plan: the question is charged at most what it told"},
     }

@@ -41,7 +41,8 @@ OPTIONS: Final[dict[str, tuple[type, ...]]] = {
 """What a request may say beside its data set, its SQL, its keys and its plan, with the types that JSON gives it."""
 
 _FIELDS: Final = frozenset({"dataset", "sql", "keys", "plan", *OPTIONS})
-_LONGEST_SQL: Final = 1 << 16
+LONGEST_SQL: Final = 1 << 16
+"""The longest question, in characters."""
 _MOST_KEYS: Final = 200_000
 
 
@@ -295,8 +296,8 @@ def _checked(request: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("dataset", "sql"):
         if not isinstance(request.get(name), str) or (name == "sql" and "\0" in request[name]):
             raise _unreadable(f"{name} is not a text", f"a request names its {name}", request.get(name))
-    if len(request["sql"]) > _LONGEST_SQL:
-        raise _unreadable("the SQL is too long", f"at most {_LONGEST_SQL:,} characters", f"{len(request['sql']):,}")
+    if len(request["sql"]) > LONGEST_SQL:
+        raise _unreadable("the SQL is too long", f"at most {LONGEST_SQL:,} characters", f"{len(request['sql']):,}")
     for name, kinds in OPTIONS.items():
         value = request.get(name)
         if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):

@@ -323,6 +323,7 @@ _NEVER: Final[dict[str, str]] = {
     "LOG2": "write LN(x) / LN(2)",
     **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "CHARINDEX"), "write CONTAINS(text, part)"),
     **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_CONTAINS", "REGEXP_LIKE"), "write LIKE, STARTS_WITH or CONTAINS"),
+    **dict.fromkeys(("GROUPING", "GROUPING_ID"), "select it by itself: GROUPING(zone) AS top is 1 where zone is NULL"),
     "ERROR": "nothing in a question may fail",
     "RIGHT": "write SUBSTRING(text, start) or ENDS_WITH(text, part)",
     "ISNULL": "write x IS NULL",

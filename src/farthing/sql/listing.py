@@ -213,10 +213,20 @@ def level_of(node: Node, reader: NodeReader, named: Mapping[str, str]) -> tuple[
         reader: reads its arguments.
         named: the names of the grouping columns, by their canonical texts.
     """
-    found = [named.get(reader.scalar(argument).canonical()) for argument in node.expressions]
+    found = [_group_of(argument, reader, named) for argument in node.expressions]
     if not found or len(found) > MOST_BITS or None in found:
         raise reader.source.refuse("GROUPING of another value", "name columns of GROUP BY: GROUPING(a)", node)
     return tuple(name for name in found if name is not None)
+
+
+def _group_of(node: Node, reader: NodeReader, named: Mapping[str, str]) -> str | None:
+    """Return the grouping column that a node names: by alias where no column has that name, or by the value itself."""
+    if type(node).__name__ == "Column" and node.args.get("table") is None:
+        wanted = str(node.name).casefold()
+        called = next((name for name in named.values() if name.casefold() == wanted), None)
+        if called is not None and wanted not in {name.casefold() for name in reader.schema.names}:
+            return called
+    return named.get(reader.scalar(node).canonical())
 
 
 def _body(item: Item) -> Node:

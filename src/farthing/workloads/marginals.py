@@ -155,7 +155,7 @@ def _refuse_repeated(tables: tuple[tuple[str, ...], ...]) -> None:
                 "a table is in the workload twice" if columns in seen else "a table names a column twice",
                 rule="each table once, whatever the order of its columns",
                 got=f"({', '.join(table)})",
-                next_step="leave it out of one of the parts; a weight makes a table count more: 2 * marginals(...)",
+                next_step="leave it out of one of the parts: a weight of 2 makes its errors count twice",
             )
         seen.add(columns)
 

@@ -80,7 +80,7 @@ class Products:
             if len(set(product.axes)) < len(product.axes):
                 raise _refused("a product of a column with itself", "each column once", product.words, "drop one")
             if product.factors in seen:
-                step = "leave one out; a weight makes it count more: 2 * prefixes(...)"
+                step = "leave one out: a weight of 2 makes its errors count twice"
                 raise _refused("the same twice", "each product once", product.words, step)
             seen.add(product.factors)
 

@@ -48,35 +48,42 @@ def ask(sql: str, wanted: QuestionOptions, output: AskOptions, config: str | Non
             tell_plan(session.plan(sql, **made.where, **made.how), as_json=output.as_json)
             return
         shown = AnswerShape(output, most, chart, ordered=bool(made.asked.aftermath.order))
-        try:
-            with progress() as tick:
-                answer = session.sql(sql, **made.where, **made.how, progress=tick)
-        except OutOfReach as refused:
-            if not _paid_anyway(refused):
-                raise
-            anyway = made.how | {"on_miss": "spend"}
-            with progress() as tick:
-                answer = session.sql(sql, **made.where, **anyway, progress=tick)
-        except TargetMissed as missed:
-            if not output.as_json:  # it was paid for: show it, then say what it missed
-                shown.present(missed.answer)
-            raise
-        shown.present(answer)
+        if not watched.renewed:
+            _answer(sql, made, shown, session)
         again = _again(sql, made, shown, watched, session)
     watched.keep(*again)
+
+
+def _answer(sql: str, made: TypedQuestion, shown: AnswerShape, session: Session) -> None:
+    """Ask, pay, and show the answer."""
+    try:
+        with progress() as tick:
+            answer = session.sql(sql, **made.where, **made.how, progress=tick)
+    except OutOfReach as refused:
+        if not _paid_anyway(refused):
+            raise
+        anyway = made.how | {"on_miss": "spend"}
+        with progress() as tick:
+            answer = session.sql(sql, **made.where, **anyway, progress=tick)
+    except TargetMissed as missed:
+        if not shown.output.as_json:  # it was paid for: show it, then say what it missed
+            shown.present(missed.answer)
+        raise
+    shown.present(answer)
 
 
 def _again(
     sql: str, made: TypedQuestion, shown: AnswerShape, watched: KeptRepeats, session: Session
 ) -> tuple[bytes, bytes, str | None]:
     """Return what the same command would print now, where that is free and all that it does; and for which books."""
-    if watched.at is None or shown.draws:
+    if watched.running is None or shown.draws:
         return b"", b"", None
     with suppress(FarthingError):
         before = watched.witness
         plan = session.plan(sql, **made.where, **made.how)
         if not plan.worst_price:
             answer = session.sql(sql, **made.where, **made.how, at_most=plan.worst_price)
+            watched.rows = answer.to_arrow().num_rows
             with recorded() as (out, err):
                 shown.present(answer)
             return out.getvalue(), err.getvalue(), before

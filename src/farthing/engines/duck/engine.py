@@ -19,6 +19,7 @@ from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe,
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
 from farthing.engines.sources import Files
 from farthing.errors import InvalidKeys
+from farthing.plain_arrays import arrow_array, numbers_of
 from farthing.query.schema import REAL_TYPES, Schema
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class DuckDBEngine:
         of = made(asked, self._looked_up(asked))
         text = of.around(found(asked, of.catalog, hash_key))
         table = self._run(asked, text, lambda cursor: cursor.to_arrow_table())
-        units = np.asarray(table.column("n").to_numpy(), np.int64)
+        units = np.asarray(numbers_of(table.column("n")), np.int64)
         return FoundGroups(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
@@ -266,7 +267,6 @@ class DuckDBEngine:
     ) -> None:
         """Give a cursor the rows (unless it scans files that are not to be loaded) and the keys of some groups."""
         import numpy as np
-        import pyarrow as pa
 
         for view, read in question.columns.items():
             source, relation = self._sources[view], self._relation(view)
@@ -277,10 +277,8 @@ class DuckDBEngine:
             cursor.register(view, table)
         if query is not None and query.keys is not None:
             first, stop, _ = groups.indices(query.groups)
-            places = {"i": pa.array(np.arange(first, stop, dtype=np.int32))}
             columns = [query.keys.column(column).slice(first, stop - first) for column in query.by]
-            named = {f"key{place}": column for place, column in enumerate(columns)}
-            cursor.register(KEYS, pa.table({**places, **named}))
+            cursor.register(KEYS, _numbered(columns, np.arange(first, stop, dtype=np.int32)))
 
     def _relation(self, view: str) -> DuckRelation:
         """Return the table of a view."""
@@ -314,6 +312,20 @@ class DuckDBEngine:
         finally:
             cursor.close()
         return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
+
+
+def _numbered(columns: list[pa.Array], places: NDArray[np.int32]) -> Any:
+    """Return the keys of some groups with their places, as DuckDB is to read them.
+
+    Whole numbers are handed over as NumPy has them: for an Arrow table DuckDB imports pyarrow's datasets, and these
+    import pandas where it is installed.
+    """
+    import pyarrow as pa
+
+    named = {f"key{place}": column for place, column in enumerate(columns)}
+    if all(pa.types.is_integer(column.type) and not column.null_count for column in columns):
+        return {"i": places, **{name: numbers_of(column) for name, column in named.items()}}
+    return pa.table({"i": arrow_array(places), **named})
 
 
 def _arrays(cursor: Any) -> dict[str, NDArray[np.int64]]:

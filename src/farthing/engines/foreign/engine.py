@@ -275,8 +275,9 @@ def _backend_of(connection: Any) -> Backend:
     from farthing.engines.foreign.postgres import PostgresBackend
     from farthing.engines.foreign.spark import SparkBackend
     from farthing.engines.foreign.sqlite import SqliteBackend
+    from farthing.engines.foreign.values import MD5, ValuesBackend
 
-    kinds: dict[str, Callable[[Any], Backend]] = {
+    kinds: dict[str, Callable[[Any], Backend]] = dict.fromkeys(MD5, ValuesBackend) | {
         "postgres": PostgresBackend,
         "pyspark": SparkBackend,
         "sqlite": SqliteBackend,

@@ -71,9 +71,12 @@ class IbisRows:
         return self._catalog.own
 
     def show(self, expr: Any, name: str) -> str:
-        """Add a value to the columns of the table, once; return its name."""
+        """Add a value to the columns of the table, once; return its name.
+
+        A key ("k") is a column of its own: it leaves the rows when their places are known, and values stay.
+        """
         for known, shown in self._shown.items():
-            if shown.equals(expr):
+            if shown.equals(expr) and (name == "k") == known.startswith(f"{self.prefix}k"):
                 return known
         self._shown[f"{self.prefix}{name}{len(self._shown)}"] = expr
         return next(reversed(self._shown))

@@ -52,6 +52,7 @@ _PRETENDED: Final = (
     "CREATE MACRO main.pg_get_serial_sequence(x, y) AS NULL",
     "CREATE MACRO main.pg_collation_is_visible(x) AS true",
     "CREATE MACRO main.pg_expression(x) AS NULL",
+    "CREATE MACRO main.pg_advisory_unlock_all() AS NULL",
     "CREATE MACRO main.pg_table_size(x) AS 0",
     "CREATE MACRO main.pg_total_relation_size(x) AS 0",
     "CREATE MACRO main.pg_relation_size(x) AS 0",
@@ -63,6 +64,7 @@ _PRETENDED: Final = (
 _INVENTED: Final = {
     "pg_am": "SELECT 2 AS oid, 'heap' AS amname",
     "pg_collation": "SELECT 0 AS oid, '' AS collname, 0 AS collnamespace WHERE false",
+    "pg_cursors": "SELECT '' AS name, '' AS statement WHERE false",
     "pg_inherits": "SELECT 0 AS inhrelid, 0 AS inhparent WHERE false",
     "pg_attribute": "SELECT a.* REPLACE (c.number AS atttypid, -1 AS atttypmod) FROM pg_catalog.pg_attribute AS a JOIN "
     f"(SELECT table_oid, column_name, CASE data_type {_OIDS} ELSE 25 END AS number FROM duckdb_columns()) AS c "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from farthing.advice import Face
 from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.server.shapes import in_face
-from farthing.server.wire import values
+from farthing.server.wire import columns, values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,11 +46,11 @@ _SET: Final = re.compile(
     r"\s*SET\s+(?:SESSION\s+|LOCAL\s+)?([\w.]+)\s*(?:=|\s+TO\s+)\s*(.*?)\s*;?\s*", re.IGNORECASE | re.DOTALL
 )
 _WORD: Final = re.compile(
-    r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|DISCARD|DEALLOCATE|SAVEPOINT|RELEASE|RESET|SET|SHOW)\b", re.IGNORECASE
+    r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|DISCARD|DEALLOCATE|SAVEPOINT|RELEASE|RESET|SET|SHOW|UNLISTEN)\b",
+    re.IGNORECASE,
 )
-_NUMBERS: Final = {"integer": values.INT8, "float": values.FLOAT8}
-"""Types of columns that are numbers, by the wire's numbers of types."""
 _EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
+_PLAN: Final = "QUERY PLAN"
 _TAGS: Final = {"START": "BEGIN", "END": "COMMIT", "ABORT": "ROLLBACK"}
 
 
@@ -107,6 +107,23 @@ class Desk:
             _numbered(text_of_number, self.service.data_sets[table].columns)
         return self._question(table, ("EXPLAIN " if explained else "") + tree.sql(dialect="postgres"))
 
+    def described(self, text: str, types: list[int]) -> list[tuple[str, int]] | None:
+        """Return the columns that a statement will have, without asking it; None if it gives no rows.
+
+        Values are numbers and keys have their columns' types, also where an answer's own rows would say otherwise.
+        """
+        word = _WORD.match(text)
+        if word is not None:
+            return self._command("SHOW", text).columns if word[1].upper() == "SHOW" else None
+        if _EXPLAIN.match(text):
+            return [(_PLAN, values.TEXT)]
+        tree = _read(text)
+        table = self._protected(tree)
+        blank = values.bound(text, types, [], [None] * len(types))
+        if table is None or _is_empty(tree):
+            return Result("", self.catalog.asked(blank)).columns
+        return columns.told(tree.selects, self.service.data_sets[table].columns, intervals=self._intervals())
+
     def types(self, text: str, given: list[int]) -> list[int]:
         """Return the numbers of the types of a statement's parameters: of those that the client leaves open, too.
 
@@ -115,14 +132,12 @@ class Desk:
         from sqlglot import exp
 
         found = (given + [0] * values.parameters(text))[: values.parameters(text)]
-        tree = _read(text) if any(oid == 0 for oid in found) else exp.Select()
-        columns = self._columns(tree)
+        tree = _read(_EXPLAIN.sub("", text, count=1)) if any(oid == 0 for oid in found) else exp.Select()
+        known = self._columns(tree)
         for one in tree.find_all(exp.Parameter, exp.Placeholder):
             place = int(one.name) - 1 if str(one.name).isdigit() else -1
             if 0 <= place < len(found) and not found[place]:
-                found[place] = (
-                    values.INT8 if isinstance(one.parent, exp.Limit) else _beside(one, columns) or values.TEXT
-                )
+                found[place] = values.INT8 if isinstance(one.parent, exp.Limit) else _beside(one, known) or values.TEXT
         return [oid or values.TEXT for oid in found]
 
     def _columns(self, tree: exp.Expression) -> Mapping[str, str]:
@@ -171,11 +186,15 @@ class Desk:
         told = in_face(self.service.ask(self.person, request), Face.WIRE)
         if "answers" not in told:
             return _plan(told)
-        found = _rows(told["answers"], intervals=self.settings.get("intervals", "off").lower() in {"on", "true", "1"})
+        found = _rows(told["answers"], intervals=self._intervals())
         paid, left = told["paid"], told["remaining"]
         price = f"paid epsilon {paid['epsilon']:.4g}, left epsilon {left['epsilon']:.4g} at delta {left['delta']:g}"
         notice = f"{told['goal']}, {told['confidence']:g} confidence; {price}; {told['about']}"
         return Result(f"SELECT {found.num_rows}", found, notice)
+
+    def _intervals(self) -> bool:
+        """Whether answers come with their intervals."""
+        return self.settings.get("intervals", "off").lower() in {"on", "true", "1"}
 
     def _options(self) -> dict[str, Any]:
         """Return the options of a question, as they were set."""
@@ -199,19 +218,23 @@ class Desk:
         return found
 
 
-def _beside(node: exp.Expression, columns: Mapping[str, str]) -> int | None:
-    """Return the number of the type of the column that a value is compared with, if that is a number; else None."""
+def _beside(node: exp.Expression, known: Mapping[str, str]) -> int | None:
+    """Return the number of the type of the column that a value is compared with; None for texts."""
     from sqlglot import exp
 
     if not isinstance(node.parent, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between | exp.In):
         return None
-    beside = [columns.get(one.name, "") for one in node.parent.iter_expressions() if isinstance(one, exp.Column)]
-    return next((_NUMBERS[kind] for kind in beside if kind in _NUMBERS), None)
+    beside = [known.get(one.name, "") for one in node.parent.iter_expressions() if isinstance(one, exp.Column)]
+    return next((columns.TYPES[kind] for kind in beside if kind in columns.TYPES), None)
 
 
-def _numbered(literal: exp.Literal, columns: Mapping[str, str]) -> None:
+def _numbered(literal: exp.Literal, known: Mapping[str, str]) -> None:
     """Make a number of a text that is compared with one, as PostgreSQL does: some drivers send all values so."""
-    if literal.is_string and _beside(literal, columns) and re.fullmatch(r"-?\d+(\.\d+)?", literal.name):
+    if (
+        literal.is_string
+        and _beside(literal, known) in columns.NUMBERS.values()
+        and re.fullmatch(r"-?\d+(\.\d+)?", literal.name)
+    ):
         literal.set("is_string", False)  # noqa: FBT003  # as it is declared
 
 
@@ -268,7 +291,8 @@ def _rows(answers: list[Mapping[str, Any]], *, intervals: bool) -> pa.Table:
         return table
     names = set(table.column_names)
     extra = {f"{name}_{end}" for name in names for end in ("lower", "upper") if f"{name}_{end}" in names}
-    return table.select([name for name in table.column_names if name not in extra | {"met", "paid"}])
+    extra |= {"met", "paid", *(["kept"] if table.column_names[-1:] == ["kept"] else [])}  # behind "paid" it is ours
+    return table.select([name for name in table.column_names if name not in extra])
 
 
 def _plan(told: Mapping[str, Any]) -> Result:
@@ -283,7 +307,7 @@ def _plan(told: Mapping[str, Any]) -> Result:
         told["advice"],
         told["about"],
     ]
-    table = pa.table({"QUERY PLAN": [line for line in lines if line]})
+    table = pa.table({_PLAN: [line for line in lines if line]})
     return Result(f"SELECT {table.num_rows}", table)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import UnsupportedQuery
@@ -76,7 +76,7 @@ def _bytes(value: Any, oid: int) -> bytes:
     return _text(value, TEXT).encode()
 
 
-def decoded(value: bytes | None, oid: int, *, binary: bool) -> str | int | float | bool | None:
+def decoded(value: bytes | None, oid: int, *, binary: bool) -> str | float | bool | date | None:
     """Return a parameter; one of no known type is a text.
 
     Raises:
@@ -97,10 +97,29 @@ def decoded(value: bytes | None, oid: int, *, binary: bool) -> str | int | float
         return number
     if binary and oid == BOOL:
         return value != b"\0"
+    if oid in {DATE, TIMESTAMP}:
+        return _time(value, oid, binary=binary)
     text = bytes(value).decode()
     if oid in _NUMBERS:
         return float(text) if oid in {700, 701} else int(text)
     return text.lower() in {"t", "true", "1", "on", "yes"} if oid == BOOL else text
+
+
+def _time(value: bytes, oid: int, *, binary: bool) -> date:
+    """Return a day or a time; the wire counts them from the year 2000.
+
+    >>> _time(b"2024-01-02", DATE, binary=False), _time((366).to_bytes(4, "big"), DATE, binary=True)
+    (datetime.date(2024, 1, 2), datetime.date(2001, 1, 1))
+    """
+    try:
+        if not binary:
+            kind = date if oid == DATE else datetime
+            return kind.fromisoformat(bytes(value).decode())
+        (count,) = struct.unpack(">i" if oid == DATE else ">q", value)
+        return (_EPOCH + timedelta(days=count)).date() if oid == DATE else _EPOCH + timedelta(microseconds=count)
+    except (struct.error, OverflowError):
+        pass
+    raise ValueError("parameter")
 
 
 def bound(text: str, types: list[int], formats: list[int], given: list[bytes | None]) -> str:

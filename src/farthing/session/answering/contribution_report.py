@@ -26,7 +26,7 @@ from farthing.tabular import Tabular
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from farthing.accuracy.contribution_report import ChosenBounds, ContributionReport
+    from farthing.accuracy.contribution_report import ChosenBounds, ContributionReport, Share
     from farthing.ledger.entry import Receipt, Stored
     from farthing.query import Query
     from farthing.query.expressions import Scalar
@@ -159,23 +159,24 @@ def _clamped(query: Query) -> Scalar | None:
     return None if isinstance(aggregate, Count | CountUnits) else getattr(aggregate, "value", None)
 
 
-def warning(context: Context, query: Query, request: Request) -> str:
-    """Return a warning where a spread that was released says that the bounds cut more than is asked for, or ""."""
-    if query.unit.is_row:
-        return ""
-    value = _clamped(query)
-    stored = stored_measurement(context, _identity(context, query, value))
-    target = request.target(query.outputs[0].name)
-    if stored is None or target is None:
-        return ""
+def kept(context: Context, query: Query, request: Request) -> tuple[Share | None, str]:
+    """Return the share of rows that bounds keep, and a warning where they cut more than is asked for, or "".
+
+    Both come from a spread of the same question that was released before; without one nothing is known.
+    """
+    stored = None if query.unit.is_row else stored_measurement(context, _identity(context, query, _clamped(query)))
+    if stored is None:
+        return None, ""
     shares = report(
         _read(stored.blob),
         max_groups=query.max_groups,
         max_rows=query.max_rows,
         lower=getattr(query.aggregate, "lower", None),
         upper=getattr(query.aggregate, "upper", None),
+        confidence=(1 + request.confidence) / 2,  # a share of rows comes of two of them
     )
-    return warns(shares, target, groups=query.groups)
+    target = request.target(query.outputs[0].name)
+    return shares.kept, "" if target is None else warns(shares, target, groups=query.groups)
 
 
 def _identity(context: Context, query: Query, value: Scalar | None) -> str:

@@ -60,11 +60,12 @@ def ask(context: Context, query: Query, request: Request) -> Answer:
     done = [ask_one(context, part, request.about(part, len(query.outputs)), len(asked)) for part in asked]
     made, outcome = done[0] if len(done) == 1 else _beside(context, query, request, asked, done)
     again = request.without_progress()
-    warned = contribution_report.warning(context, query, request)
+    share, warned = contribution_report.kept(context, query, request)
     made = made.with_note(f"note: {warned}") if warned else made
-    return answer(
+    told = answer(
         context, query, request, made, outcome, refine=lambda **changes: ask(context, query, again.changed(**changes))
     )
+    return told if share is None else replace(told, kept=share)
 
 
 def _beside(

@@ -77,7 +77,8 @@ class BaseReleaseRequest:
         """The question in words."""
         where = f" WHERE {self.query.where}" if self.query.where is not None else ""
         part = f" [part {self.query.part}]" if self.query.part is not None else ""
-        return f"{self.workload!r} FROM {self.query.table}{part}{where} [{self.many:,} {self.what}s]"
+        many = f"{self.many:,} {self.what}{'s' if self.many > 1 else ''}"
+        return f"{self.workload!r} FROM {self.query.table}{part}{where} [{many}]"
 
     @property
     def coin(self) -> Coin:

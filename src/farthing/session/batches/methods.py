@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from farthing.session.batches.workload import workload
 from farthing.session.questions.methods import Questions
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ class Batches(Questions, Protocol):
         >>> done["low"].met, done.complete
         (True, True)
         """
+        from farthing.session.batches.workload import workload
+
         return workload(
             self._context, self._reader, items,
             order=order, strategy=strategy, cap=cap, max_epsilon=max_epsilon, dry_run=dry_run, how=how,

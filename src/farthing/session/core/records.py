@@ -18,6 +18,7 @@ import numpy as np
 from farthing.accuracy.stored_promise import OwnPromises, StoredPromise
 from farthing.errors import LedgerError
 from farthing.mechanisms.gaussian import Measured
+from farthing.plain_arrays import arrow_array, numbers_of
 from farthing.query.arrange import distinct
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Record:
         if self.own is not None:
             columns |= {"own_half": self.own.half, "own_beta": self.own.beta}
         metadata = {_FORMAT: json.dumps(facts).encode()} | ({_KEYS: self.listed} if self.listed else {})
-        return _written(pa.table(columns).replace_schema_metadata(metadata))
+        written = pa.table({name: arrow_array(column) for name, column in columns.items()})
+        return _written(written.replace_schema_metadata(metadata))
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Self:
@@ -85,13 +87,13 @@ class Record:
         try:
             metadata = table.schema.metadata or {}
             facts = json.loads(metadata[_FORMAT])
-            mean, information = (table.column(name).to_numpy() for name in ("mean", "information"))
+            mean, information = (numbers_of(table.column(name)) for name in ("mean", "information"))
             mean, information = (column.astype(np.int64, copy=False) for column in (mean, information))
             measured = Measured(mean, information, int(facts["unit_log2"]))
             own = None
             if "own_half" in table.column_names:
                 own = OwnPromises(
-                    *(table.column(name).to_numpy().astype(np.float64) for name in ("own_half", "own_beta"))
+                    *(numbers_of(table.column(name)).astype(np.float64) for name in ("own_half", "own_beta"))
                 )
             return cls(measured, StoredPromise(**facts["kept"]), facts["keys"], metadata.get(_KEYS, b""), own)
         except _DAMAGED as error:
@@ -234,7 +236,12 @@ def keys_to_bytes(table: pa.Table) -> bytes:
     if math.prod(map(len, lists.values())) > table.num_rows:
         return _written(table)
     return _written(
-        pa.table({name: pa.ListArray.from_arrays([0, len(values)], values) for name, values in lists.items()})
+        pa.table(
+            {
+                name: pa.ListArray.from_arrays(arrow_array(np.array([0, len(values)], np.int32)), values)
+                for name, values in lists.items()
+            }
+        )
     )
 
 
@@ -262,7 +269,9 @@ def keys_from_bytes(blob: bytes) -> pa.Table:
     if len(lists) == 1:
         return pa.table(lists)
     places = np.unravel_index(np.arange(math.prod(map(len, lists.values()))), [len(given) for given in lists.values()])
-    return pa.table({name: given.take(pa.array(at)) for (name, given), at in zip(lists.items(), places, strict=True)})
+    return pa.table(
+        {name: given.take(arrow_array(at)) for (name, given), at in zip(lists.items(), places, strict=True)}
+    )
 
 
 def _written(table: pa.Table) -> bytes:

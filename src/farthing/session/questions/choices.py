@@ -6,9 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.session.answering.bounds import bounded
-from farthing.session.choosing import most_common, top_k
-from farthing.session.choosing.proven_order import in_order
-from farthing.session.choosing.top_k import TopKRequest
 from farthing.session.core.ceiling import ceiling
 from farthing.session.questions.pipeline import count_or_sum
 from farthing.session.reading.request import Request
@@ -80,7 +77,9 @@ class Choices(Protocol):
         >>> list(s.top_k("zone", k=2, keys={"zone": ["a", "b", "c"]}, within=200))
         ['a', 'c']
         """
-        wanted = TopKRequest(k, epsilon, within, order_correct, confidence)
+        from farthing.session.choosing import proven_order, top_k
+
+        wanted = top_k.TopKRequest(k, epsilon, within, order_correct, confidence)
         request = Request.of(absolute=within or 1.0, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
         read = count_or_sum(self._reader, by, (value, lower, upper), {"keys": keys, "where": where})
         context = self._context
@@ -88,7 +87,7 @@ class Choices(Protocol):
         most = top_k.cap_of(context, limit, default=epsilon is None)
         question, paid = bounded(context, read, self._reader.bounds if bounds is None else bounds, request)
         if order_correct is not None and not question.private:
-            made = in_order(context, question, wanted, request, most)
+            made = proven_order.in_order(context, question, wanted, request, most)
         else:
             made = top_k.choose(context, question, wanted, most)
         return replace(made, paid=made.paid + paid) if paid else made
@@ -132,6 +131,8 @@ class Choices(Protocol):
         >>> s.most_common("zone", k=2, keys={"zone": ["a", "b", "c"]}, absolute=100).keys.column("zone").to_pylist()
         ['a', 'c']
         """
+        from farthing.session.choosing import most_common
+
         request = Request.of(**how)
         read = count_or_sum(self._reader, by, (value, lower, upper), {"keys": keys, "where": where, "name": name})
         given = self._reader.bounds if bounds is None else bounds

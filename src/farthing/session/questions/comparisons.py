@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.errors import InvalidKeys, LedgerMismatch
 from farthing.query.pairs import Pair
-from farthing.session.choosing.ranking import rank, refuse_unknown
-from farthing.session.choosing.ranking_record import RankingRequest
 from farthing.session.questions.pipeline import answered, count_or_sum, planned
 from farthing.session.reading.difference import refuse_clamps, signed_sum
-from farthing.session.reading.ratio import over, range_of_side, refuse_pure
+from farthing.session.reading.ratio import over, range_of_side
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -76,7 +74,6 @@ class Comparisons(Protocol):
         >>> s.ratio("minutes > 30", where="zone = 'a'", absolute=0.03).met
         True
         """
-        refuse_pure(self._context.budget)
         made = over(self._reader, (top, top_range), (bottom, bottom_range))
         about = {"by": by, "keys": keys, "where": where, "name": name}
         return self._compared(lambda _: made, about, bounds, how, explain=explain)
@@ -323,14 +320,17 @@ class Comparisons(Protocol):
         >>> list(s.ranking("zone", k=2, keys={"zone": ["a", "b", "c"]}))
         ['a', 'c']
         """
-        refuse_unknown(unknown)
+        from farthing.session.choosing import ranking
+        from farthing.session.choosing.ranking_record import RankingRequest
+
+        ranking.refuse_unknown(unknown)
         refuse_clamps(value, lower, upper)
         reader = self._reader
         read = count_or_sum(reader, by, (value, lower, upper), {"keys": keys, "where": where}, default="value")
         wanted = RankingRequest(k, confidence, apart or 0.0, apart_relative or 0.0)
         request = Request.of(absolute=1.0, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
         given = reader.bounds if bounds is None else bounds
-        return rank(self._context, read, given, wanted, request)
+        return ranking.rank(self._context, read, given, wanted, request)
 
     def refine(self, answer: Answer, *unnamed: Any, **changes: Any) -> Answer:
         """Return a sharper answer to a question of this data: the same as `answer.refine`.
@@ -364,7 +364,6 @@ class Comparisons(Protocol):
         sample: bool = False,
     ) -> Callable[[Bounds], Aggregate]:
         """Return what makes an aggregate of two values under given bounds."""
-        refuse_pure(self._context.budget, kind)
         reader, first, second = self._reader, self._reader.value(x), self._reader.value(y)
 
         def made(under: Bounds) -> Aggregate:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.errors import TargetMissed
-from farthing.query import AutoBounds
+from farthing.errors import TargetMissed, whole
+from farthing.query import AutoBounds, Bounds
 from farthing.query.aggregates import Count, CountUnits, Sum
-from farthing.session.answering import grouping_sets, mixed_question, private_keys
+from farthing.session.answering import mixed_question
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
-from farthing.session.choosing import most_common
 from farthing.session.core.ceiling import ceiling, require_below_ceiling
+from farthing.session.reading.reader import PRIVATE
+from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.planning.release import ReleasePlan
     from farthing.privacy.budget import Budget
-    from farthing.query import Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
+    from farthing.session.choosing.most_common import Shortlist
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
-    from farthing.session.reading.request import Request
     from farthing.sql.asked import Options
 
 
@@ -58,10 +58,66 @@ def count_or_sum(
     return read
 
 
+def filled(
+    given: Bounds | AutoBounds, keys: Any, how: Mapping[str, Any], left: frozenset[str]
+) -> tuple[Bounds, Any, dict[str, Any]]:
+    """Return bounds, keys and target with which a question is read, with stand-ins for what it leaves out.
+
+    Args:
+        given: its bounds.
+        keys: its keys.
+        how: its target and price.
+        left: what it is known to leave out; see `errors.whole`.
+    """
+    bounds = given if isinstance(given, Bounds) else FOR_NOW
+    if "bounds" in left:
+        bounds = replace(bounds, max_groups=bounds.max_groups or 1, max_rows=bounds.max_rows or 1)
+    if "clamps" in left:
+        bounds = replace(bounds, lower=0, upper=1)
+    return bounds, PRIVATE if "keys" in left else keys, dict(how) | ({"absolute": 1.0} if "target" in left else {})
+
+
+def text_read(
+    reader: QuestionReader,
+    budget: Budget,
+    text: str,
+    under: tuple[Any, Bounds | AutoBounds, float | None, float | None],
+    how: Mapping[str, Any],
+) -> tuple[Read, Request, bool]:
+    """Return how a SQL text is read under given bounds, what is wanted of it, and whether only its plan is.
+
+    Args:
+        reader: of the session.
+        budget: of its books.
+        text: the SQL.
+        under: keys, bounds, lower and upper that were named beside it.
+        how: its target and price, as they were named.
+    """
+    keys, given, lower, upper = under
+    clamps: dict[str, Any] = {name: end for name, end in (("lower", lower), ("upper", upper)) if end is not None}
+
+    def begun(left: frozenset[str]) -> tuple[Request, bool]:
+        """Read the question once, with stand-ins for what it leaves out."""
+        bounds, listed, stated = filled(given, keys, how, left)
+        asked = reader.sql(text, listed, replace(bounds, **clamps)).asked
+        assert asked is not None  # noqa: S101  # it was read from SQL
+        return Request.of(**reader.wanted(said(asked.options, budget, stated))), asked.explain
+
+    def read(bounds: Bounds) -> CheckedQuestion:
+        """Return the question under given bounds, with the clamps that were named."""
+        return reader.sql(text, keys, replace(bounds, **clamps) if clamps else bounds)
+
+    return (read, *whole(begun))
+
+
 def priced(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan | ReleasePlan:
     """Return the plan of a question, or of its release where it has grouping sets; it spends nothing."""
     question, _ = bounded(context, read, given, request, free=True)
-    return (grouping_sets.plan if question.lists else _planned)(context, question, request)
+    if not question.lists:
+        return _planned(context, question, request)
+    from farthing.session.answering import grouping_sets
+
+    return grouping_sets.plan(context, question, request)
 
 
 def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan:
@@ -72,12 +128,23 @@ def planned(context: Context, read: Read, given: Bounds | AutoBounds, request: R
 def _planned(context: Context, question: CheckedQuestion, request: Request) -> Plan:
     """Return the plan of a question without grouping sets, under its bounds."""
     if question.private:
+        from farthing.session.answering import private_keys
+
         return private_keys.plan(context, question, request)
-    ordered = most_common.ordered(context, question, request)
+    ordered = _ordered(context, question, request)
     if ordered is None:
         return mixed_question.plan(context, question.query, request)
     found, whole = ordered
     return (found.made if found.cheaper(whole) else whole).with_note(found.compared(whole))
+
+
+def _ordered(context: Context, question: CheckedQuestion, request: Request) -> tuple[Shortlist, Plan] | None:
+    """Return the shortlist of SQL that shows the first groups only, beside the plan for all; None for anything else."""
+    if question.asked is None or question.asked.aftermath.limit is None:
+        return None
+    from farthing.session.choosing import most_common
+
+    return most_common.ordered(context, question, request)
 
 
 def answered(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:
@@ -101,17 +168,28 @@ def _answered(context: Context, read: Read, given: Bounds | AutoBounds, request:
         return whole if asked is None else whole.arranged(asked.aftermath, asked.columns)
 
     try:
-        if question.lists:
-            return shown(grouping_sets.ask(context, question, request))
-        if question.private:
-            return shown(private_keys.ask(context, question, request))
-        ordered = most_common.ordered(context, question, request)
-        if ordered is not None and ordered[0].cheaper(ordered[1]):
-            return shown(most_common.ask(context, ordered[0], request, ordered[0].compared(ordered[1])))
-        return shown(mixed_question.ask(context, question.query, request))
+        return shown(_asked(context, question, request))
     except TargetMissed as missed:
         missed.answer = shown(missed.answer)
         raise
+
+
+def _asked(context: Context, question: CheckedQuestion, request: Request) -> Answer:
+    """Answer a question in the way for its kind."""
+    if question.lists:
+        from farthing.session.answering import grouping_sets
+
+        return grouping_sets.ask(context, question, request)
+    if question.private:
+        from farthing.session.answering import private_keys
+
+        return private_keys.ask(context, question, request)
+    ordered = _ordered(context, question, request)
+    if ordered is None or not ordered[0].cheaper(ordered[1]):
+        return mixed_question.ask(context, question.query, request)
+    from farthing.session.choosing import most_common
+
+    return most_common.ask(context, ordered[0], request, ordered[0].compared(ordered[1]))
 
 
 def _refuse_hopeless(context: Context, read: Read, request: Request) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack, overload
 
-from farthing.session.answering import product_request, products, release, release_request, synthetic
-from farthing.session.answering.online import opened_online
-from farthing.workloads import Products
+from farthing.session.answering.release_options import MODELS, AskedRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +20,10 @@ if TYPE_CHECKING:
     from farthing.session.answering.online import Online
     from farthing.session.answering.product_request import ProductRequest
     from farthing.session.answering.release_request import ReleaseRequest
-    from farthing.session.answering.synthetic import SyntheticRequest
+    from farthing.session.answering.synthetic_request import SyntheticRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
-    from farthing.workloads import Marginals
+    from farthing.workloads import Marginals, Products
 
 
 class Wanted(TypedDict, total=False):
@@ -136,7 +134,10 @@ class Releases(Protocol):
         >>> bool(abs(release["zone"].value[0] - 900) < 100)
         True
         """
-        if wanted.get("mechanism") in synthetic.MECHANISMS:
+        from farthing.session.answering import products, release, synthetic
+        from farthing.workloads import Products
+
+        if wanted.get("mechanism") in MODELS:
             return synthetic.release(self._model(workload, wanted))
         if isinstance(workload, Products):
             return products.release(self._products(workload, wanted))
@@ -167,7 +168,10 @@ class Releases(Protocol):
         >>> s.plan_release(marginals(["a"], ways=1), keys={"a": [1, 2]}, absolute=50).fits
         True
         """
-        if wanted.get("mechanism") in synthetic.MECHANISMS:
+        from farthing.session.answering import products, release, synthetic
+        from farthing.workloads import Products
+
+        if wanted.get("mechanism") in MODELS:
             return synthetic.plan(self._model(workload, wanted))
         if isinstance(workload, Products):
             return products.plan(self._products(workload, wanted))
@@ -211,34 +215,31 @@ class Releases(Protocol):
         >>> answer.lower <= 5000 <= answer.upper
         True
         """
+        from farthing.session.answering.online import opened_online
+
         promise = {"absolute": absolute, "queries": queries, "rows": rows, "confidence": confidence}
         about = {"where": where, "bounds": bounds, "at_most": at_most}
         return opened_online(self._context, self._reader, keys, promise, about)
 
     def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
         """Return a release by a model, read and checked."""
-        how, rows = _of_rows(wanted)
-        return synthetic.read(self._context, self._reader, workload, wanted.get("keys"), how, rows)
+        from farthing.session.answering import synthetic_request
+
+        return synthetic_request.read(self._context, self._reader, workload, *AskedRows.of(wanted))
 
     def _tables(self, workload: object, wanted: Mapping[str, Any]) -> ReleaseRequest:
         """Return a release of tables, read and checked."""
-        return release_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
+        from farthing.session.answering import release_request
+
+        return release_request.read(self._context, self._reader, workload, *self._asked(wanted))
 
     def _products(self, workload: Products, wanted: Mapping[str, Any]) -> ProductRequest:
         """Return a release of products, read and checked."""
-        return product_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
+        from farthing.session.answering import product_request
 
+        return product_request.read(self._context, self._reader, workload, *self._asked(wanted))
 
-_ROWS = ("where", "bounds", "name")
-
-
-def _of_rows(wanted: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the goal with the price, and what tells the rows, of how a release is wanted."""
-    how = {name: value for name, value in wanted.items() if name not in {"keys", *_ROWS}}
-    return how, {name: wanted[name] for name in _ROWS if name in wanted}
-
-
-def _parted(reader: QuestionReader, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
-    """Return the keys, the goal with the price where defaults stand, and what tells the rows."""
-    how, rows = _of_rows(wanted)
-    return wanted.get("keys"), reader.wanted(how) if how.get("rms") is None else how, rows
+    def _asked(self, wanted: Mapping[str, Any]) -> tuple[AskedRows, Mapping[str, Any]]:
+        """Return which rows, and the goal with the price, where defaults stand."""
+        rows, how = AskedRows.of(wanted)
+        return rows, self._reader.wanted(how) if how.get("rms") is None else how

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from farthing.errors import FarthingError, InvalidBounds, InvalidTarget, UnsupportedQuery
-from farthing.privacy.loss import Pure
+from farthing.errors import FarthingError, InvalidBounds, UnsupportedQuery
 from farthing.query.aggregates import Count, Sum, part_of, ratio_of
 from farthing.query.expressions import And, Case, Expression, Literal, Node, type_of
 from farthing.query.schema import NUMBER_TYPES, Type
-from farthing.sql import is_ibis
 
 if TYPE_CHECKING:
-    from farthing.privacy.budget import Budget
     from farthing.query.aggregates import Aggregate
     from farthing.session.reading.reader import QuestionReader
 
@@ -28,17 +25,6 @@ def over(reader: QuestionReader, top: Side, bottom: Side) -> Aggregate:
         return part_of(above, below)
     within = below if below_range is None else None
     return ratio_of(_one(above, above_range, within), _one(below, below_range))
-
-
-def refuse_pure(budget: Budget, what: str = "ratio") -> None:
-    """Refuse a ratio, or what else is measured by several numbers, in a pure ledger."""
-    if budget.currency is Pure:
-        raise InvalidTarget(
-            f"a {what} needs Gaussian noise, and therefore a delta > 0",
-            rule="its numbers are measured together, in looks whose noise averages out",
-            got="a pure budget",
-            next_step="ask for counts and sums one by one, or open the ledger with Budget(epsilon=, delta=1e-6)",
-        )
 
 
 def _one(value: Any, ends: tuple[float, float] | None, within: Any = None) -> Aggregate:
@@ -59,6 +45,8 @@ def _side(reader: QuestionReader, name: str, value: Any, ends: Any) -> Side:
 
 def _check_side(reader: QuestionReader, name: str, value: Any, ends: Any) -> None:
     """Refuse a value without a range, a range without a value, and what is neither a value nor a condition."""
+    from farthing.sql import is_ibis
+
     kind = _type(reader, value)
     if value is not None and not isinstance(value, str | Node) and not is_ibis(value):
         raise UnsupportedQuery(

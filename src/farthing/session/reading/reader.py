@@ -18,7 +18,6 @@ from farthing.query.schema import NUMBER_TYPES, Schema, Type
 from farthing.session.reading.checks import check_expression, check_names
 from farthing.session.reading.defaults import with_defaults
 from farthing.session.reading.request import WIDTHS
-from farthing.sql import from_ibis, ibis_predicate, is_ibis, parse, parse_predicate, parse_scalar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.part import QueryPart
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived
     from farthing.session.core.door import Door
     from farthing.sql import Asked
 
@@ -96,6 +95,8 @@ class QuestionReader:
                 got=type(text).__name__,
                 next_step='"SELECT COUNT(*) FROM data"',
             )
+        from farthing.sql import parse
+
         engine = self.engine
         bounds = self._bounds(bounds)
         asked = parse(
@@ -196,6 +197,8 @@ class QuestionReader:
 
     def scalar(self, value: Any) -> Scalar:
         """Return a value of any type, from a column's name, SQL, ibis or ready made."""
+        from farthing.sql import from_ibis, parse_scalar
+
         schema = self.engine.schema
         if isinstance(value, str):
             return Column(value) if value in schema.names else parse_scalar(value, schema)
@@ -234,6 +237,7 @@ class QuestionReader:
                 rule="values are clamped into [lower, upper], so that one unit can only move the answer so far",
                 got=f"lower={low!r}, upper={high!r}",
                 next_step="pass lower=0, upper=200, numbers that fit the column; Bounds.auto finds some privately",
+                missing="" if (low, high) != (None, None) else "clamps",
             )
         Bounds(lower=low, upper=high)  # refuses what is not a range
         return float(low), float(high)
@@ -286,6 +290,8 @@ class QuestionReader:
         schema = self.engine.schema
         if where is None:
             return None
+        from farthing.sql import ibis_predicate, is_ibis, parse_predicate
+
         if isinstance(where, str):
             return parse_predicate(where, schema)
         if is_ibis(where):
@@ -303,7 +309,7 @@ class QuestionReader:
         bounds: Bounds,
         groupings: Mapping[str, Scalar],
         joins: tuple[Join, ...],
-        made_of: tuple[tuple[PerUnit, ...], str | None] = ((), None),
+        made_of: tuple[tuple[Derived, ...], str | None] = ((), None),
     ) -> CheckedQuestion:
         """Return the checked question; of the rows of a unit that are made first, and which of them, or the table."""
         derived, source = made_of

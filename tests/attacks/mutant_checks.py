@@ -164,6 +164,27 @@ def hopeless() -> tuple[str, ...]:
     return ("a target out of reach was paid for",) * bool(session.spent)
 
 
+def known() -> tuple[str, ...]:
+    """Ask for groups that are known, in a process that has the books alone."""
+    table = pa.table({"zone": ["a", "b", "c", "d"] * 5000})
+
+    def listed(zones: list[str]) -> dict[str, object]:
+        return {"by": "zone", "keys": {"zone": zones}}
+
+    with tempfile.TemporaryDirectory() as folder:
+        books = {"ledger": Path(folder) / "a.ledger", "name": "t"}
+        with farthing.Session(table, budget=farthing.Budget(mu=4), **books) as session:
+            session.count(absolute=200, **listed(["a", "b", "c"]))
+        with farthing.Session(table, budget=farthing.Budget(mu=4), **books) as session:
+            paid = [
+                zones
+                for zones in (["a"], ["b"], ["a", "b"], ["c"])
+                if session.count(absolute=200, **listed(zones)).paid
+            ]
+            many = session.count(absolute=200, **listed(["a", "d"])).paid
+    return tuple(f"known groups were paid for: {zones}" for zones in paid) + ("an unknown group was free",) * (not many)
+
+
 def numbers() -> tuple[str, ...]:
     """Ask for sums whose truth is known, in ranges of all sizes: told within six half-widths."""
     found = []
@@ -384,6 +405,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "left open": left_open,
     "drained": drained,
     "hopeless": hopeless,
+    "known": known,
     "corpus": partial(oracle, partial(audit.check_corpus, corpus.SHAPES)),
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),

@@ -119,6 +119,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "targets of any number of digits",
         "rules made for any relative target",
     ),
+    "nothing is paid for groups that are known": (
+        "stored groups left without tags",
+        "a tag for the first group only",
+        "the bits of the last group only",
+        "what is sought hashed without its family",
+        "stored questions that hold fewer groups left in, those that hold more left out",
+    ),
     "nothing is paid for what is out of reach": (
         "hopeless questions paid",
         "a hopeless count said to be possible",

@@ -27,9 +27,10 @@ from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_request import MOST_CELLS as MOST_RELEASED
 from farthing.session.answering.release_request import MOST_COLUMNS, check_name
 from farthing.session.answering.synthetic_record import from_bytes, to_bytes
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 from farthing.session.reading.request import Request
 from farthing.synthetic.model import HistogramModel, forest, pairs_of, spread_out
 from farthing.synthetic.rows import base_counts, base_rows

@@ -25,16 +25,19 @@ class Message(NamedTuple):
     module: str
 
 
-def words(node: ast.expr | None) -> str:
-    """Return a text as the source spells it, with dots for what is filled in."""
+def words(node: ast.expr | None, named: dict[str, ast.expr]) -> str:
+    """Return a text as the source spells it, with dots for what is filled in; a module's own names are looked up."""
+    node = node.value if isinstance(node, ast.FormattedValue) else node
+    node = named.get(node.id, node) if isinstance(node, ast.Name) else node
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(words(value) or "..." for value in node.values)
+        return "".join(words(value, named) or "..." for value in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return (words(node.left) or "...") + (words(node.right) or "...")
+        return (words(node.left, named) or "...") + (words(node.right, named) or "...")
     if isinstance(node, ast.IfExp):
-        return words(node.body) or words(node.orelse)
+        either = [words(node.body, named), words(node.orelse, named)]
+        return " / ".join(each for each in either if each.strip(". ")) or "..."
     return "" if node is None else "..."
 
 
@@ -50,19 +53,29 @@ def messages() -> list[Message]:
 def _of(path: Path, kinds: set[str]) -> Iterator[Message]:
     """Yield the messages of one module."""
     module = path.relative_to(SOURCE).as_posix()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named = dict(_constants(tree))
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
         kind = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
-        what = words(node.args[0])
+        what = words(node.args[0], named)
         if kind in kinds and what.strip(". "):
-            facts = {keyword.arg: words(keyword.value) for keyword in node.keywords}
+            facts = {keyword.arg: words(keyword.value, named) for keyword in node.keywords}
             if kind in REFUSALS:
                 kind, facts = (
                     "UnsupportedQuery",
-                    {"next_step": words(node.args[1]) if len(node.args) > 1 else ""} | facts,
+                    {"next_step": words(node.args[1], named) if len(node.args) > 1 else ""} | facts,
                 )
             yield Message(what, kind, facts.get("rule", ""), facts.get("next_step", ""), module)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the texts that a module names at its top."""
+    for node in tree.body:
+        target = node.target if isinstance(node, ast.AnnAssign) else None
+        if isinstance(target, ast.Name) and isinstance(node.value, ast.Constant | ast.JoinedStr | ast.BinOp):
+            yield target.id, node.value
 
 
 def table() -> Any:
@@ -80,7 +93,7 @@ def table() -> Any:
             listed = nodes.definition_list(classes=["messages"])
             for message in messages():
                 facts = {"rule": message.rule, "next": message.next_step}
-                told = "; ".join(f"{name}: {fact}" for name, fact in facts.items() if fact)
+                told = "; ".join(f"{name}: {fact}" for name, fact in facts.items() if fact.strip(". "))
                 body = nodes.paragraph("", f"{told} " if told else "")
                 body += [nodes.literal("", message.kind), nodes.Text(" in "), nodes.literal("", message.module)]
                 term = nodes.term("", message.what)

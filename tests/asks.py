@@ -47,7 +47,7 @@ SILENT = {
     "online": lambda s: s.online(keys=BY["keys"], absolute=50_000, queries=9, rows=110_000).ask(g=NAMES[:1]),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
-PURE = ("count", "sum", "quantile")
+PURE = ("count", "sum", "mean", "variance", "correlation", "quantile", "several")
 
 
 def opened_session(*, pure=False):

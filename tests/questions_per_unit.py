@@ -6,14 +6,26 @@ import datetime as dt
 from typing import Any
 
 from hypothesis import strategies as st
-from questions import PUBLIC, SCHEMA, VALUES, VISITS, WHOLE, Asked, F
+from questions import COST, PUBLIC, SCHEMA, VALUES, VISITS, WHOLE, Asked, F
 
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum
 from farthing.query.expressions import Call, Column, Compare, FunctionName, IsNull, Literal, Not, Operator
 from farthing.query.joins import Join
-from farthing.query.per_unit import Feature, FeatureKind, PerUnit, columns_of_source, scoped
+from farthing.query.per_row import (
+    AGGREGATES,
+    ONE_ROW,
+    PLACES,
+    SortKey,
+    Stacked,
+    StackedPart,
+    Window,
+    Windowed,
+    WindowFrame,
+    WindowKind,
+)
+from farthing.query.per_unit import Derived, Feature, FeatureKind, PerUnit, columns_of_source, scoped
 
 TABLES = {name: Schema.of(kinds) for name, (kinds, _) in PUBLIC.items()} | {"visits": Schema.of(VISITS)}
 ROOT = Call(FunctionName.SQRT, (Call(FunctionName.ABS, (F,)),))
@@ -51,11 +63,36 @@ LISTED = {
 }
 
 
+FRAMES = (
+    None,
+    None,
+    WindowFrame(None, 0),
+    WindowFrame(-1, 0),
+    WindowFrame(-2, -1),
+    WindowFrame(0, None),
+    WindowFrame(1, 2),
+    WindowFrame(None, None),
+)
+SUMMED = (F, WHOLE, ROOT, TENTH)
+
+
 @st.composite
-def asked_per_unit(draw: Any, ask: str, palette: dict[str, list[Any]]) -> Asked:  # noqa: ARG001  # keys are few
+def asked_per_unit(draw: Any, ask: str, palette: dict[str, list[Any]]) -> Asked:
+    """Return one question of derived rows."""
+    return draw(_asked(ask, palette, _derived))
+
+
+@st.composite
+def asked_per_row(draw: Any, ask: str, palette: dict[str, list[Any]]) -> Asked:
+    """Return one question of rows beside windows by the unit, and of the rows of several tables."""
+    return draw(_asked(ask, palette, _kept))
+
+
+@st.composite
+def _asked(draw: Any, ask: str, palette: dict[str, list[Any]], rows: Any) -> Asked:  # noqa: ARG001  # keys are few
     """Return one question of derived rows."""
     unit = draw(st.sampled_from("uuv"))
-    derived, source, joins = draw(_derived(unit))
+    derived, source, joins = draw(rows(unit))
     schemas = scoped(SCHEMA, TABLES, unit, derived)
     scope = columns_of_source(schemas, source, joins)
     plain = [(name, kind) for name, kind in scope.columns if name != unit and not name.startswith("visits")]
@@ -70,7 +107,9 @@ def asked_per_unit(draw: Any, ask: str, palette: dict[str, list[Any]]) -> Asked:
     outputs = _outputs(ask, some)
     if ask == "histogram" and not numbers:
         outputs = (NamedAggregate("q", Quantile(Literal(1), 0.5, 0.0, 2.0, 2)),)
-    where = draw(st.sampled_from([None, *(Compare(one, Operator.GT, Literal(0)) for one in numbers)]))
+    where = draw(
+        st.sampled_from([None, *(Compare(one, Operator.GT, Literal(0)) for one in numbers), *_firsts(derived)])
+    )
     bounds = Bounds(draw(st.sampled_from([1, 2, 3])), draw(st.integers(1, 3)))
     query = Query(
         *("data", names, keys, where, outputs, PrivacyUnit(unit), bounds),
@@ -94,6 +133,83 @@ def _outputs(ask: str, numbers: list[Any]) -> tuple[NamedAggregate, ...]:
         case "spread":
             return counting("n")
     return ()
+
+
+def _firsts(derived: tuple[Derived, ...]) -> list[Any]:
+    """Return conditions by which a unit has one row: that a window numbers 1."""
+    own = derived[-1]
+    return [
+        Compare(Column(name), Operator.EQ, Literal(1))
+        for name, one in (own.windows if isinstance(own, Windowed) else ())
+        if one.kind is WindowKind.ROW_NUMBER
+    ]
+
+
+@st.composite
+def window(draw: Any) -> Window:
+    """Return a window over the rows of the protected table."""
+    kind = draw(st.sampled_from([*WindowKind, WindowKind.ROW_NUMBER, WindowKind.LAG, WindowKind.SUM]))
+    by = tuple(Column(name) for name in draw(st.lists(st.sampled_from("sfb"), max_size=1)))
+    needs = kind in PLACES or kind in ONE_ROW
+    keys = draw(st.lists(st.sampled_from("fidtsbz"), min_size=int(needs), max_size=2, unique=True))
+    order = tuple(SortKey(Column(name), draw(st.booleans()), draw(st.booleans())) for name in keys)
+    value = draw(st.sampled_from([*SUMMED, None] if kind is WindowKind.COUNT else SUMMED))
+    if kind in ONE_ROW | {WindowKind.MIN, WindowKind.MAX}:
+        value = Column(draw(st.sampled_from("sfidt")))
+    frame = draw(st.sampled_from(FRAMES)) if order and kind in AGGREGATES else None
+    if kind in (WindowKind.FIRST_VALUE, WindowKind.LAST_VALUE):
+        frame = draw(st.sampled_from(FRAMES[2:]))
+    return Window(kind, None if kind in PLACES else value, by, order, frame, draw(st.sampled_from([1, 1, 2, 0])))
+
+
+@st.composite
+def _windowed(draw: Any, unit: str, name: str = "w") -> Windowed:
+    """Return rows of the protected table, perhaps beside another, with windows by the unit."""
+    columns = draw(st.lists(st.sampled_from("sifdtb"), max_size=3, unique=True))
+    windows = draw(st.lists(window(), min_size=1, max_size=3))
+    joins = (_met(unit, "visits", left=True),) if draw(st.integers(0, 3)) == 0 else ()
+    kept = tuple((f"c{place}", Column(column)) for place, column in enumerate(columns))
+    told = tuple((f"w{place}", one) for place, one in enumerate(windows))
+    return Windowed(name, None, joins, draw(st.sampled_from(WHERE)), kept, told)
+
+
+@st.composite
+def _stacked(draw: Any, unit: str) -> tuple[tuple[Derived, ...], str, tuple[Join, ...]]:
+    """Return the rows of several tables, and of what is made of them, one below the other."""
+    made = draw(_made(("a", None), [], st.just(Feature(FeatureKind.MEAN, F)), unit))
+    branches = [
+        StackedPart(None, (), draw(st.sampled_from(WHERE)), (F, Column("s"))),
+        StackedPart("visits", (), None, (Column("cost"), Column("u") if unit == "u" else Literal("a"))),
+        StackedPart("a", (), None, (Column("f0"), Literal("b"))),
+        StackedPart(None, (_met(unit, "visits", left=True),), None, (COST, Column("s"))),
+        StackedPart(None, (), None, (ROOT, Literal(""))),
+    ]
+    some = draw(st.lists(st.sampled_from(branches), min_size=2, max_size=3))
+    return (made, Stacked("n", ("c0", "c1"), tuple(some))), "n", ()
+
+
+@st.composite
+def _kept(draw: Any, unit: str) -> tuple[tuple[Derived, ...], str | None, tuple[Join, ...]]:
+    """Return rows beside windows or from several tables, alone, joined, or with features made of them."""
+    shape = draw(st.sampled_from(["windows", "windows", "union", "union", "joined", "features", "above"]))
+    if shape == "union":
+        return draw(_stacked(unit))
+    made = draw(_windowed(unit))
+    if shape == "windows":
+        return (made,), "w", ()
+    if shape == "joined":
+        other = draw(_made(("b", None), [], st.sampled_from(FEATURES), unit))
+        return (made, other), "w", (_met(unit, "b", left=draw(st.booleans())),)
+    schema = scoped(SCHEMA, TABLES, unit, (made,))["w"]
+    numbers = [Column(name) for name, kind in schema.columns if kind in (Type.INTEGER, Type.FLOAT) and name != unit]
+    if shape == "above" or not numbers:
+        below = draw(_stacked(unit))[0]
+        order = (SortKey(Column("c1")), SortKey(Column("c0"), descending=True))
+        kinds = draw(st.sampled_from([WindowKind.ROW_NUMBER, WindowKind.LAG, WindowKind.SUM]))
+        over = Window(kinds, None if kinds in PLACES else Column("c0"), (), order, None)
+        return (*below, Windowed("w", "n", (), None, (("c0", Column("c0")),), (("w0", over),))), "w", ()
+    features = tuple((f"f{place}", Feature(FeatureKind.SUM, one)) for place, one in enumerate(numbers[:3]))
+    return (made, PerUnit("b", "w", (), None, (), features)), "b", ()
 
 
 @st.composite

@@ -16,7 +16,7 @@ SPELLED = {
 }
 GIVES = {
     "DOUBLE": ("FLOOR", "CEIL", "TRUNC", "ROUND", "SQRT", "LN", "LOG", "EXP", "POWER", "DIV", "RAND"),
-    "BIGINT": ("COUNT", "LENGTH", "ROWNUMBER", "ROW_NUMBER", "DENSE_RANK", "DENSERANK", "GROUPING", "DATE_PART",
+    "BIGINT": ("COUNT", "LENGTH", "ROWNUMBER", "ROW_NUMBER", "DENSE_RANK", "DENSERANK", "RANK", "GROUPING", "DATE_PART",
                "DATEDIFF", "EPOCH_US", "INTDIV"),
     "UBIGINT": ("HASH", "XOR"),
     "VARCHAR": ("TRIM", "LTRIM", "RTRIM", "TRANSLATE", "SUBSTRING", "BIN", "DPIPE", "CONCAT", "DECODE"),
@@ -41,6 +41,11 @@ NUMBERS = (
 )
 
 
+def branches(tree):
+    """Return the SELECTs of UNION ALL, or the one there is."""
+    return [*branches(tree.this), *branches(tree.expression)] if isinstance(tree, exp.Union) else [tree]
+
+
 class Sent:
     """One SQL text: names of its own stand for one expression each; columns of tables have native types.
 
@@ -63,9 +68,9 @@ class Sent:
         """Return the relations that WITH names and the question below, each with the types of all columns."""
         clause, native, found = self.tree.args.get("with_") or self.tree.args.get("with"), dict(self._native), []
         for named in () if clause is None else clause.expressions:
-            one = Sent("", native, named.this)
-            found.append(one)
-            native[named.alias] = {item.alias: one.type(item.this) for item in named.this.expressions}
+            ones = [Sent("", native, select) for select in branches(named.this)]
+            found += ones
+            native[named.alias] = {item.alias: ones[0].type(item.this) for item in ones[0].tree.expressions}
         if clause is None:
             return [self]
         clause.pop()
@@ -136,7 +141,9 @@ class Sent:
                 return "INT128" if inner in WHOLE else inner
             case exp.Coalesce() | exp.Least() | exp.Greatest():
                 return self._one([self.type(value, seen) for value in (node.this, *node.expressions)])
-            case exp.Neg() | exp.Min() | exp.Max() | exp.Abs() | exp.Window() | exp.FirstValue():
+            case exp.Neg() | exp.Min() | exp.Max() | exp.Abs() | exp.Window() | exp.FirstValue() | exp.LastValue():
+                return self.type(node.this, seen)
+            case exp.Lag() | exp.Lead():
                 return self.type(node.this, seen)
             case exp.IntDiv() | exp.Mod() | exp.Add() | exp.Sub() | exp.Mul():
                 return self._one([self.type(node.left, seen), self.type(node.right, seen)])

@@ -6,7 +6,12 @@ private row.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 class FarthingError(Exception):
@@ -17,13 +22,15 @@ class FarthingError(Exception):
         rule: the rule that was broken, or "".
         got: what was given instead, or "".
         next_step: what to do about it, or "".
+        missing: what a question left out, where that alone is wrong: "target", "keys", "bounds" or "clamps"; else "".
         exit_code: what the command line returns: 2 usage, 3 refused by budget, 4 data, ledger or engine.
     """
 
     exit_code: ClassVar[int] = 4
 
-    def __init__(self, what: str, *, rule: str = "", got: object = "", next_step: str = "") -> None:
+    def __init__(self, what: str, *, rule: str = "", got: object = "", next_step: str = "", missing: str = "") -> None:
         self.what = what
+        self.missing = missing
         self.rule = rule
         self.got = str(got)
         self.next_step = next_step
@@ -49,6 +56,49 @@ class FarthingError(Exception):
         if self.next_step:
             parts.append(f"next: {self.next_step}")
         return "; ".join(parts)
+
+
+def whole(read: Callable[[frozenset[str]], T]) -> T:
+    """Return what is read of a question; refuse it once, naming all that it leaves out.
+
+    Args:
+        read: reads it, with stand-ins for the parts that are named to it (see `FarthingError.missing`); reads no rows.
+
+    Raises:
+        FarthingError: of the type of what is missed first; what is wrong otherwise, if nothing was missed before.
+    """
+    found: dict[str, FarthingError] = {}
+    while True:
+        try:
+            made = read(frozenset(found))
+        except FarthingError as problem:
+            error = problem
+        else:
+            if not found:
+                return made
+            break
+        if not error.missing or error.missing in found:
+            if not found:
+                raise error
+            break
+        found[error.missing] = error
+    raise _together(list(found.values()))
+
+
+def _together(found: list[FarthingError]) -> FarthingError:
+    """Return one error, of the type of the first, that says what several say."""
+    if len(found) == 1:
+        return found[0]
+
+    def each(facts: list[str]) -> str:
+        """Return facts as a numbered list in one line."""
+        return ", ".join(f"({place}) {fact}" for place, fact in enumerate(facts, 1))
+
+    return type(found[0])(
+        f"{len(found)} things are missing: {each([one.what for one in found])}",
+        rule=each([one.rule for one in found]),
+        next_step=each([one.next_step for one in found]),
+    )
 
 
 class InvalidTarget(FarthingError, ValueError):

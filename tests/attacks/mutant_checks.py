@@ -30,6 +30,7 @@ from farthing import audit
 from farthing.audit import corpus, itself
 
 sys.path.append(str(Path(__file__).parent))  # it is run as a script, and imported by tests
+import formula_checks
 import outer_checks
 import promise_checks
 import release_checks
@@ -423,6 +424,8 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "tables": release_checks.tables,
     "products": release_checks.products,
     "models": release_checks.models,
+    "formulas": formula_checks.formulas,
+    "pure measures": formula_checks.pure_measures,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "refining": promise_checks.refining,

@@ -3,7 +3,8 @@
 Groups: NOISE draws, NUMBERS the size of what is drawn and told, BOUNDS what a unit can move, PRICES what is charged,
 BOOKS what the ledger keeps and refuses, DOORS ways to rows and to exact numbers, EDGES how files come in, how text goes
 out, what one odd row does, and whom an attack calls guilty, CHAINS what several answers of a question promise and cost,
-PLANS what is planned, told and refused, RELEASES many tables at once. Which promise each breaks: `promises`.
+PLANS what is planned, told and refused, RELEASES many tables at once, FORMULAS arithmetic over aggregates, and what
+has several measures under a pure budget. Which promise each breaks: `promises`.
 
 An edit names the exact old text: where the source moved on, it fails loudly, and the list is brought up to date.
 """
@@ -985,4 +986,63 @@ PLANS = (
     ),
 )
 
-MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *CHAINS, *PLANS, *RELEASES)
+FORMULAS = (
+    _one(
+        "bends left out of the interval of a formula",
+        "accuracy/formulas.py",
+        '        turned = np.einsum("lkg,kg->lg", bends, reach)\n',
+        "        turned = np.zeros_like(reach)\n",
+        "formulas",
+    ),
+    _one(
+        "the second part of a sum left out of an enclosure",
+        "accuracy/enclosures.py",
+        "        return self + other.times(-1.0)\n",
+        "        return self + other.times(-0.0)\n",
+        "formulas",
+    ),
+    _one(
+        "a formula that reads the lanes of its first part only",
+        "accuracy/formulas.py",
+        "        return tuple(sorted({lane for part in self._parts for lane in part.reads}))\n",
+        "        return tuple(sorted({lane for part in self._parts[:1] for lane in part.reads}))\n",
+        "formulas",
+    ),
+    _one(
+        "a covariance whose products count at half of their range",
+        "query/pairs.py",
+        "Total(product, -h * k, h * k)",
+        "Total(product, -h * k / 2, h * k / 2)",
+        "formulas",
+    ),
+    _one(
+        "the pilot of a pure mean free of charge",
+        "accuracy/laplace_state.py",
+        "(self.pilot.level + self.claimed.level).sum(axis=0)",
+        "self.claimed.level.sum(axis=0)",
+        "pure measures",
+    ),
+    _one(
+        "a pure mean charged for one of its lanes",
+        "session/answering/laplace_measures.py",
+        "begun.price(paid))",
+        "begun.price(paid // 2))",
+        "pure measures",
+    ),
+    _one(
+        "the quantile of one lane for a sum of several",
+        "accuracy/laplace_intervals.py",
+        "1.0, squares[:, None] / apart).prod(axis=1)\n",
+        "1.0, squares[:, None] / apart).prod(axis=1) * 0 + np.eye(len(unit))[-1][:, None]\n",
+        "pure measures",
+    ),
+    _one(
+        "every rung of a pure mean at the whole of beta",
+        "accuracy/laplace_measures.py",
+        "        return self.beta * LATER_SHARE * 2.0**-rung\n",
+        "        return self.beta * 40\n",
+        "pure measures",
+    ),
+)
+
+MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *CHAINS, *PLANS, *RELEASES, *FORMULAS)

@@ -191,4 +191,16 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the watch of online queries free of charge",
         "what noise hides left out of the report on synthetic rows",
     ),
+    "arithmetic of several aggregates has the truth in its interval": (
+        "bends left out of the interval of a formula",
+        "the second part of a sum left out of an enclosure",
+        "a formula that reads the lanes of its first part only",
+        "a covariance whose products count at half of their range",
+    ),
+    "means under a pure budget hold at whatever look they stop, and pay for all that was shown": (
+        "the pilot of a pure mean free of charge",
+        "a pure mean charged for one of its lanes",
+        "the quantile of one lane for a sum of several",
+        "every rung of a pure mean at the whole of beta",
+    ),
 }

@@ -30,7 +30,7 @@ from questions import (
     without,
     worlds,
 )
-from questions_per_unit import asked_per_unit
+from questions_per_unit import asked_per_row, asked_per_unit
 from spark_servers import spark_session
 from sweeps import sweep
 
@@ -129,8 +129,17 @@ def test_answers_and_floor_of_rows_made_of_units(kind, ask):
     checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 3))), asked_per_unit)
 
 
+@pytest.mark.parametrize("kind", ["memory", *ENGINES])
+@pytest.mark.parametrize("ask", sweep(["measure"], REQUESTS))
+def test_answers_and_floor_of_rows_beside_windows(kind, ask):
+    """The same of rows beside what windows by the unit tell of them, and of the rows of several tables."""
+    share = {"memory": 1, "duckdb": 3, "postgres": 1 / 2, "sqlite": 1 / 3, "spark": 1 / 6}
+    checked(kind, ask, max(1, int(EXAMPLES * share.get(kind, 1))), asked_per_row)
+
+
 @pytest.mark.parametrize(
-    ("ask", "questions"), [("found", asked), ("found", asked_per_unit), ("measure", asked_per_unit)]
+    ("ask", "questions"),
+    [("found", asked), ("found", asked_per_unit), ("measure", asked_per_unit), ("measure", asked_per_row)],
 )
 def test_sqlite_in_short(ask, questions):
     """A few questions; what SQLite is asked above takes minutes."""
@@ -211,9 +220,39 @@ def test_a_planted_bug_breaks_the_floor(kind, bug, monkeypatch):
 @pytest.mark.parametrize("kind", ["memory", "duckdb"])
 def test_one_row_a_unit_where_it_has_several_breaks_the_floor(kind, monkeypatch):
     """Planted: every question of derived rows is taken for one of one row a unit; the FLOOR sees units move more."""
-    monkeypatch.setattr(query_module, "one_row", lambda derived, source, joins: bool(derived))  # noqa: ARG005
+    monkeypatch.setattr(query_module, "one_row", lambda derived, *_: bool(derived))
     with pytest.raises(AssertionError, match="moved"):
         checked(kind, "measure", 60, asked_per_unit)
+
+
+def test_a_window_that_forgets_the_unit_breaks_the_floor(monkeypatch):
+    """Planted: windows over the rows of all units; the FLOOR sees other units move."""
+
+    def mixed(each, rows, unit, scope):
+        rows = list(rows)
+        told = windowed(each, [(0, row) for _, row in rows], unit, scope)
+        keys = [name for name, _ in each.columns]
+        units = {repr([row[key] for key in keys]): row[unit] for row in windowed(each, rows, unit, scope)}
+        return [row | {unit: units[repr([row[key] for key in keys])]} for row in told]
+
+    windowed = memory_engine.windowed
+    monkeypatch.setattr(memory_engine, "windowed", mixed)
+    with pytest.raises(AssertionError, match="moved"):
+        checked("memory", "measure", 60, asked_per_row)
+
+
+def test_a_union_that_makes_two_units_of_one_breaks_the_floor(monkeypatch):
+    """Planted: the unit of a row is told by its SELECT, too, so that the bounds hold each SELECT by itself."""
+
+    def apart(each, parts, unit, scopes):
+        told = [stacked(replace(each, branches=(one,)), [rows], unit, [scope])
+                for one, rows, scope in zip(each.branches, parts, scopes, strict=True)]  # fmt: skip
+        return [row | {unit: f"{place} {row[unit]}"} for place, rows in enumerate(told) for row in rows]
+
+    stacked = memory_engine.stacked
+    monkeypatch.setattr(memory_engine, "stacked", apart)
+    with pytest.raises(AssertionError, match="moved"):
+        checked("memory", "measure", 60, asked_per_row)
 
 
 def test_rows_that_mix_units_break_the_floor(monkeypatch):

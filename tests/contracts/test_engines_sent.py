@@ -27,6 +27,17 @@ from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
+from farthing.query.per_row import (
+    FRAMED,
+    PLACES,
+    SortKey,
+    Stacked,
+    StackedPart,
+    Window,
+    Windowed,
+    WindowFrame,
+    WindowKind,
+)
 from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 
 DUCK = Path(farthing.__file__).parent / "engines" / "duck"
@@ -97,6 +108,39 @@ def derived(draw):
     return PerUnit("made", None, draw(SIDES), draw(st.none() | predicates(SCHEMA, 3)), by, features)
 
 
+@st.composite
+def beside_windows(draw):
+    """Draw rows beside windows by the unit, of any values and in any order."""
+    whole, real, text, moment = (VALUES[kind] for kind in (Type.INTEGER, Type.FLOAT, Type.STRING, Type.TIMESTAMP))
+    keys = st.builds(SortKey, st.one_of(whole, real, text, moment), st.booleans(), st.booleans())
+    over = {"by": draw(st.sampled_from([(), (Column("word"),)])), "order": (draw(keys),)}
+    kinds = [*(WindowKind.SUM, WindowKind.SUM, WindowKind.ROW_NUMBER, WindowKind.MEAN, WindowKind.LAG), *WindowKind]
+    values = [draw(whole), *(draw(real) for _ in kinds[1:])]
+    frames = [None, WindowFrame(-3, 0), *(draw(st.sampled_from([None, WindowFrame(0, 2)])) for _ in kinds[2:])]
+    windows = [
+        Window(
+            kind, None if kind in PLACES else value, **over, frame=WindowFrame(None, None) if kind in FRAMED else frame
+        )
+        for kind, value, frame in zip(kinds, values, frames, strict=True)
+    ]
+    columns = (("of", draw(ANY)), ("at", draw(moment)))
+    told = tuple((f"f{place}", each) for place, each in enumerate(windows))
+    return Windowed("made", None, draw(SIDES), draw(st.none() | predicates(SCHEMA, 3)), columns, told)
+
+
+@st.composite
+def stacked(draw):
+    """Draw the rows of two SELECTs, of any values."""
+    kinds = (Type.INTEGER, Type.FLOAT, Type.INTEGER, Type.FLOAT, Type.TIMESTAMP, Type.STRING)
+    parts = [
+        StackedPart(
+            None, draw(SIDES), draw(st.none() | predicates(SCHEMA, 3)), tuple(draw(VALUES[kind]) for kind in kinds)
+        )
+        for _ in range(2)
+    ]
+    return Stacked("made", tuple(f"f{place}" for place in range(len(kinds))), tuple(parts))
+
+
 def of_units(one):
     """Return a question of derived rows, with what else it is asked with."""
     outputs = tuple(NamedAggregate(f"o{n}", Sum(Column(f"f{n}"), 0.0, 9.0)) for n in range(4))
@@ -164,10 +208,10 @@ def faults(question):
     return [fault for sql in sent for fault in Sent(sql, NATIVE).faults()]
 
 
-@given(derived())
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(st.one_of(derived(), beside_windows(), stacked()))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_nothing_that_makes_rows_of_units_can_fail(one):
-    """Sums, means, choices and counts of any values, of a unit's rows: the texts are as total as all others."""
+    """Sums, means, choices, counts and windows of any values, and UNION ALL: the texts are as total as all others."""
     for question in of_units(one):
         assert [] == faults(question)
 

@@ -64,6 +64,7 @@ KINDS = {
         values("variance", root=True, relative=0.1),
         pair("sql", SEVERAL, keys=BY["keys"], coarse={"relative": 0.2}, sharp={"relative": 0.1}),
     ],
+    "laplace_measures": [values("mean", budget=PURE, absolute=2)],
     "quantile": [
         values("quantile", 0.5, rank=0.02),
         values("quantile", 0.5, by={}, absolute=3),

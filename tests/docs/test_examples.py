@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass, field
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,23 @@ def test_every_place_names_one_version():
 @pytest.mark.thorough
 def test_the_site_builds_without_a_warning(tmp_path):
     """Sphinx finds every page, reference and name."""
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-d", str(tmp_path / "trees"), str(DOCS)]
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-t", "checked", "-b", "html", "-d", str(tmp_path / "trees")]
+    command.append(str(DOCS))
     ended = subprocess.run([*command, str(tmp_path / "html")], capture_output=True, text=True, check=False)
     assert (0, "") == (ended.returncode, ended.stderr)
+
+    page = text_of(tmp_path / "html" / "reference" / "errors.html")
+    shown = " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
+    listed = _messages()
+    assert len(listed) > 900
+    assert [] == [what for what in listed if " ".join(what.split()) not in shown]
+
+
+def _messages() -> list[str]:
+    """Return the words of every message of the source, as docs/messages.py finds them."""
+    found = importlib.util.spec_from_file_location("messages", DOCS / "messages.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return [message.what for message in module.messages()]

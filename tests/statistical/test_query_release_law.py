@@ -74,13 +74,13 @@ def test_a_small_database_is_chosen_by_its_score(loss, monkeypatch):
         assert min(binom.cdf(many, runs, chance), binom.sf(many - 1, runs, chance)) > ALPHA / 6
 
 
-def test_the_projection_is_no_further_off_than_its_theorem():
+@pytest.mark.parametrize("loss", [Gdp(0.2), Pure(0.4)], ids=["gdp", "pure"])
+def test_the_projection_is_no_further_off_than_its_theorem(loss):
     """The mean squared error over runs is below the bound, and below that of the noise."""
     rng = np.random.default_rng(1)
     queries = MatrixQueries(rng.choice([-1.0, 1.0], (400, 64)))
     counts = np.bincount(rng.choice(8, 500), minlength=64)
     truth = queries.exact(counts) * queries.step
-    loss = Gdp(0.2)
     errors = [((queries.of(Projection(loss).run(counts, queries).weights) - truth) ** 2).mean() for _ in range(8)]
 
     assert np.sqrt(np.mean(errors)) < Projection(loss).error(queries, 400, 500)

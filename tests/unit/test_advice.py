@@ -71,8 +71,9 @@ def written() -> list[tuple[str, str, str]]:
     """Return every text that is written as one of the facts of an error: which fact, its place, the text."""
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        name, code = path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8")
+        named = any(f"{fact}=" in code for fact in FACTS)
+        for node in ast.walk(ast.parse(code)) if named else ():
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
                 if keyword.arg in FACTS:
                     place = f"{name}:{keyword.value.lineno}"

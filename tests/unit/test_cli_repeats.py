@@ -246,8 +246,8 @@ def test_a_repeat_loads_nothing_heavy_even_after_another_charge(typed, unkept, m
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_charge_makes_what_was_free_before_it_anew(typed, asked, unkept, monkeypatch):
-    """Whatever command charges; the latest few are made anew, each without a charge, and printed as they are asked."""
+def test_a_charge_asks_again_what_was_free_before_it(typed, asked, unkept, monkeypatch):
+    """Whatever command charges; the latest few are asked again, each without a charge, and printed as then."""
     monkeypatch.setattr(repeats, "_MOST_RENEWED", 2)
     for shape in (["--rows", "1"], ["--json"], ["--csv"]):
         typed(*ZONES, *shape)
@@ -265,8 +265,8 @@ def test_a_charge_makes_what_was_free_before_it_anew(typed, asked, unkept, monke
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_is_made_anew_is_never_paid(typed, monkeypatch):
-    """Where what was free costs something by the time it is made anew, it is left: nobody asked for it."""
+def test_what_is_asked_again_is_never_paid(typed, monkeypatch):
+    """Where what was free costs something by the time it is asked again, it is left: nobody asked for it."""
     typed(*ZONES)
     entries = _entries(typed)
     name = next(Path(os.environ[repeats.SETTING]).glob("*.json"))

@@ -261,8 +261,6 @@ HOPELESS = {
 @pytest.mark.parametrize("name", HOPELESS)
 def test_a_hopeless_question_is_refused_free_in_the_words_of_its_plan(name, budget):
     """What no group can meet under its cap costs nothing: not its answer, its choice of groups or its search."""
-    if budget.currency is Pure and name in {"two at once", "a count beside a mean"}:
-        pytest.skip("a pure budget answers one at a time")
     session, cap = opened(budget=budget), budget.currency(1e-3)
     ask = HOPELESS[name]
     with pytest.raises(OutOfReach) as refused:

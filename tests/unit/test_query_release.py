@@ -20,7 +20,7 @@ from farthing.mechanisms.linear_queries import MatrixQueries, TableQueries, dist
 from farthing.mechanisms.multiplicative_weights import Mwem
 from farthing.mechanisms.noisy_answers import chooser, noisy_answers, shared
 from farthing.mechanisms.online_weights import OnlineRule, OnlineRun, learned
-from farthing.mechanisms.projection import IndependentNoise, Projection, closest
+from farthing.mechanisms.projection import CellNoise, IndependentNoise, Projection, closest
 from farthing.mechanisms.small_database import SmallDatabase, databases
 from farthing.mechanisms.spanning_tree import SpanningTree, merged
 from farthing.privacy.loss import Gdp, Pure, Zcdp
@@ -126,6 +126,7 @@ PAIRS = {
 }
 RUNS = {
     "independent": (IndependentNoise, lambda it: it.run(COUNTS, MATRIX)),
+    "cells": (CellNoise, lambda it: it.run(COUNTS, MATRIX)),
     "projection": (lambda loss: Projection(loss, rounds=5), lambda it: it.run(COUNTS, TABLES)),
     "mwem": (lambda loss: Mwem(loss, rounds=3), lambda it: it.run(COUNTS, TABLES)),
     "small database": (lambda loss: SmallDatabase(loss, rows=2), lambda it: it.run(COUNTS, MATRIX)),
@@ -141,6 +142,34 @@ def test_all_that_is_drawn_costs_at_most_the_loss(name, loss, monkeypatch):
     spent = parts_of(make(loss), monkeypatch, run)
 
     assert 0.999 * loss.amount <= spent <= loss.amount
+
+
+@pytest.mark.parametrize(
+    ("queries", "loss", "cells"),
+    [
+        (MATRIX, Gdp(0.5), False),
+        (MatrixQueries(np.ones((1, CELLS))), Pure(1), False),
+        (MatrixQueries(np.ones((40, CELLS))), Pure(1), True),
+    ],
+    ids=["not pure", "few queries", "many queries"],
+)
+def test_pure_noise_is_put_where_it_is_less(queries, loss, cells, monkeypatch):
+    """Many queries under a pure budget are answered from noisy cells, at the price of what a unit moves in all."""
+    asked, real = [], projection.noisy_answers
+    monkeypatch.setattr(projection, "noisy_answers", lambda truth, *given, **how: asked.append((len(truth), how))
+                        or real(truth, *given, **how))  # fmt: skip
+    Projection(loss, reach=3, rounds=2).run(COUNTS, queries)
+
+    size, how = asked[-1]
+    assert size == (CELLS if cells else len(queries.groups))
+    assert (how["squares"], how["total"]) == ((9, 3) if cells else (9 * queries.squares(), 3 * queries.total()))
+
+
+@pytest.mark.parametrize("queries", [MATRIX, TABLES], ids=["matrix", "tables"])
+def test_energy_is_what_noise_in_cells_does(queries):
+    """It is the mean over queries of the squared weights, which the answers of single cells have."""
+    rows = np.array([queries.of(cell) for cell in np.eye(CELLS)])
+    assert queries.energy == pytest.approx(float((rows**2).sum() / rows.shape[1]))
 
 
 def test_a_part_that_is_paid_twice_is_seen(monkeypatch):

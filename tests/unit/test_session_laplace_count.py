@@ -168,15 +168,10 @@ def test_answers_too_large_for_the_steps_are_held():
     """A limit on sizes: no wrapped integers, and no row decides an error. Coarser steps are rounded to."""
     from farthing.planning.laplace_count import Grid
     from farthing.sealed import opened
-    from farthing.session.answering.laplace_count import _chain
+    from farthing.session.answering.laplace_count import chain_of
 
-    class Asked:
-        """A question whose steps are whole."""
-
-        measures = (type("Measure", (), {"step_log2": 0}),)
-
-    fine = opened(_chain(np.array([1 << 55, 3, -(1 << 55)]), Asked, Grid(1, 1 << 10, -10)).truth)
-    coarse = opened(_chain(np.array([15, 16, -24, 1 << 40]), Asked, Grid(1, 1 << 31, 5)).truth)
+    fine = opened(chain_of(np.array([1 << 55, 3, -(1 << 55)]), 0, Grid(1, 1 << 10, -10)).truth)
+    coarse = opened(chain_of(np.array([15, 16, -24, 1 << 40]), 0, Grid(1, 1 << 31, 5)).truth)
 
     assert [1 << 60, 3 << 10, -(1 << 60)] == fine.tolist()
     assert [0, 1, -1, 1 << 35] == coarse.tolist()

@@ -12,7 +12,7 @@ from farthing.errors import InvalidOption, InvalidTarget, UnsupportedQuery
 from farthing.ledger.store import Ledger
 from farthing.mechanisms.online_weights import OnlineRun
 from farthing.session.answering import online as online_module
-from farthing.session.answering.synthetic import MECHANISMS
+from farthing.session.answering.release_options import MODELS
 from farthing.synthetic import HistogramModel, TreeModel
 from farthing.synthetic import rows as rows_module
 from farthing.synthetic.mixing import apportioned, shuffled
@@ -52,7 +52,7 @@ def errors(rows, release_total):
     return np.array(found)
 
 
-@pytest.mark.parametrize(("mechanism", "rows"), [(None, 500), (None, 6_000), *((name, 500) for name in MECHANISMS[:3])])
+@pytest.mark.parametrize(("mechanism", "rows"), [(None, 500), (None, 6_000), *((name, 500) for name in MODELS[:3])])
 def test_the_report_holds_the_true_error(mechanism, rows):
     """Of rows from tables with intervals, and from each model, few rows and many."""
     how = {"absolute": 80, "cap": "all"} if mechanism is None else {"loss": Gdp(1), "mechanism": mechanism}
@@ -110,7 +110,7 @@ def test_a_domain_too_large_for_a_histogram_is_modelled_as_a_forest(monkeypatch)
     assert true.max() < 0.2
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", MODELS)
 def test_a_model_is_charged_its_loss_once(mechanism):
     """All of it before anything is read; asking again is free and tells the same; a pure ledger works, too."""
     keys, tables = {"a": KEYS["a"], "c": KEYS["c"]}, marginals(["a", "c"], ways=2)
@@ -157,9 +157,7 @@ def test_what_a_model_cannot_do_is_refused_free():
             with pytest.raises(InvalidOption, match=match):
                 session.release(marginals(list(wide)), keys=wide, loss=Gdp(0.1), mechanism=name)
         with pytest.raises(InvalidOption, match=r"262,144 databases.*mwem"):
-            session.release(
-                marginals(["a", "b"]), keys={n: wide[n] for n in "ab"}, loss=Gdp(0.1), mechanism=MECHANISMS[3]
-            )
+            session.release(marginals(["a", "b"]), keys={n: wide[n] for n in "ab"}, loss=Gdp(0.1), mechanism=MODELS[3])
         assert session.release(marginals(list(wide)), keys=wide, loss=Gdp(0.1), mechanism="tree").paid <= Gdp(0.1)
 
 

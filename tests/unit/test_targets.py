@@ -188,8 +188,6 @@ def test_ratios_that_are_none_are_refused(rides):
     for text in ("AVG(CLAMP(tip, 0, 9)) / COUNT(*)", "COUNT(*) / COUNT(tip) / COUNT(*)"):
         with pytest.raises(UnsupportedQuery):
             session.sql(f"SELECT {text} FROM data", absolute=0.1)
-    with pytest.raises(InvalidTarget, match="delta"):
-        farthing.Session(rides, budget=farthing.Budget(epsilon=1)).ratio("delay > 15", absolute=0.1)
     assert not session.spent
 
 
@@ -432,10 +430,12 @@ def test_sides_of_a_ratio_that_are_none_say_what_is_missing(rides, sides, messag
     assert not session.spent
 
 
-def test_a_ratio_in_a_pure_ledger_is_named(rides):
-    """The refusal speaks of the ratio, not of the mean that it would be measured as."""
-    with pytest.raises(InvalidTarget, match="a ratio needs"):
-        farthing.Session(rides, budget=farthing.Budget(epsilon=1)).ratio("delay > 15", absolute=0.1)
+def test_a_ratio_in_a_pure_ledger(rides):
+    """A share is answered without a delta, in epsilon."""
+    with farthing.Session(rides, budget=farthing.Budget(epsilon=40)) as session:
+        answer = session.ratio("delay > 15", absolute=0.1, cap="all")
+        assert answer.met
+        assert isinstance(answer.paid, farthing.Pure)
 
 
 def test_a_difference_says_which_groups(rides):

@@ -14,7 +14,7 @@ from farthing.accuracy.enclosures import Enclosure
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from farthing.accuracy.jumps import Floats
 
@@ -54,7 +54,7 @@ class CurvedStatistic:
     def estimate(self, values: Floats) -> Floats:
         """Return its value, float64[groups], at lanes float64[lanes, groups]; 0 where it could be anything."""
         lanes = values[list(self.reads)]
-        low, high = self._over(lanes, lanes, bent=False).value
+        low, high = _over(self, lanes, lanes, bent=False).value
         with np.errstate(invalid="ignore"):
             middle = low + (high - low) / 2
         return np.where(np.isfinite(middle), middle, 0.0)
@@ -71,7 +71,7 @@ class CurvedStatistic:
         """Return the derivatives, with about what bends add to an interval of that half-width."""
         lanes, slopes = values[list(self.reads)], np.zeros_like(values)
         point, scale = (
-            self._over(lanes, lanes, bent=True),
+            _over(self, lanes, lanes, bent=True),
             np.array([self.scales[lane] for lane in self.reads])[:, None],
         )
         with np.errstate(invalid="ignore", over="ignore"):
@@ -92,29 +92,14 @@ class CurvedStatistic:
         is Gaussian, and by (X - x) f'' (X - x) / 2; f'(x) is within `bends` times r of f'(X).
         """
         reads = list(self.reads)
-        lanes, variance = values[reads], variances[reads]
+        variance = variances[reads]
         reach = two_sided(beta * _BOX_SHARE / len(reads)) * np.sqrt(variance)
-        with np.errstate(invalid="ignore", over="ignore"):
-            hull = self._over(lanes - reach, lanes + reach, bent=False).value
-            bends = _largest(self._over(lanes - reach, lanes + reach, bent=True).bends)
-            point = self._over(lanes, lanes, bent=True)
-            turned = np.einsum("lkg,kg->lg", bends, reach)
-            spread = np.sqrt(((_largest(point.slopes) + turned) ** 2 * variance).sum(axis=0))
-            half = two_sided(beta * (1 - _BOX_SHARE)) * spread + (turned * reach).sum(axis=0) / 2
-            low, high = point.value[0] - half, point.value[1] + half
-        low = np.fmax(np.where(np.isnan(low), -np.inf, low), hull[0])
-        high = np.fmin(np.where(np.isnan(high), np.inf, high), hull[1])
-        return np.minimum(low, high), np.maximum(low, high)
 
-    def _over(self, low: Floats, high: Floats, *, bent: bool) -> Enclosure:
-        """Return the number over a box, float64[lanes that it reads, groups] twice; with its derivatives if bent."""
-        reads = self.reads
-        lanes = {
-            lane: Enclosure.of((low[place], high[place]), place if bent else None, len(reads))
-            for place, lane in enumerate(reads)
-        }
-        with np.errstate(invalid="ignore", over="ignore"):
-            return self.enclosed(lanes)
+        def half_of(slopes: Floats) -> Floats:
+            """Return how far noise may move the number, at these slopes at most."""
+            return np.asarray(two_sided(beta * (1 - _BOX_SHARE)) * np.sqrt((slopes**2 * variance).sum(axis=0)))
+
+        return bent_interval(self, values[reads], reach, half_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +221,46 @@ class PairStatistic(CurvedStatistic):
         product = {self.product: size * scale * (_TYPICAL / 3 + _OFF_CENTRE**2)}
         found = self.x.profile(size) | self.y.profile(size) | product
         return {lane: value for lane, value in found.items() if lane in self.lanes}
+
+
+def bent_interval(
+    statistic: Any, lanes: Floats, reach: Floats, half_of: Callable[[Floats], Floats]
+) -> tuple[Floats, Floats]:
+    """Return the interval of a number with two derivatives, for noise of any law.
+
+    Args:
+        statistic: what `enclosed` is asked of, and `reads`.
+        lanes: float64[lanes that it reads, groups], what was measured.
+        reach: the same shape, how far the truth may be from that, all lanes together, but for the chance of the box.
+        half_of: returns how far noise moves a number with slopes of at most these magnitudes, but for the rest of beta.
+
+    Guarantee: it misses with the two chances together at most.
+    Proof: docs/proofs/accuracy.joint_measures.md (claim 5); docs/proofs/accuracy.laplace_measures.md (claim 3).
+    Assumes: `half_of` grows with each slope.
+    Rounds: nothing.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        hull = _over(statistic, lanes - reach, lanes + reach, bent=False).value
+        bends = _largest(_over(statistic, lanes - reach, lanes + reach, bent=True).bends)
+        point = _over(statistic, lanes, lanes, bent=True)
+        turned = np.einsum("lkg,kg->lg", bends, reach)
+        half = half_of(_largest(point.slopes) + turned) + (turned * reach).sum(axis=0) / 2
+        low, high = point.value[0] - half, point.value[1] + half
+    low = np.fmax(np.where(np.isnan(low), -np.inf, low), hull[0])
+    high = np.fmin(np.where(np.isnan(high), np.inf, high), hull[1])
+    return np.minimum(low, high), np.maximum(low, high)
+
+
+def _over(statistic: Any, low: Floats, high: Floats, *, bent: bool) -> Enclosure:
+    """Return a number over a box, float64[lanes that it reads, groups] twice; with its derivatives if bent."""
+    reads = statistic.reads
+    lanes = {
+        lane: Enclosure.of((low[place], high[place]), place if bent else None, len(reads))
+        for place, lane in enumerate(reads)
+    }
+    with np.errstate(invalid="ignore", over="ignore"):
+        made: Enclosure = statistic.enclosed(lanes)
+    return made
 
 
 def _at_most(steep: Floats) -> Floats:

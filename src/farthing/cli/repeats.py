@@ -35,10 +35,10 @@ NONE: Final = "none"
 _COMMAND: Final = "ask"
 _MOST: Final = 200
 _MOST_RENEWED: Final = 5
-"""So many outputs are made again after a charge, those of the latest commands: each takes about a tenth of a second."""
+"""So many repeats are asked again after a charge, the latest: each takes about a tenth of a second."""
 
 _MOST_ROWS: Final = 1_000
-"""Answers of more rows are not made again: that could take long."""
+"""Answers of more rows are not asked again: that could take long."""
 
 _LASTING: Final = (["serve"], ["mcp"])
 """Commands that end when somebody stops them, who does not wait for more."""

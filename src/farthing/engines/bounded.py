@@ -13,13 +13,14 @@ from farthing.query.aggregates import Quantile
 from farthing.query.expressions import Column
 from farthing.query.joins import Join
 from farthing.query.normal import conjunction
+from farthing.query.per_unit import PerUnit
 
 if TYPE_CHECKING:
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.expressions import Compare, Expression, Scalar
     from farthing.query.keys import Keys
     from farthing.query.measures import Measure
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived, Part
     from farthing.query.query import Query
 
 PARTS_SALT: Final = 0x70617274
@@ -102,7 +103,7 @@ class BoundedQuery:
     quantiles: tuple[Quantile, ...]
     max_rows: int
     max_groups: int | None
-    derived: tuple[PerUnit, ...] = ()
+    derived: tuple[Derived, ...] = ()
     source: str | None = None
 
     @property
@@ -166,12 +167,12 @@ def bounded(query: Query) -> BoundedQuery:
     )
 
 
-def gathering(each: PerUnit, query: BoundedQuery) -> BoundedQuery:
-    """Return the rows of which a question's derived ones are made, as steps; grouped by unit and by what it says."""
+def gathering(each: Part, query: BoundedQuery) -> BoundedQuery:
+    """Return the rows of which a question's derived ones are made, as steps; and its groups beside the unit."""
     return BoundedQuery(
         unit=query.unit,
         steps=(*each.joins, KeepWhere(None if each.where is None else conjunction((each.where,)))),
-        groupings=each.by,
+        groupings=each.by if isinstance(each, PerUnit) else (),
         keys=None,
         groups=1,
         measures=(),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
     from farthing.query.joins import Join
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived
     from farthing.query.query import Query
     from farthing.query.schema import Schema
 
@@ -196,7 +196,7 @@ def scope(
     joins: tuple[Join, ...],
     *,
     unit: str | None = None,
-    derived: tuple[PerUnit, ...] = (),
+    derived: tuple[Derived, ...] = (),
     source: str | None = None,
 ) -> Schema:
     """Return the columns that expressions may name: the source's own, and "table.column" of joined ones."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from farthing.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sized
+    from collections.abc import Callable, Mapping, Sequence, Sized
 
     from farthing.engines.bounded import BoundedQuery
     from farthing.query.joins import Join
@@ -52,6 +52,26 @@ def _check_row_unit(join: Join, *, declared_public: bool, held: Callable[[Join],
             "a join without a limit on the rows that one row becomes",
             str(join),
             "with rows as units, ON has an equality of a column of each table, and the fan-out is declared",
+        )
+
+
+def check_units(found: Sequence[object], unit: str) -> None:
+    """Refuse rows of several sources whose unit columns have several types, or are not there: they would not be one.
+
+    Args:
+        found: the engine's type of the unit column in each source, None without it.
+        unit: its name.
+
+    Raises:
+        UnsupportedQuery: the types differ.
+    """
+    if None in found or any(kind != found[0] for kind in found):
+        raise UnsupportedQuery(
+            "tables of UNION ALL that do not carry the unit alike",
+            construct="UNION ALL",
+            got=", ".join(map(str, found))[:200],
+            rule=f"every table of it has {unit!r}, of one type",
+            next_step="store the unit in one type in all tables",
         )
 
 

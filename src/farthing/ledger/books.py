@@ -20,7 +20,7 @@ from farthing.errors import LedgerError
 from farthing.forked import abandon
 from farthing.ledger.forks import PATIENCE_S, RESTING, Readers, closed
 from farthing.ledger.rows import ADVANCED
-from farthing.ledger.turns import FREE, PLACE, Outcome, WriteJob, within
+from farthing.ledger.turns import FREE, PLACE, WriteJob, WriteOutcome, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,7 +176,7 @@ class Books:
         self._crowd = len(jobs)
         if own in jobs and len(jobs) > 1 and self._together(jobs, until):
             return
-        outcome = Outcome()
+        outcome = WriteOutcome()
         with outcome, self._transaction("write", until) as connection:
             outcome.value = own.work(connection)
         own.outcome = outcome
@@ -189,8 +189,8 @@ class Books:
 
     def _together(self, jobs: list[WriteJob], until: float) -> bool:
         """Write several jobs in one transaction; return whether it came to its commit. If not, nothing was written."""
-        found: list[Outcome] = []
-        whole = Outcome()
+        found: list[WriteOutcome] = []
+        whole = WriteOutcome()
         with whole, self._transaction("write", until) as connection:
             found.extend(within(connection, job) for job in jobs)
         if whole.error is not None and len(found) < len(jobs):

@@ -95,7 +95,7 @@ class _Free:
 FREE: Final = _Free()
 
 
-class Outcome:
+class WriteOutcome:
     """What became of some work: a value, or an error that is raised later, by the thread whose work it was."""
 
     def __init__(self) -> None:
@@ -125,14 +125,14 @@ class WriteJob:
     def __init__(self, work: Callable[[sa.Connection], Any]) -> None:
         self.work = work
         self.alone = False
-        self.outcome: Outcome | None = None
+        self.outcome: WriteOutcome | None = None
 
 
-def within(connection: sa.Connection, job: WriteJob) -> Outcome:
+def within(connection: sa.Connection, job: WriteJob) -> WriteOutcome:
     """Run one job of a transaction of several; a refusal undoes that job alone, a failure of the database all."""
     connection.exec_driver_sql("SAVEPOINT job")
     before = connection.info.get(ADVANCED)
-    outcome = Outcome()
+    outcome = WriteOutcome()
     with outcome:
         outcome.value = job.work(connection)
     if isinstance(outcome.error, (sa.exc.SQLAlchemyError, MemoryError, OSError)):

@@ -53,6 +53,11 @@ class LinearQueries(Protocol):
         ...
 
     @property
+    def energy(self) -> float:
+        """The mean over queries of the sum of their squared weights."""
+        ...
+
+    @property
     def groups(self) -> tuple[slice, ...]:
         """Which answers are measured together."""
         ...
@@ -128,6 +133,11 @@ class MatrixQueries:
         object.__setattr__(self, "_whole", np.rint(np.ldexp(table, BITS)).astype(np.int64))
 
     @property
+    def energy(self) -> float:
+        """The mean over queries of the sum of their squared weights."""
+        return float((self._floats**2).sum(axis=1).mean())
+
+    @property
     def groups(self) -> tuple[slice, ...]:
         """Which answers are measured together: each by itself."""
         return tuple(slice(at, at + 1) for at in range(len(self._whole)))
@@ -195,6 +205,11 @@ class TableQueries:
     def cells(self) -> int:
         """How many cells the domain has."""
         return math.prod(self.sizes)
+
+    @property
+    def energy(self) -> float:
+        """The mean over cells of tables of how many cells of the domain they are the sum of."""
+        return len(self.tables) * self.cells / int(self.groups[-1].stop)
 
     @cached_property
     def groups(self) -> tuple[slice, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.mechanisms.linear_queries import held
 from farthing.mechanisms.noisy_answers import deviation, noisy_answers, shared
 from farthing.mechanisms.scores import whole
 from farthing.privacy.loss import Pure
@@ -111,6 +112,39 @@ class IndependentNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class CellNoise:
+    """Answer every query from the histogram with independent noise in every cell: its size does not depend on queries.
+
+    Attributes:
+        loss: what a release costs.
+        reach: the most rows that one unit adds.
+
+    Guarantee: a release costs at most `loss`.
+    Proof: [DworkMNS06; DongRS22]; docs/proofs/mechanisms.linear_queries.md, section 2.
+    Assumes: as `IndependentNoise`.
+    Rounds: noise up.
+
+    >>> from farthing.mechanisms.linear_queries import MatrixQueries
+    >>> from farthing.privacy.loss import Pure
+    >>> CellNoise(Pure(1)).run(np.array([90, 10]), MatrixQueries([[1, 0], [1, 1], [0, 1]])).shape
+    (3,)
+    """
+
+    loss: Booked
+    reach: int = 1
+
+    def run(self, counts: Sealed | Int64, queries: LinearQueries, *, bits: BitSource | None = None) -> Float64:
+        """Return the noisy answers, float64[queries]; arguments as of `IndependentNoise.run`."""
+        cells = held(opened(sealed(counts)), queries.cells)
+        noisy = noisy_answers(cells, self.loss, squares=self.reach**2, total=self.reach, bits=bits)
+        return queries.of(noisy)
+
+    def deviation(self, queries: LinearQueries) -> float:
+        """Return the root mean square of the answers' standard deviations."""
+        return deviation(self.loss, squares=self.reach**2, total=self.reach) * math.sqrt(queries.energy)
+
+
+@dataclass(frozen=True, slots=True)
 class Projection:
     """Noisy answers of all queries, projected onto those of all histograms of as many rows, by Frank-Wolfe.
 
@@ -144,7 +178,9 @@ class Projection:
         """Return the projected histogram, with the noisy answers; arguments as of `IndependentNoise.run`."""
         first, rest = shared(self.loss, 1, TOTAL_SHARE - 1)
         total = noisy_total(counts, first, self.reach, bits)
-        measured = IndependentNoise(rest, self.reach).run(counts, queries, bits=bits)
+        noise: IndependentNoise | CellNoise = IndependentNoise(rest, self.reach)
+        noise = CellNoise(rest, self.reach) if self._by_cells(queries) else noise
+        measured = noise.run(counts, queries, bits=bits)
         return HistogramEstimate(closest(measured, queries, total, self.rounds), total, measured)
 
     def error(self, queries: LinearQueries, many: int, rows: float) -> float:
@@ -159,12 +195,21 @@ class Projection:
 
         Rounds: leaves out what the total's own noise adds, at most its deviation.
         """
-        rest = shared(self.loss, 1, TOTAL_SHARE - 1)[1]
+        rest, cells = shared(self.loss, 1, TOTAL_SHARE - 1)[1], queries.cells
+        longest = math.sqrt(queries.squares()) * queries.step
+        if self._by_cells(queries):
+            spread = 2 * math.sqrt(2 * cells * math.log(2 * cells)) * self.reach / float(rest.amount)
+            return min(CellNoise(rest, self.reach).deviation(queries), longest * math.sqrt(4 * rows * spread / many))
         sigma = IndependentNoise(rest, self.reach).deviation(queries)
         if isinstance(self.loss, Pure):
             return sigma
-        longest = math.sqrt(queries.squares()) * queries.step
-        return min(sigma, math.sqrt(4 * rows * sigma * longest * math.sqrt(2 * math.log(2 * queries.cells)) / many))
+        return min(sigma, math.sqrt(4 * rows * sigma * longest * math.sqrt(2 * math.log(2 * cells)) / many))
+
+    def _by_cells(self, queries: LinearQueries) -> bool:
+        """Return whether noise in the cells of the histogram is less than noise on each answer: public numbers."""
+        rest = shared(self.loss, 1, TOTAL_SHARE - 1)[1]
+        alone = IndependentNoise(rest, self.reach).deviation(queries)
+        return isinstance(self.loss, Pure) and CellNoise(rest, self.reach).deviation(queries) < alone
 
 
 def closest(measured: Float64, queries: LinearQueries, total: float, rounds: int) -> Float64:

@@ -12,16 +12,15 @@ from farthing.accuracy.forms import from_aggregates
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.statistics import Linear
-from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
 from farthing.planning.gaussian_count import refuse_too_much
-from farthing.privacy.loss import Booked, Pure
 from farthing.query.ranges import LARGEST_ADDED
 
 if TYPE_CHECKING:
     from farthing.accuracy.statistics import Statistic
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
+    from farthing.privacy.loss import Booked
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,6 @@ class JointMeasuresPricing:
 
 def plan_joint_measures(frame: Frame, state: JointState | None) -> Plan[JointMeasuresPricing]:
     """Return the plan of several measures, given what was released of them before."""
-    if frame.budget.currency is Pure:
-        raise InvalidTarget(
-            "this question needs Gaussian noise, and so a delta > 0",
-            rule="a pure budget answers one count, sum or quantile at a time",
-            got=", ".join(str(output.aggregate) for output in frame.query.outputs),
-            next_step="ask for the count and the sum one by one, or open the ledger with Budget(epsilon=, delta=1e-6)",
-        )
     query = frame.query
     measures, statistics = query.measures, from_aggregates(query.outputs, query.measures)
     information = [

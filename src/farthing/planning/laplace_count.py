@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.planning.stored_measurements import HeldMeasurements
+    from farthing.query.measures import Measure
     from farthing.query.query import Query
 
 LARGEST_SCALE: Final = 1 << 52
@@ -64,15 +65,26 @@ class Grid:
     @classmethod
     def of(cls, query: Query, total: Booked, *, flat: bool) -> Grid:
         """Return the grid of a new chain under a budget: the answer's if `flat`, else one of decay COARSEST a step."""
-        wanted = 0 if flat else math.ceil(math.log2(total.value / COARSEST / query.sensitivity))
-        coarser = max(0, (query.sensitivity - 1).bit_length() - (_MOST_STEPS.bit_length() - 1))
-        return cls.at(query, query.measures[0].step_log2 - (max(0, wanted) if wanted > 0 else -coarser))
+        return cls.of_measure(query, query.measures[0], total, flat=flat)
+
+    @classmethod
+    def of_measure(cls, query: Query, measure: Measure, total: Booked, *, flat: bool = False) -> Grid:
+        """Return the grid of one measure of a question."""
+        most = measure.sensitivity(query.max_rows)
+        wanted = 0 if flat else math.ceil(math.log2(total.value / COARSEST / most))
+        coarser = max(0, (most - 1).bit_length() - (_MOST_STEPS.bit_length() - 1))
+        return cls.measured_at(query, measure, measure.step_log2 - (max(0, wanted) if wanted > 0 else -coarser))
 
     @classmethod
     def at(cls, query: Query, step_log2: int) -> Grid:
         """Return the grid on which a chain began."""
-        finer = query.measures[0].step_log2 - step_log2
-        steps = query.sensitivity << finer if finer >= 0 else -(-query.sensitivity >> -finer)
+        return cls.measured_at(query, query.measures[0], step_log2)
+
+    @classmethod
+    def measured_at(cls, query: Query, measure: Measure, step_log2: int) -> Grid:
+        """Return the grid on which a chain of one measure of a question began."""
+        finer, most = measure.step_log2 - step_log2, measure.sensitivity(query.max_rows)
+        steps = most << finer if finer >= 0 else -(-most >> -finer)
         return cls(query.max_groups, steps, step_log2)
 
     @property

@@ -130,6 +130,7 @@ def _missing(by: tuple[str, ...]) -> InvalidKeys:
         rule="the groups of an answer are public: which ones exist in the data is private",
         next_step=f"pass keys={{{shown}}}, a list, range or column of a public table for each grouping column; or "
         'keys="private" to find the groups privately',
+        missing="keys",
     )
 
 

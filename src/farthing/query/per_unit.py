@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from farthing.query.expressions import Expression, Scalar, type_of
+from farthing.query.per_row import Stacked, StackedPart, Windowed
 from farthing.query.schema import Schema, Type
 
 if TYPE_CHECKING:
@@ -123,29 +124,75 @@ class PerUnit:
         return f"{self.name} = ({shown} FROM {self.source or 'the table'}{joins}{where} BY unit{by})"
 
 
-def one_row(derived: tuple[PerUnit, ...], source: str | None, joins: tuple[Join, ...]) -> bool:
-    """Return whether a unit has at most one row of a source beside what it is joined with.
+Derived: TypeAlias = PerUnit | Windowed | Stacked
+"""Rows that a subquery stands for: each belongs to one unit, and is made of that unit's rows alone."""
+
+
+Part: TypeAlias = PerUnit | Windowed | StackedPart
+"""What derived rows are of: a source, with joins and a condition."""
+
+
+def parts_of(each: Derived) -> tuple[Part, ...]:
+    """Return what derived rows are of: one part, or the SELECTs of UNION ALL."""
+    return each.branches if isinstance(each, Stacked) else (each,)
+
+
+def one_row(
+    derived: tuple[Derived, ...], source: str | None, joins: tuple[Join, ...], where: Expression | None = None
+) -> bool:
+    """Return whether a unit has at most one row of a source beside what it is joined with, as a condition leaves them.
 
     >>> each = PerUnit("each", None, (), None, (), (("n", Feature(FeatureKind.COUNT)),))
     >>> one_row((each,), "each", ()), one_row((each,), None, ())
     (True, False)
     """
-    single = {each.name for each in derived if not each.by}
-    return source in single and all(not join.public and join.table in single for join in joins)
+    known = {each.name: each for each in derived}
+    if not _single(known.get(source or ""), where, ""):
+        return False
+    return all(not join.public and _single(known.get(join.table), join.on, f"{join.table}.") for join in joins)
+
+
+def _single(each: Derived | None, condition: Expression | None, prefix: str) -> bool:
+    """Return whether a unit has at most one of some rows where a condition holds."""
+    match each:
+        case PerUnit():
+            return not each.by
+        case Windowed():
+            return each.first(condition, prefix)
+        case Stacked() | None:
+            return False
+        case _:
+            assert_never(each)
 
 
 def scoped(
-    own: Schema, tables: Mapping[str, Schema], unit: str | None, derived: tuple[PerUnit, ...]
+    own: Schema, tables: Mapping[str, Schema], unit: str | None, derived: tuple[Derived, ...]
 ) -> Mapping[str | None, Schema]:
     """Return the columns of every source: of tables by name, of the protected table under None, and of made rows."""
     found: dict[str | None, Schema] = {None: own}
     found.update(tables)
     for each in derived:
-        schema = columns_of_source(found, each.source, each.joins)
-        units = () if unit is None else ((unit, found[each.source].require(unit)),)
-        by = tuple((name, type_of(scalar, schema)) for name, scalar in each.by)
-        found[each.name] = Schema((*units, *by, *((name, one.type(schema)) for name, one in each.features)))
+        part = parts_of(each)[0]
+        schema = columns_of_source(found, part.source, part.joins)
+        units = () if unit is None else ((unit, found[part.source].require(unit)),)
+        found[each.name] = Schema((*units, *_columns(each, schema)))
     return found
+
+
+def _columns(each: Derived, schema: Schema) -> tuple[tuple[str, Type], ...]:
+    """Return the columns of made rows beside the unit, of what they are made of."""
+    match each:
+        case PerUnit():
+            by = tuple((name, type_of(scalar, schema)) for name, scalar in each.by)
+            return (*by, *((name, one.type(schema)) for name, one in each.features))
+        case Windowed():
+            kept = tuple((name, type_of(scalar, schema)) for name, scalar in each.columns)
+            return (*kept, *((name, one.type(schema)) for name, one in each.windows))
+        case Stacked():
+            values = each.branches[0].values
+            return tuple((name, type_of(one, schema)) for name, one in zip(each.columns, values, strict=True))
+        case _:
+            assert_never(each)
 
 
 def columns_of_source(known: Mapping[str | None, Schema], source: str | None, joins: tuple[Join, ...]) -> Schema:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from farthing.query.keys import Keys
     from farthing.query.measures import Measure
     from farthing.query.part import QueryPart
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Query:
     part: QueryPart | None = None
     groupings: tuple[tuple[str, Scalar], ...] = ()
     joins: tuple[Join, ...] = ()
-    derived: tuple[PerUnit, ...] = ()
+    derived: tuple[Derived, ...] = ()
     source: str | None = None
 
     def __post_init__(self) -> None:
@@ -104,9 +104,9 @@ class Query:
         """Refuse rows made of a unit's rows where there is no unit column, or only a part of a unit's rows is asked."""
         if self.unit.is_row or self.part is not None:
             raise UnsupportedQuery(
-                "a subquery that groups by the privacy unit",
-                construct="GROUP BY in a subquery",
-                rule="it makes one row of several: all rows of one unit, which a unit column tells",
+                "a subquery with GROUP BY, windows or UNION ALL",
+                construct="a subquery",
+                rule="it reads several rows: all rows of one unit, which a unit column tells",
                 got="one row as the unit" if self.unit.is_row else f"the part where {self.part}",
                 next_step="ask the whole table, with the column of the privacy unit named at opening",
             )
@@ -122,6 +122,7 @@ class Query:
                 f"{' and '.join(missing)} missing for the privacy unit {self.unit.column!r}",
                 rule="a unit column needs a bound on the groups a unit is counted in and on its rows in each",
                 next_step="pass bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data",
+                missing="bounds",
             )
 
     @property
@@ -132,7 +133,7 @@ class Query:
     @property
     def one_row(self) -> bool:
         """Return whether a unit has at most one row, whatever its bounds: no bound is needed, and nothing is cut."""
-        return one_row(self.derived, self.source, self.joins)
+        return one_row(self.derived, self.source, self.joins, self.where)
 
     @property
     def max_groups(self) -> int:

@@ -270,6 +270,7 @@ class Aggregates:
                 rule="values are clamped into [lower, upper], so that no unit weighs more than that",
                 next_step=f"write {parts.name}(CLAMP({name}, 0, 200)), with numbers that fit the data, "
                 "or pass lower=0, upper=200",
+                missing="clamps",
             )
         return float(self.bounds.lower), float(self.bounds.upper)
 

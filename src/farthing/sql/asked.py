@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import NamedAggregate
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Asked:
     options: Options = field(default_factory=Options)
     sets: tuple[tuple[str, ...], ...] = ()
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    derived: tuple[PerUnit, ...] = ()
+    derived: tuple[Derived, ...] = ()
     source: str | None = None
 
     @property

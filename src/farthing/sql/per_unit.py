@@ -5,34 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.query.expressions import Case, Column, Literal, Scalar, columns_of, rewrite
-from farthing.query.per_unit import Feature, FeatureKind, PerUnit, scoped
-from farthing.query.schema import NUMBER_TYPES, Schema, Type
+from farthing.query.expressions import Column, Scalar, columns_of, rewrite
+from farthing.query.per_unit import PerUnit, scoped
+from farthing.query.schema import Schema, Type
+from farthing.sql.features import FeatureReader, is_feature, is_window
 from farthing.sql.names import Names, Place
-from farthing.sql.ranges import as_number
 from farthing.sql.translator import Translator
 
 if TYPE_CHECKING:
+    from farthing.query.per_unit import Feature
     from farthing.sql.rows import Flat, Owned
     from farthing.sql.text import Node, SqlText
 
-MOST_MADE: Final = 12
-"""The most subqueries of one question that make rows of a unit."""
-
 MOST_FEATURES: Final = 50
 """The most aggregates of one such subquery."""
-
-KINDS: Final = {
-    "COUNT": FeatureKind.COUNT,
-    **dict.fromkeys(("COUNT_IF", "COUNTIF"), FeatureKind.COUNT),
-    "SUM": FeatureKind.SUM,
-    **dict.fromkeys(("AVG", "MEAN"), FeatureKind.MEAN),
-    **dict.fromkeys(("MIN", "ANY_VALUE", "ANY"), FeatureKind.MIN),
-    "MAX": FeatureKind.MAX,
-    **dict.fromkeys(("ARG_MIN", "MIN_BY", "ARGMIN"), FeatureKind.FIRST),
-    **dict.fromkeys(("ARG_MAX", "MAX_BY", "ARGMAX"), FeatureKind.LAST),
-}
-"""The aggregates of a unit's rows, by their names in SQL."""
 
 GATHERED: Final = ("expressions", "from", "joins", "where", "with", "order", "group", "having", "distinct")
 """The clauses of such a subquery."""
@@ -45,11 +31,11 @@ def makes_rows(select: Node) -> bool:
     if type(select).__name__ != "Select":
         return False
     items = [*select.expressions, *(item for item in (select.args.get("having"),) if item is not None)]
-    parts = (part for item in items for part in item.walk(prune=_is_window))
-    return bool(select.args.get("group") or select.args.get("distinct")) or any(map(_is_feature, parts))
+    parts = (part for item in items for part in item.walk(prune=is_window))
+    return bool(select.args.get("group") or select.args.get("distinct")) or any(map(is_feature, parts))
 
 
-def per_unit_rows(select: Node, source: SqlText, owned: Owned, rows: Flat, named: tuple[int, tuple[str, ...]]) -> Flat:
+def per_unit_rows(select: Node, source: SqlText, owned: Owned, rows: Flat, named: tuple[str, tuple[str, ...]]) -> Flat:
     """Return the rows that a subquery makes of each unit's.
 
     Args:
@@ -57,7 +43,7 @@ def per_unit_rows(select: Node, source: SqlText, owned: Owned, rows: Flat, named
         source: the text.
         owned: what the owner declared.
         rows: the rows that it is of.
-        named: which of the question's such subqueries it is, from 1, and the new names of its first columns.
+        named: what the rows are called, and the new names of its first columns.
 
     Raises:
         UnsupportedQuery: it groups by something else than the unit, so that rows of several units would be one.
@@ -112,19 +98,18 @@ class _Making:
         self._rows = rows
         self._inside = Translator(source, rows.names, "a subquery")
         self._items = [_item(node, source) for node in select.expressions]
+        self._read = FeatureReader(self._inside)
         self._features: dict[str, tuple[str, Feature]] = {}
-        unit = owned.unit.column
-        joined = (f"{join.table}.{unit}" for join in rows.joins if not join.public and not join.left)
-        self._units = () if unit is None else tuple(map(Column, (unit, *joined)))
+        self._units = rows.units(owned.unit.column)
         self._aliases: dict[str, Scalar] = {}
         self._by = self._grouped()
 
-    def rows(self, number: int, renamed: tuple[str, ...]) -> Flat:
+    def rows(self, name: str, renamed: tuple[str, ...]) -> Flat:
         """Return the rows, one for each unit and combination of the other groups."""
         having = self._select.args.get("having")
         for node in (*(item.body for item in self._items), *(() if having is None else (having.this,))):
             self._gather(node)
-        made = self._made(number)
+        made = self._made(name)
         derived = (*self._rows.derived, made)
         owned = self._owned
         schema = scoped(owned.schema, owned.tables, owned.unit.column, derived)[made.name]
@@ -133,16 +118,10 @@ class _Making:
         columns = self._columns(reader, renamed)
         where = None if having is None else reader.within("HAVING").whole(having.this)
         place = Place(made.name, None, schema, columns, schema.names)
-        return replace(self._rows, table=made.name, names=Names((place,)), joins=(), where=where, derived=derived)
+        return self._rows.made(place, derived, where)
 
-    def _made(self, number: int) -> PerUnit:
-        """Return what is made, under a name that no table has."""
-        if number > MOST_MADE:
-            raise self._source.refuse(f"more than {MOST_MADE} subqueries with GROUP BY", "ask for less", self._select)
-        taken = {self._owned.table, *self._owned.tables, *(each.name for each in self._rows.derived)}
-        name = f"subquery {number}"
-        while name in taken:
-            name += "'"
+    def _made(self, name: str) -> PerUnit:
+        """Return what is made."""
         by = tuple((self._key(place), scalar) for place, scalar in enumerate(self._by.values()))
         features = tuple(self._features.values())
         source = None if self._rows.table == self._owned.table else self._rows.table
@@ -170,7 +149,7 @@ class _Making:
     def _distinct(self, nodes: list[Node]) -> list[Node]:
         """Return the groups of SELECT DISTINCT: all columns; refuse aggregates and groups beside it."""
         distinct = self._select.args["distinct"]
-        if distinct.args.get("on") or self._select.args.get("group") or any(map(_is_feature, nodes)):
+        if distinct.args.get("on") or self._select.args.get("group") or any(map(is_feature, nodes)):
             raise self._source.refuse(
                 "DISTINCT beside groups", "leave DISTINCT out: rows of groups differ", self._select
             )
@@ -182,7 +161,7 @@ class _Making:
             if value and part not in ("expressions", "all"):
                 raise self._source.refuse(f"GROUP BY {part.upper()} in a subquery", "list the columns", group)
         if group.args.get("all"):
-            return [item.body for item in self._items if not any(map(_is_feature, item.body.walk()))]
+            return [item.body for item in self._items if not any(map(is_feature, item.body.walk()))]
         return [self._meant(node) for node in group.expressions]
 
     def _meant(self, node: Node) -> Node:
@@ -209,7 +188,7 @@ class _Making:
             advice = f"group by {unit} too, or in the outermost SELECT alone: {_MIXES}"
         distinct = bool(self._select.args.get("distinct"))
         clause = "GROUP BY" if group is not None else "an aggregate"
-        parts = [part for item in self._items for part in item.body.walk() if _is_feature(part)]
+        parts = [part for item in self._items for part in item.body.walk() if is_feature(part)]
         if distinct:
             return self._source.refuse("DISTINCT in a subquery", advice, self._select, "DISTINCT")
         found = group if group is not None else parts[0] if parts else self._select
@@ -217,7 +196,7 @@ class _Making:
 
     def _value(self, node: Node) -> Scalar:
         """Return a value of a row below."""
-        if any(map(_is_feature, node.walk())):
+        if any(map(is_feature, node.walk())):
             raise self._source.refuse("GROUP BY of an aggregate", "group by columns", node)
         return self._inside.scalar(node) if type(node).__name__ == "Column" else self._inside.typed(node)[0]
 
@@ -227,60 +206,18 @@ class _Making:
             if type(part).__name__ == "Window":
                 advice = "write the window in a subquery of its own"
                 raise self._source.refuse("a window (OVER) beside GROUP BY in a subquery", advice, part)
-        for part in node.walk(prune=_is_feature):
-            if _is_feature(part):
+        for part in node.walk(prune=is_feature):
+            if is_feature(part):
                 self._named(part)
 
     def _named(self, node: Node) -> Scalar:
         """Return the column that an aggregate is."""
         with self._source.located(node):
-            feature = self._feature(node)
+            feature = self._read.feature(node)
         if len(self._features) >= MOST_FEATURES:
             raise self._source.refuse(f"more than {MOST_FEATURES} aggregates in a subquery", "name fewer", node)
         name, _ = self._features.setdefault(feature.canonical(), (self._free(f"f{len(self._features)}"), feature))
         return Column(name)
-
-    def _feature(self, node: Node) -> Feature:
-        """Return an aggregate of a unit's rows."""
-        condition = None
-        if type(node).__name__ == "Filter":
-            condition, node = self._inside.within("FILTER").whole(node.expression.this), node.this
-        name, arguments = str(node.name).upper(), list(node.expressions)
-        kind = KINDS[name]
-        if kind is FeatureKind.COUNT and len(arguments) == 1 and type(arguments[0]).__name__ == "Distinct":
-            kind, arguments = FeatureKind.DISTINCT, list(arguments[0].expressions)
-        wanted = 2 if kind in (FeatureKind.FIRST, FeatureKind.LAST) else 1
-        if kind is FeatureKind.COUNT and (not arguments or type(arguments[0]).__name__ in ("Star", "Literal")):
-            return Feature(kind, None if condition is None else _only(condition, Literal(1)))
-        if len(arguments) != wanted or any(map(_is_feature, (part for one in arguments for part in one.walk()))):
-            written = "(x, y)" if wanted == 2 else "(x)"
-            raise self._source.refuse(
-                f"{name} with {len(arguments)} arguments", f"write {name}{written} of columns", node
-            )
-        if name in ("COUNT_IF", "COUNTIF"):
-            return Feature(kind, self._kept(_only(self._inside.whole(arguments[0]), Literal(1)), condition))
-        scalars = [self._argument(kind, name, argument) for argument in arguments]
-        return Feature(kind, self._kept(scalars[0], condition), *scalars[1:])
-
-    def _argument(self, kind: FeatureKind, name: str, node: Node) -> Scalar:
-        """Return what an aggregate is of."""
-        scalar = self._inside.scalar(node)
-        found = self._inside.type(scalar)
-        if kind is FeatureKind.COUNT:
-            return scalar
-        self._inside.typed(node)
-        if kind in (FeatureKind.SUM, FeatureKind.MEAN) and found is Type.BOOLEAN:
-            return as_number(scalar, self._inside)
-        numbers = kind in (FeatureKind.SUM, FeatureKind.MEAN)
-        if (numbers and found not in NUMBER_TYPES) or found is Type.OTHER:
-            raise self._source.refuse(f"{name} of a {found}", "aggregate a number", node)
-        if found is Type.BOOLEAN and kind is not FeatureKind.DISTINCT:
-            raise self._source.refuse(f"{name} of a {found}", "count where it holds: COUNT_IF(x)", node)
-        return scalar
-
-    def _kept(self, value: Scalar, condition: Any) -> Scalar:
-        """Return a value that is NULL where the condition of FILTER is not TRUE."""
-        return value if condition is None else _only(condition, value)
 
     def _columns(self, reader: Translator, renamed: tuple[str, ...]) -> tuple[tuple[str, Scalar], ...]:
         """Return the columns, by name."""
@@ -302,11 +239,11 @@ class _Making:
 
     def _known(self, node: Node) -> Scalar | None:
         """Return the column that a node is of what is made: an aggregate, a group, or a name of the list."""
-        if _is_feature(node):
+        if is_feature(node):
             return self._named(node)
         if type(node).__name__ == "Column":
             return self._called(node) or self._grouping(node)
-        if any(_is_feature(part) or self._called(part) is not None for part in node.walk()):
+        if any(is_feature(part) or self._called(part) is not None for part in node.walk()):
             return None
         if not any(type(part).__name__ == "Column" for part in node.walk()):
             return None
@@ -350,20 +287,3 @@ def _item(node: Node, source: SqlText) -> _Item:
         raise source.refuse("* beside GROUP BY in a subquery", "name aggregates and groups", node)
     alias = str(node.alias) if kind == "Alias" else None
     return _Item(node, node.this if alias is not None else node, alias)
-
-
-def _is_feature(node: Node) -> bool:
-    """Return whether a node is an aggregate of a unit's rows, with its FILTER if it has one."""
-    if type(node).__name__ == "Filter":
-        node = node.this
-    return type(node).__name__ == "Anonymous" and str(node.name).upper() in KINDS
-
-
-def _is_window(node: Node) -> bool:
-    """Return whether a node is a window, of which no aggregate is one of groups."""
-    return type(node).__name__ == "Window"
-
-
-def _only(condition: Any, value: Scalar) -> Scalar:
-    """Return a value where a condition is TRUE, else NULL."""
-    return Case(((condition, value),))

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from farthing.query.expressions import Column
+from farthing.sql.names import Names
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.expressions import Expression
     from farthing.query.joins import Join
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived
     from farthing.query.schema import Schema
-    from farthing.sql.names import Names
+    from farthing.sql.names import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,14 @@ class Owned:
     tables: Mapping[str, Schema]
     public: frozenset[str]
     unit: PrivacyUnit
+
+    def free(self, number: int, derived: tuple[Derived, ...]) -> str:
+        """Return a name for rows that a subquery makes, which no table has and no other such rows."""
+        taken = {self.table, *self.tables, *(each.name for each in derived)}
+        name = f"subquery {number}"
+        while name in taken:
+            name += "'"
+        return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +68,18 @@ class Flat:
     names: Names
     joins: tuple[Join, ...] = ()
     where: Expression | None = None
-    derived: tuple[PerUnit, ...] = ()
+    derived: tuple[Derived, ...] = ()
 
     @property
     def source(self) -> str | None:
         """The derived rows that these are of; None where they are of a table."""
         return self.table if self.table in (each.name for each in self.derived) else None
+
+    def units(self, unit: str | None) -> tuple[Column, ...]:
+        """Return the columns that hold the unit of a row, the first of all: its own, and those of joined tables."""
+        joined = (f"{join.table}.{unit}" for join in self.joins if not join.public and not join.left)
+        return () if unit is None else tuple(map(Column, (unit, *joined)))
+
+    def made(self, place: Place, derived: tuple[Derived, ...], where: Expression | None) -> Flat:
+        """Return rows that are made of these: the last of the derived ones, as a condition leaves them."""
+        return Flat(place.table, Names((place,)), (), where, derived)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_SELECTS: Final = 60
 """The most SELECTs of one question."""
 
+MOST_MADE: Final = 12
+"""The most subqueries of one question with GROUP BY, windows or UNION ALL."""
+
 MOST_GROWN: Final = 10_000
 """The most parts that the columns of one SELECT may stand for, all of them together."""
 
@@ -136,16 +139,13 @@ def check_subquery(select: Node, source: SqlText) -> None:
     """
     kind = type(select).__name__
     if kind in ("Union", "Intersect", "Except"):
-        advice = "write one SELECT with OR in its WHERE; a row may not be there twice"
+        advice = "write UNION ALL, or joins on the unit: which rows are left would depend on rows of other units"
         raise source.refuse(f"{kind.upper()} in a subquery", advice, select, kind.upper())
     if kind != "Select":
         raise source.refuse("a table function", "write FROM (SELECT ... FROM table)", select, "FROM")
     check_clauses(select, source, READ)
     for item in select.expressions:
         for node in item.walk():
-            if type(node).__name__ == "Window":
-                advice = "ask an aggregate with GROUP BY: a window may read rows of other units"
-                raise source.refuse("a window (OVER) in a subquery", advice, node)
             if inner(node) is not None and type(node).__name__ == "Anonymous":
                 advice = f"aggregate in the outermost SELECT: {_ROW}"
                 raise source.refuse("an aggregate in a subquery", advice, node)
@@ -189,11 +189,13 @@ def check_growth(select: Node, names: Names, source: SqlText) -> None:
         raise source.refuse("subqueries that grow this large", "name fewer values of values", select)
 
 
-def projected(select: Node, reader: Translator, renamed: tuple[str, ...] = ()) -> tuple[tuple[str, Scalar], ...]:
-    """Return the columns of a subquery: their names, and what they are of the row below."""
+def projected(
+    select: Node, reader: Translator, renamed: tuple[str, ...] = (), *, bare: bool = False
+) -> tuple[tuple[str, Scalar], ...]:
+    """Return the columns of a subquery: their names, and what they are of the row below; with `bare` some have none."""
     columns: list[tuple[str, Scalar]] = []
     for node in select.expressions:
-        columns += _item(node, reader)
+        columns += _item(node, reader, bare=bare)
     if len(renamed) > len(columns):
         raise reader.source.refuse("more names than columns", f"there are {len(columns)} columns", select)
     columns = [(new, scalar) for new, (_, scalar) in zip(renamed, columns, strict=False)] + columns[len(renamed) :]
@@ -201,13 +203,15 @@ def projected(select: Node, reader: Translator, renamed: tuple[str, ...] = ()) -
     return tuple(columns)
 
 
-def _item(node: Node, reader: Translator) -> list[tuple[str, Scalar]]:
+def _item(node: Node, reader: Translator, *, bare: bool) -> list[tuple[str, Scalar]]:
     """Return the columns that one item of a subquery's SELECT list is."""
     kind = type(node).__name__
-    if kind == "Star" or (kind == "Column" and type(node.this).__name__ == "Star"):
-        return _every(node, reader)
+    if is_star(node):
+        return every_column(node, reader)
     if kind == "Column":
         return [reader.named(node)]
+    if kind != "Alias" and bare:
+        return [("", reader.typed(node)[0])]
     if kind != "Alias":
         raise reader.source.refuse("a value without a name in a subquery", "give it one: value AS name", node)
     body = node.this
@@ -215,7 +219,13 @@ def _item(node: Node, reader: Translator) -> list[tuple[str, Scalar]]:
     return [(str(node.alias), scalar)]
 
 
-def _every(node: Node, reader: Translator) -> list[tuple[str, Scalar]]:
+def is_star(node: Node) -> bool:
+    """Return whether an item of a SELECT list is * or table.*."""
+    kind = type(node).__name__
+    return kind == "Star" or (kind == "Column" and type(node.this).__name__ == "Star")
+
+
+def every_column(node: Node, reader: Translator) -> list[tuple[str, Scalar]]:
     """Return the columns that * or table.* stands for; those that USING made one are there once."""
     star, table = (node, None) if type(node).__name__ == "Star" else (node.this, node.args.get("table"))
     reader.only(star)

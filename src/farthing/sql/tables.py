@@ -12,6 +12,7 @@ from farthing.sql.names import Names, Place
 from farthing.sql.per_unit import GATHERED, beside, makes_rows, named_rows, per_unit_rows
 from farthing.sql.rows import Flat
 from farthing.sql.subqueries import (
+    MOST_MADE,
     aggregated,
     alias_of,
     check_clauses,
@@ -24,10 +25,13 @@ from farthing.sql.subqueries import (
     unwrapped,
 )
 from farthing.sql.translator import Translator
+from farthing.sql.unions import selects, stacked_rows
+from farthing.sql.windows import WINDOWED, has_windows, windowed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from farthing.query.per_unit import Derived
     from farthing.sql.rows import Owned
     from farthing.sql.text import Node, SqlText
 
@@ -42,7 +46,8 @@ class TableReader:
         known: the tables of WITH, by their names in one case.
         renamed: the names of their columns, where they are given.
         later: names of WITH that are not read yet, in one case: of what is read, and what comes after it.
-        made: what each subquery with GROUP BY stands for, by its node: read once, however often it is named.
+        made: what each subquery with GROUP BY, windows or UNION ALL stands for, by its node: read once, however often
+            it is named.
     """
 
     source: SqlText
@@ -133,18 +138,45 @@ class TableReader:
         Raises:
             UnsupportedQuery: whatever makes one row of several, or drops rows for what others have.
         """
-        if makes_rows(select):
+        if makes_rows(select) or has_windows(select) or type(select).__name__ == "Union":
             if id(select) not in self.made:
-                check_clauses(select, self.source, GATHERED)
-                below = self.scoped(select).gathered(select)
-                number = len(self.made) + 1
-                self.made[id(select)] = per_unit_rows(select, self.source, self.owned, below, (number, renamed))
+                self.made[id(select)] = self._made(select, renamed)
             return named_rows(self.made[id(select)], alias)
         check_subquery(select, self.source)
         rows = self.scoped(select).rows(select, own=False)
         columns = projected(select, Translator(self.source, rows.names, "a subquery"), renamed)
         place = Place(alias, None, rows.names.schema, columns, rows.names.places[0].own)
         return replace(rows, names=Names((place,)))
+
+    def _made(self, select: Node, renamed: tuple[str, ...]) -> Flat:
+        """Return the rows of a subquery that no flat question says: with GROUP BY, windows, or UNION ALL."""
+        source, owned = self.source, self.owned
+        if type(select).__name__ == "Union":
+            reader = self.scoped(select)
+            parts = [reader.branch(part, place) for place, part in enumerate(selects(select, source))]
+            derived = tuple(each for rows in parts for each in rows.derived)
+            return stacked_rows(select, source, owned, parts, (self._name(select, derived), renamed))
+        windows = not makes_rows(select)
+        check_clauses(select, source, WINDOWED if windows else GATHERED)
+        below = self.scoped(select).gathered(select)
+        make = windowed_rows if windows else per_unit_rows
+        return make(select, source, owned, below, (self._name(select, below.derived), renamed))
+
+    def _name(self, select: Node, derived: tuple[Derived, ...]) -> str:
+        """Return a name for the rows that a subquery makes; refuse too many of them."""
+        if len(self.made) >= MOST_MADE:
+            found = f"more than {MOST_MADE} subqueries with GROUP BY, windows or UNION ALL"
+            raise self.source.refuse(found, "ask for less", select)
+        return self.owned.free(len(self.made) + 1, derived)
+
+    def branch(self, select: Node, place: int) -> Flat:
+        """Return the rows of one SELECT of UNION ALL, of any table that carries the unit; the first names columns."""
+        if makes_rows(select) or has_windows(select):
+            return self.subquery(select, "")
+        check_subquery(select, self.source)
+        rows = self.scoped(select).gathered(select)
+        columns = projected(select, Translator(self.source, rows.names, "a subquery"), bare=place > 0)
+        return replace(rows, names=Names((Place("", None, rows.names.schema, columns, rows.names.places[0].own),)))
 
     def question(self, select: Node) -> tuple[Node, str] | None:
         """Return the question that is all of a SELECT's FROM, and its name there; None where rows are.

@@ -101,6 +101,7 @@ class SqlText:
                 rule=problem.rule,
                 got=problem.got,
                 next_step=problem.next_step,
+                missing=problem.missing,
             ) from None
 
 

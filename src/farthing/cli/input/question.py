@@ -10,7 +10,7 @@ from farthing.cli.input import keys as typed_keys
 from farthing.cli.input import typed
 from farthing.cli.input.options.question import PRIVATE, QuestionOptions
 from farthing.cli.input.session import sources
-from farthing.errors import InvalidBounds, InvalidKeys, InvalidOption
+from farthing.errors import InvalidBounds, InvalidKeys, InvalidOption, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,11 +43,19 @@ class TypedQuestion:
 
 def question(sql: str, wanted: QuestionOptions, config: Config, session: Session) -> TypedQuestion:
     """Return a question with the keys and bounds of its options, and for what they leave out the config's."""
+    return whole(lambda left: _question(sql, wanted, config, session, left))
+
+
+def _question(
+    sql: str, wanted: QuestionOptions, config: Config, session: Session, left: frozenset[str]
+) -> TypedQuestion:
+    """Return a question; without checking the parts of which it is known that they are left out."""
     from farthing.query.bounding import Bounds
     from farthing.query.per_unit import one_row
     from farthing.sql import parse
 
     bounds, unit = question_bounds(wanted, config), None if config.unit == "row" else config.unit
+    known = bounds if isinstance(bounds, Bounds) and "clamps" not in left else Bounds(lower=0, upper=1)  # stands in
     asked = parse(
         sql,
         table=config.name,
@@ -55,13 +63,15 @@ def question(sql: str, wanted: QuestionOptions, config: Config, session: Session
         tables=tables_of(session),
         public=frozenset(config.public),
         unit=unit,
-        bounds=bounds if isinstance(bounds, Bounds) else Bounds(lower=0, upper=1),  # stands in until they are chosen
+        bounds=known,
     )
-    how = wanted.how(asked, default=bool(config.target))
-    if isinstance(bounds, Bounds) and not one_row(asked.derived, asked.source, asked.joins):
+    how = wanted.how(asked, default=bool(config.target), left="target" in left)
+    whole = one_row(asked.derived, asked.source, asked.joins, asked.where)
+    if isinstance(bounds, Bounds) and "bounds" not in left and not whole:
         given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
         require_bounds(Bounds(**given), config, grouped=bool(asked.by))
-    keys = question_keys(wanted, kinds(asked, session, unit), config, session, expressions=dict(asked.groupings))
+    by = {} if "keys" in left else kinds(asked, session, unit)
+    keys = question_keys(wanted, by, config, session, expressions=dict(asked.groupings))
     return TypedQuestion(asked, {"keys": keys, "bounds": bounds}, how)
 
 
@@ -140,6 +150,7 @@ def question_keys(
             f"{'GROUP BY ' if findable else ''}{', '.join(missing)} without keys",
             rule="the groups of an answer are public: which ones exist in the data is private",
             next_step=f"{_how_to_list(missing[0])}; or list them under [keys] in farthing.toml{found}",
+            missing="keys",
         )
     return given or None
 
@@ -215,6 +226,7 @@ def require_bounds(bounds: Bounds, config: Config, *, grouped: bool) -> None:
             rule="at most max_groups groups a unit, and at most max_rows of its rows in each",
             next_step=f"add {' '.join(missing)} with numbers that fit the data, or set [bounds] in farthing.toml; "
             "--bounds auto chooses them at a price",
+            missing="bounds",
         )
 
 

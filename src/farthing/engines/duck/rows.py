@@ -84,6 +84,11 @@ class DuckRows:
         self._skipping = {part: one for part, one in told.items() if one is not None}
 
     @property
+    def own(self) -> DuckRelation:
+        """The table that the rows are of."""
+        return self._catalog.own
+
+    @property
     def columns(self) -> dict[str, set[str]]:
         """Return the columns that are read, by view."""
         own = self._catalog.own.view

@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, assert_never
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
 
+from farthing.engines import joining
 from farthing.engines.bounded import gathering
-from farthing.engines.foreign.cells import present
+from farthing.engines.foreign.features import IbisFeatures
+from farthing.engines.foreign.per_row import stacked, windowed
 from farthing.engines.foreign.rows import IbisCatalog, IbisRelation, IbisRows
 from farthing.engines.foreign.rows import check as check_joins
-from farthing.engines.foreign.terms import IbisTerm, real, whole
-from farthing.query.per_unit import COARSEST, FINEST, FURTHEST, FeatureKind
+from farthing.query.per_row import Stacked, Windowed
+from farthing.query.per_unit import PerUnit, parts_of
 from farthing.query.schema import Schema, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from farthing.engines.bounded import BoundedQuery
     from farthing.engines.foreign.backend import Backend
-    from farthing.query.expressions import Scalar
-    from farthing.query.per_unit import Feature, PerUnit
-
-_HALF: Any = 1 << 32
+    from farthing.query.per_unit import Derived
 
 
 def made(query: BoundedQuery, catalog: IbisCatalog, backend: Backend) -> IbisCatalog:
     """Return the tables that a question itself sees: its derived rows among them, and what it is of."""
     joined = dict(catalog.joined)
     for place, each in enumerate(query.derived):
-        rows = IbisRows(gathering(each, query), _seen(catalog, joined, each.source), backend, prefix=f"g{place}_")
-        joined[each.name] = _gathered(each, query.unit.column or "", rows)
+        parts = [
+            IbisRows(gathering(part, query), _seen(catalog, joined, part.source), backend, prefix=f"g{place}_{number}")
+            for number, part in enumerate(parts_of(each))
+        ]
+        joined[each.name] = _derived(each, query.unit.column or "", parts)
     return _seen(catalog, joined, query.source)
 
 
 def check(query: BoundedQuery, catalog: IbisCatalog, backend: Backend) -> None:
     """Refuse joins that the engine cannot run, of a question and of its derived rows; see `engines.joining`."""
     found = made(query, catalog, backend)
+    unit = query.unit.column or ""
     for each in query.derived:
-        check_joins(gathering(each, query), _seen(catalog, dict(found.joined), each.source), backend)
+        seen = [_seen(catalog, dict(found.joined), part.source) for part in parts_of(each)]
+        joining.check_units([one.own.table.schema().get(unit) for one in seen], unit)
+        for part, one in zip(parts_of(each), seen, strict=True):
+            check_joins(gathering(part, query), one, backend)
     check_joins(query, found, backend)
 
 
 def _seen(catalog: IbisCatalog, joined: dict[str, IbisRelation], source: str | None) -> IbisCatalog:
     """Return the tables that something sees that is of one of them."""
     return IbisCatalog(catalog.own if source is None else joined[source], joined)
+
+
+def _derived(each: Derived, unit: str, parts: list[IbisRows]) -> IbisRelation:
+    """Return derived rows of some rows."""
+    match each:
+        case PerUnit():
+            return _gathered(each, unit, parts[0])
+        case Windowed():
+            return windowed(each, unit, parts[0])
+        case Stacked():
+            return stacked(each, unit, parts)
+        case _:
+            assert_never(each)
 
 
 def _gathered(each: PerUnit, unit: str, rows: IbisRows) -> IbisRelation:
@@ -62,140 +79,3 @@ def _gathered(each: PerUnit, unit: str, rows: IbisRows) -> IbisRelation:
     kinds += [(name, Type.FLOAT if term.real else term.type) for (name, _), term in zip(each.by, terms, strict=True)]
     kinds += [(name, kind) for (name, _), (_, kind) in zip(each.features, told, strict=True)]
     return IbisRelation(cells.select(**shown), Schema(tuple(kinds)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Best:
-    """The least or greatest key of the rows of a unit that have a value."""
-
-    word: str
-    key: str
-    value: str
-
-
-class IbisFeatures:
-    """The features of one subquery: aggregates of shown columns, and what is made of these.
-
-    Guarantee: each is a function of the rows of its group, whatever their order.
-    Proof: docs/proofs/query.per_unit.md.
-    Assumes: fewer than 2^31 rows of one unit.
-    Rounds: reals that are added, each to 2^-32.
-    """
-
-    def __init__(self, rows: IbisRows, keys: list[str]) -> None:
-        self._rows = rows
-        self._keys = keys
-        self._best: dict[_Best, str] = {}
-        self.aggregates: dict[str, Callable[[Any], Any]] = {}
-
-    def over(self, table: Any) -> Any:
-        """Return the rows with what windows tell of them."""
-        import ibis
-
-        for best, name in self._best.items():
-            window = ibis.window(group_by=[table[key] for key in ("u", *self._keys)])
-            there = ibis.cases((table[best.value].notnull(), table[best.key]))
-            table = table.mutate(**{name: getattr(there, best.word)().over(window)})
-        return table
-
-    def told(self, one: Feature) -> tuple[Callable[[Any], Any], Type]:  # noqa: PLR0911  # one return a case
-        """Return what is made of a unit's aggregates, and its type."""
-        if one.value is None:
-            return self._aggregate(lambda table: table.count()), Type.INTEGER
-        value = self._value(one.value)
-        name = self._rows.show(value.expr, "v")
-        kind = Type.FLOAT if value.real else value.type
-        match one.kind:
-            case FeatureKind.COUNT:
-                seen = self._rows.show(present(self._rows, one.value), "v")
-                return self._aggregate(lambda table: table[seen].count()), Type.INTEGER
-            case FeatureKind.DISTINCT:
-                return self._aggregate(lambda table: table[name].nunique()), Type.INTEGER
-            case FeatureKind.SUM:
-                return (self._added(value), Type.FLOAT) if value.real else (self._whole_sum(value), Type.INTEGER)
-            case FeatureKind.MEAN:
-                count, added = self._aggregate(lambda table: table[name].count()), self._added(value)
-                return lambda cells: _quotient(added(cells), count(cells)), Type.FLOAT
-            case FeatureKind.MIN | FeatureKind.MAX:
-                return self._aggregate(lambda table: getattr(table[name], one.kind.value)()), kind
-            case FeatureKind.FIRST | FeatureKind.LAST:
-                return self._chosen(one, name), kind
-            case _:
-                assert_never(one.kind)
-
-    def _aggregate(self, build: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Add an aggregate; return what reads it."""
-        name = f"{self._rows.prefix}a{len(self.aggregates)}"
-        self.aggregates[name] = build
-        return lambda cells: cells[name]
-
-    def _total(self, expr: Any, name: str) -> Callable[[Any], Any]:
-        """Add the sum of whole numbers that fit 33 bits; return what reads it."""
-        shown = self._rows.show(expr, name)
-        return self._aggregate(lambda table: table[shown].sum().cast("decimal(38, 0)").cast("int64"))
-
-    def _value(self, scalar: Scalar) -> IbisTerm:
-        """Return a value that is NULL where it is NaN or beyond 64 bits, with one zero."""
-        import ibis
-
-        value = self._rows.scalars.group(scalar)
-        if not value.real:
-            return replace(value, expr=value.narrow.expr)
-        x = self._rows.scalars.bind(value).expr
-        return IbisTerm(ibis.cases((x <= real(float("inf")), x)), Type.FLOAT)
-
-    def _added(self, value: IbisTerm) -> Callable[[Any], Any]:
-        """Return a sum of reals: of three whole numbers each, that add up in any order to the same."""
-        import ibis
-
-        bind, rounded = self._rows.scalars.bind, self._rows.backend.rounded
-        x = bind(IbisTerm(value.double, Type.FLOAT)).expr
-        inside = ibis.cases((x.notnull(), ibis.least(ibis.greatest(x, real(-FURTHEST)), real(FURTHEST))))
-        inside = ibis.ifelse(inside.abs() >= real(2.0**-100), inside, ibis.ifelse(x.notnull(), real(0), x))
-        x = bind(IbisTerm(inside, Type.FLOAT)).expr
-        above = bind(IbisTerm(rounded("floor", x * real(2.0**-COARSEST)), Type.FLOAT)).expr
-        rest = bind(IbisTerm(x - above * real(2.0**COARSEST), Type.FLOAT)).expr
-        middle = bind(IbisTerm(rounded("floor", rest), Type.FLOAT)).expr
-        left = bind(IbisTerm((rest - middle) * real(2.0**FINEST) + real(0.5), Type.FLOAT)).expr
-        low = bind(IbisTerm(rounded("floor", left), Type.FLOAT)).expr
-        parts = [self._total(part.cast("int64"), "p") for part in (above, middle, low)]
-
-        def summed(cells: Any) -> Any:
-            high, unit, fine = (part(cells).cast("float64") for part in parts)
-            return high * real(2.0**COARSEST) + unit + fine * real(2.0**-FINEST)
-
-        return summed
-
-    def _whole_sum(self, value: IbisTerm) -> Callable[[Any], Any]:
-        """Return a sum of whole numbers, NULL beyond 64 bits: of two halves each, which fit 33 bits."""
-        import ibis
-
-        divided = self._rows.backend.divided
-        x = self._rows.scalars.bind(IbisTerm(value.expr.cast("int64"), Type.INTEGER)).expr
-        parts = [self._total(divided(word, x, whole(_HALF)), "p") for word in ("div", "mod")]
-
-        def summed(cells: Any) -> Any:
-            high, low = (part(cells) for part in parts)
-            carried, rest = (divided(word, low, whole(_HALF)) for word in ("div", "mod"))
-            below = ibis.ifelse(rest < whole(0), whole(1), whole(0))
-            top, bottom = high + carried - below, rest + below * whole(_HALF)
-            return ibis.cases((top.between(whole(-(2**31)), whole(2**31 - 1)), top * whole(_HALF) + bottom))
-
-        return summed
-
-    def _chosen(self, one: Feature, name: str) -> Callable[[Any], Any]:
-        """Return the least value of the rows with the least or greatest key, among those that have both."""
-        import ibis
-
-        assert one.key is not None, "it has a key"  # noqa: S101
-        key = self._rows.show(self._value(one.key).expr, "v")
-        best = _Best("min" if one.kind is FeatureKind.FIRST else "max", key, name)
-        told = self._best.setdefault(best, f"{self._rows.prefix}b{len(self._best)}")
-        return self._aggregate(lambda table: ibis.cases((table[key] == table[told], table[name])).min())
-
-
-def _quotient(total: Any, count: Any) -> Any:
-    """Return a mean, NULL of nothing."""
-    import ibis
-
-    return ibis.cases((count > whole(0), total / ibis.greatest(count, whole(1)).cast("float64")))

@@ -46,7 +46,8 @@ _PLAIN: Final = {
     **dict.fromkeys(("AND", "OR", "CASE", "IF", "COALESCE", "NULLIF"), "logic and choices among values"),
     **dict.fromkeys(("LEAST", "GREATEST"), "choices among values"),
     **dict.fromkeys(("SUM", "COUNT", "MIN", "MAX"), "of numbers on the grid, and of rows"),
-    **dict.fromkeys(("ROW_NUMBER", "DENSE_RANK", "FIRST_VALUE", "FIRST"), "windows over cells"),
+    **dict.fromkeys(("ROW_NUMBER", "DENSE_RANK", "FIRST_VALUE", "FIRST"), "windows over cells, and over a unit's rows"),
+    **dict.fromkeys(("RANK", "LAG", "LEAD", "LAST_VALUE"), "windows over a unit's rows"),
     "ABS": "of doubles, or of integers above -2^63",
     **dict.fromkeys(("SQRT", "LN", "EXP", "POWER"), "of what CASE leaves where they are defined, NULL elsewhere"),
     "CAST": "see above",
@@ -114,6 +115,7 @@ SPARK: Final[dict[str, str]] = {
 SQLITE: Final[dict[str, str]] = {
     **dict.fromkeys(("AND", "OR", "CASE", "IF", "COALESCE", "NULLIF"), "logic and choices among values"),
     **dict.fromkeys(("COUNT", "MIN", "MAX", "ROW_NUMBER", "DENSE_RANK", "FIRST_VALUE"), "of rows and cells"),
+    **dict.fromkeys(("RANK", "LAG", "LEAD", "LAST_VALUE"), "windows over a unit's rows"),
     "SUM": "of whole numbers on the grid, of fewer than 2^32 rows: beyond 64 bits it would fail",
     "ABS": "of doubles, or of integers above -2^63",
     **dict.fromkeys(("SQRT", "LN", "EXP", "POWER"), "of what CASE leaves where they are defined, NULL elsewhere"),

@@ -11,13 +11,15 @@ from farthing.engines.bounded import KeepHome, KeepWhere, bounded, gathering
 from farthing.engines.contributions import bucket, contribution, leaf, number
 from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
+from farthing.engines.memory.per_row import stacked, windowed
 from farthing.engines.memory.per_unit import gathered
 from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, order_of
 from farthing.errors import InvalidKeys
 from farthing.query.expressions import explicit, type_of
 from farthing.query.joins import Join
 from farthing.query.measures import Total
-from farthing.query.per_unit import columns_of_source, scoped
+from farthing.query.per_row import Stacked, Windowed
+from farthing.query.per_unit import PerUnit, columns_of_source, parts_of, scoped
 from farthing.query.ranges import rounded
 from farthing.query.schema import Schema, Type
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import Quantile
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
+    from farthing.query.per_unit import Derived
     from farthing.query.query import Query
 
 __all__ = ["Beside", "MemoryEngine", "holds"]
@@ -253,9 +256,12 @@ class MemoryEngine:
         known.update(self._beside)
         schemas = scoped(self._schema, self.tables, query.unit.column, query.derived)
         for each in query.derived:
-            asked = gathering(each, query)
-            scope_ = columns_of_source(schemas, each.source, each.joins)
-            made = gathered(each, self._stepped(asked, known, scope_, hash_key), query.unit.column or "", scope_)
+            scopes = [columns_of_source(schemas, part.source, part.joins) for part in parts_of(each)]
+            rows = [
+                self._stepped(gathering(part, query), known, scope_, hash_key)
+                for part, scope_ in zip(parts_of(each), scopes, strict=True)
+            ]
+            made = _derived(each, rows, query.unit.column or "", scopes)
             known[each.name] = Beside(made, schemas[each.name], public=False)
         return self._stepped(query, known, self._scope(query), hash_key)
 
@@ -308,6 +314,21 @@ class MemoryEngine:
     def _ready(self, scalar: Scalar | None, query: BoundedQuery) -> Scalar | None:
         """Return a scalar as the evaluator takes it."""
         return None if scalar is None else explicit(scalar, self._scope(query))
+
+
+def _derived(
+    each: Derived, rows: list[list[tuple[Any, dict[str, Any]]]], unit: str, scopes: list[Schema]
+) -> list[dict[str, Any]]:
+    """Return derived rows of the rows that are left of each of its parts, each with its unit."""
+    match each:
+        case PerUnit():
+            return gathered(each, rows[0], unit, scopes[0])
+        case Windowed():
+            return windowed(each, rows[0], unit, scopes[0])
+        case Stacked():
+            return stacked(each, rows, unit, scopes)
+        case _:
+            assert_never(each)
 
 
 def _places(query: BoundedQuery) -> dict[tuple[Any, ...], int] | None:

@@ -46,7 +46,9 @@ def feature(one: Feature, rows: list[Mapping[str, Any]], scope: Schema) -> Any: 
     """Return a feature of some rows of one unit; None is NULL."""
     if one.value is None:
         return len(rows)
-    pairs = [(_value(one.value, row, scope), None if one.key is None else _value(one.key, row, scope)) for row in rows]
+    pairs = [
+        (value_of(one.value, row, scope), None if one.key is None else value_of(one.key, row, scope)) for row in rows
+    ]
     there = [value for value, _ in pairs if value is not None]
     match one.kind:
         case FeatureKind.COUNT:
@@ -92,7 +94,7 @@ def _parts(value: float) -> tuple[int, int, int]:
     return high, middle, math.floor((rest - middle) * 2.0**FINEST + 0.5)
 
 
-def _value(scalar: Scalar, row: Mapping[str, Any], scope: Schema) -> Any:
+def value_of(scalar: Scalar, row: Mapping[str, Any], scope: Schema) -> Any:
     """Return a value as features take it: NULL for NaN and for whole numbers beyond 64 bits, one zero."""
     value = evaluate(explicit(scalar, scope), row)
     if isinstance(value, float):

@@ -93,7 +93,9 @@ class JointMeasuresMethod:
         def keep(state: JointState, done: int) -> None:
             """Keep what a claim told, and tell the asker of it."""
             paid = parameter_of(state.paid - before.paid, plan.worst_price)
-            looks.extend(_looks(query, state, state.stages - before.stages, paid))
+            looks.extend(
+                output_looks(query, (state.value, state.lower, state.upper), state.stages - before.stages, paid)
+            )
             if watcher is not None:
                 hand_over(watcher, Progress(state.stages, query.groups, done, math.inf))
 
@@ -223,9 +225,18 @@ def _outcome(before: JointState, after: JointState, price: Booked, blob: bytes |
     return AskOutcome(cells, parameter_of(after.paid - before.paid, price), price, blob)
 
 
-def _looks(query: Query, state: JointState, number: int, paid: NDArray[np.float64]) -> Iterator[TraceLook]:
-    """Give one look for each output, unless there are too many groups to keep it."""
+def output_looks(
+    query: Query, told: tuple[NDArray[np.float64], ...], number: int, paid: NDArray[np.float64]
+) -> Iterator[TraceLook]:
+    """Give one look for each output, unless there are too many groups to keep it.
+
+    Args:
+        query: the question.
+        told: float64[outputs, groups], values, lower and upper ends.
+        number: which look it is.
+        paid: float64[groups], what members of each group have paid.
+    """
     every = np.arange(query.groups)
     if len(every) <= MOST_GROUPS:
-        for output, value, lower, upper in zip(query.outputs, state.value, state.lower, state.upper, strict=True):
+        for output, value, lower, upper in zip(query.outputs, *told, strict=True):
             yield TraceLook(output.name, number, every, value.copy(), lower.copy(), upper.copy(), paid)

@@ -92,7 +92,8 @@ class LaplaceCountMethod:
         plan = plan if receipt.exclusive else _anew(plan)
         pricing = plan.pricing
         grid, groups = pricing.grid, self.query.groups
-        looks = _LaplaceLooks(_chain(context.engine.measure(self.query, receipt)[0], self.query, grid))
+        truth = context.engine.measure(self.query, receipt)[0]
+        looks = _LaplaceLooks(chain_of(truth, self.query.measures[0].step_log2, grid))
         before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
         if self.record is not None and receipt.exclusive:
             before = self.record.measured
@@ -108,7 +109,7 @@ class LaplaceCountMethod:
             )
         watched = Watched(
             begun, pricing.schedule, self.query.outputs[0].name, before,
-            lambda levels: Pure.of_farthings(price(levels)), _epsilons,
+            lambda levels: Pure.of_farthings(price(levels)), epsilons,
         )  # fmt: skip
         told = watched.telling(watcher)
         after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
@@ -130,7 +131,7 @@ class LaplaceCountMethod:
         pricing = plan.pricing
         return AskOutcome(
             (cells_of(plan, shown),),
-            _epsilons(paid),
+            epsilons(paid),
             Pure.of_farthings(price),
             optimality=partial(optimality.of_chain, self.query, pricing, shown),
         )
@@ -164,13 +165,15 @@ class _LaplaceLooks:
         return self.chain.step_log2
 
 
-def _epsilons(farthings: Int64) -> NDArray[np.float64]:
+def epsilons(farthings: Int64) -> NDArray[np.float64]:
     """Return farthings as epsilons."""
     return np.asarray(farthings * float(FARTHING), np.float64)
 
 
-def _chain(truth: Int64, query: Query, grid: Grid) -> LaplaceChain:
+def chain_of(truth: Int64, step_log2: int, grid: Grid) -> LaplaceChain:
     """Return the chain of a truth, told in the grid's steps: finer ones exactly, coarser ones rounded, halves up.
+
+    The truth is in steps of 2^step_log2.
 
     Answers beyond 2^60 steps are shown as that: an error would tell of rows.
 
@@ -180,7 +183,7 @@ def _chain(truth: Int64, query: Query, grid: Grid) -> LaplaceChain:
     Assumes: the grid is one of `Grid.at`.
     Rounds: to the nearest step, once.
     """
-    finer = query.measures[0].step_log2 - grid.step_log2
+    finer = step_log2 - grid.step_log2
     if finer < 0:
         told = (truth + (1 << (-finer - 1))) >> -finer
     else:

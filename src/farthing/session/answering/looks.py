@@ -11,6 +11,7 @@ from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.gaussian_count import GaussianCountPricing
 from farthing.planning.joint_measures import JointMeasuresPricing
 from farthing.planning.laplace_count import LaplaceCountPricing
+from farthing.planning.laplace_measures import LaplaceMeasuresPricing
 from farthing.planning.quantile import QuantileBisectionPricing
 from farthing.session.core.transaction import begin_look
 
@@ -31,6 +32,8 @@ def in_looks(pricing: Pricing) -> bool:
     match pricing:
         case JointMeasuresPricing() | QuantileBisectionPricing():
             return True
+        case LaplaceMeasuresPricing():
+            return not pricing.joint.steady
         case GaussianCountPricing() | LaplaceCountPricing():
             return len(pricing.schedule.looks) > 1
         case _:

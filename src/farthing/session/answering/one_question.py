@@ -16,6 +16,7 @@ from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
 from farthing.session.answering.joint_measures import JointMeasuresMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
+from farthing.session.answering.laplace_measures import LaplaceMeasuresMethod
 from farthing.session.answering.looks import in_looks
 from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
@@ -170,7 +171,7 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
         case [one] if isinstance(one.aggregate, Quantile):
             return QuantileMethod.of(query, blob)
         case _:
-            return JointMeasuresMethod.of(query, blob)
+            return LaplaceMeasuresMethod.of(query, blob) if pure else JointMeasuresMethod.of(query, blob)
 
 
 def _find(asked: _ArrangedQuestion, stored: Stored | None) -> _PlannedQuestion[Any]:

@@ -19,7 +19,7 @@ from farthing.privacy.words import said
 from farthing.query.words import about
 from farthing.sealed import opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
-from farthing.session.answering.release_request import MOST_COLUMNS
+from farthing.session.answering.release_options import MOST_COLUMNS
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.shield import shielded

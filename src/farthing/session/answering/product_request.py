@@ -15,7 +15,7 @@ from farthing.planning.ways import EACH, JOINT, TOTAL
 from farthing.query.expressions import Case, Compare, Literal, Operator
 from farthing.session.answering import reuse
 from farthing.session.answering.release_booking import BaseReleaseRequest
-from farthing.session.answering.release_request import MOST_COLUMNS, check_name, refuse_pure, wanted
+from farthing.session.answering.release_options import MOST_COLUMNS, AskedRows, refuse_pure, wanted
 from farthing.workloads.factors import Bins
 
 if TYPE_CHECKING:
@@ -66,13 +66,12 @@ class ProductRequest(BaseReleaseRequest):
         return reuse.identity(self.context.data(self.query), f"products {self.query.family()}", json.dumps(facts))
 
 
-def read(  # noqa: PLR0917  # what a release is asked by
+def read(
     context: Context,
     reader: QuestionReader,
     workload: Products,
-    keys: Any,
+    rows: AskedRows,
     options: Mapping[str, Any],
-    about_what: Mapping[str, Any],
 ) -> ProductRequest:
     """Return a release of products, read and checked; nothing is charged.
 
@@ -80,30 +79,18 @@ def read(  # noqa: PLR0917  # what a release is asked by
         context: the data and the books.
         reader: reads keys, columns and conditions.
         workload: what is wanted.
-        keys: the listed values of each column that is not cut into bins.
+        rows: which rows; keys of each column that is not cut into bins.
         options: relative, absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
-        about_what: where, bounds, name.
     """
     refuse_pure(context)
     request, errors, relative = wanted(options, MECHANISMS)
-    names, values, listed = _axes(reader, workload, keys)
+    names, values, listed = _axes(reader, workload, rows.keys)
     columns = tuple(sorted(names.values()))
-    if len(columns) > MOST_COLUMNS:
-        raise InvalidOption(
-            "a release is of at most so many columns and conditions",
-            rule=f"at most {MOST_COLUMNS} columns, bins and conditions in all products together",
-            got=f"{len(columns)}",
-            next_step="release fewer at once",
-        )
-    query, lists = reader.crossing(
-        columns, keys=listed, where=about_what.get("where"), bounds=about_what.get("bounds"), groupings=values
-    )
+    _check_axes(columns)
+    ends = tuple(f"{one}{end}" for one in columns for end in ("_from", "_to"))
+    query, lists = rows.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row", *ends))
     places = {axis: columns.index(name) for axis, name in names.items()}
-    answers = _check_sizes(workload, {axis: len(lists[place]) for axis, place in places.items()})
-    name = about_what.get("name", "count")
-    check_name(name, ("condition", "row", *(f"{one}{end}" for one in columns for end in ("", "_from", "_to"))))
     named = options.get("mechanism")
-    chosen = None if named in {None, "auto"} else named
     return ProductRequest(
         context=context,
         query=query,
@@ -111,13 +98,24 @@ def read(  # noqa: PLR0917  # what a release is asked by
         workload=workload,
         request=request,
         errors=errors,
-        name=name,
+        name=rows.name,
         relative=relative,
-        many=answers,
+        many=_check_sizes(workload, {axis: len(lists[place]) for axis, place in places.items()}),
         what="answer",
         places=places,
-        mechanism=chosen,
+        mechanism=None if named == "auto" else named,
     )
+
+
+def _check_axes(columns: tuple[str, ...]) -> None:
+    """Refuse more columns than engines tell apart."""
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidOption(
+            "a release is of at most so many columns and conditions",
+            rule=f"at most {MOST_COLUMNS} columns, bins and conditions in all products together",
+            got=f"{len(columns)}",
+            next_step="release fewer at once",
+        )
 
 
 def _axes(

@@ -21,7 +21,7 @@ from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.product_record import KeptStrategies
 from farthing.session.answering.product_request import MECHANISMS, ProductRequest
 from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
-from farthing.session.answering.release_request import wanted
+from farthing.session.answering.release_options import wanted
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.transaction import answer_and_book, stored_measurement
 

@@ -19,8 +19,9 @@ from farthing.query.words import about
 from farthing.released import Release
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
+from farthing.session.answering.release_options import wanted
 from farthing.session.answering.release_record import Kept, Shaped, State
-from farthing.session.answering.release_request import ReleaseRequest, wanted
+from farthing.session.answering.release_request import MECHANISMS, ReleaseRequest
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.transaction import answer_and_book, stored_measurement
 
@@ -173,7 +174,7 @@ def limit_of(made: ReleasePlan) -> Limit:
 
 def _refined(asked: ReleaseRequest, **changes: Any) -> Release:
     """Return a sharper release of the same tables."""
-    request, errors, relative = wanted(refined_options(asked, changes))
+    request, errors, relative = wanted(refined_options(asked, changes), MECHANISMS)
     return release(replace(asked, request=request, errors=errors, relative=relative))
 
 

@@ -7,13 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from farthing.accuracy.target import Target
-from farthing.errors import InvalidOption, InvalidTarget, UnsupportedQuery
+from farthing.errors import InvalidOption, InvalidTarget
 from farthing.limits.tables import Residuals
-from farthing.privacy.loss import Pure
 from farthing.session.answering import reuse
 from farthing.session.answering.release_booking import BaseReleaseRequest
-from farthing.session.reading.request import Request
+from farthing.session.answering.release_options import MOST_COLUMNS, AskedRows, check_name, refuse_pure, wanted
 from farthing.workloads import Marginals
 
 if TYPE_CHECKING:
@@ -23,14 +21,12 @@ if TYPE_CHECKING:
     from farthing.query.keys import Keys
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
+    from farthing.session.reading.request import Request
 
 MOST_CELLS: Final = 10**8
 """The most cells of all tables of one release."""
 
-MOST_COLUMNS: Final = 60
-"""The most columns of one release: engines tell the sets of columns apart by their bits."""
-
-_MECHANISMS: Final = ("auto", "residuals")
+MECHANISMS: Final = ("auto", "residuals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +53,12 @@ class ReleaseRequest(BaseReleaseRequest):
         return reuse.identity(self.context.data(self.query), f"tables {self.query.family()}", json.dumps(facts))
 
 
-def read(  # noqa: PLR0917  # what a release is asked by
+def read(
     context: Context,
     reader: QuestionReader,
     workload: object,
-    keys: Any,
+    rows: AskedRows,
     options: Mapping[str, Any],
-    about_what: Mapping[str, Any],
 ) -> ReleaseRequest:
     """Return a release, read and checked; nothing is charged.
 
@@ -71,9 +66,8 @@ def read(  # noqa: PLR0917  # what a release is asked by
         context: the data and the books.
         reader: reads keys and conditions.
         workload: which tables.
-        keys: the listed values of each column.
+        rows: which rows.
         options: relative, absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
-        about_what: where, bounds, name.
     """
     if not isinstance(workload, Marginals):
         raise InvalidOption(
@@ -83,9 +77,8 @@ def read(  # noqa: PLR0917  # what a release is asked by
             next_step='farthing.workloads.marginals(["sex", "age"], ways=2)',
         )
     _check_workload(context, workload)
-    names = tuple(sorted(workload.columns))
-    query, shown = reader.crossing(names, keys=keys, where=about_what.get("where"), bounds=about_what.get("bounds"))
-    return _checked(context, query, shown, workload, options, about_what.get("name", "count"))
+    query, shown = rows.read(reader, tuple(sorted(workload.columns)), keys=rows.keys)
+    return _checked(context, query, shown, workload, options, rows.name)
 
 
 def of_sets(context: Context, question: CheckedQuestion, request: Request) -> ReleaseRequest:
@@ -141,7 +134,7 @@ def _checked(  # noqa: PLR0917  # the parts of a release, in their order
 ) -> ReleaseRequest:
     """Return a release, its size, goal and name checked."""
     cells = _check_cells(workload, dict(zip(query.by, map(len, shown), strict=True)))
-    request, errors, relative = wanted(options)
+    request, errors, relative = wanted(options, MECHANISMS)
     lists = tuple(one.arranged() for one in shown)
     by_name = dict(zip(query.by, shown, strict=True))
     check_name(name, query.by)
@@ -164,56 +157,6 @@ def _check_workload(context: Context, workload: Marginals) -> None:
     """Refuse what cannot be released, whatever its keys."""
     _check_columns(workload)
     refuse_pure(context)
-
-
-def refuse_pure(context: Context) -> None:
-    """Refuse a release under a pure budget."""
-    if context.budget.currency is Pure:
-        raise UnsupportedQuery(
-            "a release needs Gaussian noise, and so a delta > 0",
-            construct="release",
-            rule="its noise is shared among all tables, which Laplace noise does badly",
-            got="a pure budget",
-            next_step="open the ledger with Budget(epsilon=1, delta=1e-6), or ask for each table with count",
-        )
-
-
-def wanted(
-    options: Mapping[str, Any], mechanisms: tuple[str, ...] = _MECHANISMS
-) -> tuple[Request, tuple[float | None, float | None], float]:
-    """Return the request of a release, the errors that are asked, and the relative one; refuse none, and several."""
-    given = dict(options)
-    mechanism = given.pop("mechanism", None)
-    if mechanism not in (None, *mechanisms):
-        raise InvalidTarget(
-            "a release has no mechanism of that name",
-            rule=", ".join(mechanisms),
-            got=repr(mechanism),
-            next_step='leave mechanism= out: "auto" takes the cheapest',
-        )
-    absolute, rms, relative = (given.pop(one, None) for one in ("absolute", "rms", "relative"))
-    if relative is not None and absolute is None:
-        raise InvalidTarget(
-            "a relative target of tables has a floor",
-            rule="relative= goes with absolute=, the half-width that is fine for small cells, and with nothing else",
-            got=f"relative={relative!r} alone",
-            next_step="relative=0.1, absolute=50 means within 10 % or 50, whichever is larger",
-        )
-    named = [
-        name for name, one in (("absolute", absolute), ("rms", rms), ("loss", given.get("loss"))) if one is not None
-    ]
-    if len(named) != 1:
-        raise InvalidTarget(
-            "the release has no accuracy and no price",
-            rule="one of absolute= (every cell), rms= (the mean error) and loss= (the price)",
-            got=", ".join(named) or "none of them",
-            next_step="absolute=50: the interval of every cell is at most that to each side",
-        )
-    asked = absolute if absolute is not None else rms
-    error = None if asked is None else Target(absolute=asked).absolute
-    request = Request.of(**({} if error is None else {"absolute": error}), **given)
-    share = 0.0 if relative is None or error is None else Target(relative=relative, absolute=error).relative
-    return request, (error, None) if absolute is not None else (None, error), share
 
 
 def _check_columns(workload: Marginals) -> None:
@@ -239,16 +182,3 @@ def _check_cells(workload: Marginals, sizes: Mapping[str, int]) -> int:
             next_step="fewer ways, fewer columns, or fewer listed values",
         )
     return cells
-
-
-def check_name(name: object, columns: tuple[str, ...]) -> None:
-    """Refuse a name of the answer column that is none, or taken."""
-    taken = {*columns, "met", "paid"}
-    if not isinstance(name, str) or not name or {name, f"{name}_lower", f"{name}_upper"} & taken:
-        raise UnsupportedQuery(
-            "the answer column has no usable name",
-            construct="alias",
-            rule='a text other than "met", "paid" and the columns of the tables',
-            got=repr(name),
-            next_step='name="rows"',
-        )

@@ -8,7 +8,7 @@ from farthing.errors import InvalidKeys, LedgerMismatch
 from farthing.query.pairs import Pair
 from farthing.session.questions.pipeline import answered, count_or_sum, planned
 from farthing.session.reading.difference import refuse_clamps, signed_sum
-from farthing.session.reading.ratio import over, range_of_side, refuse_pure
+from farthing.session.reading.ratio import over, range_of_side
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -74,7 +74,6 @@ class Comparisons(Protocol):
         >>> s.ratio("minutes > 30", where="zone = 'a'", absolute=0.03).met
         True
         """
-        refuse_pure(self._context.budget)
         made = over(self._reader, (top, top_range), (bottom, bottom_range))
         about = {"by": by, "keys": keys, "where": where, "name": name}
         return self._compared(lambda _: made, about, bounds, how, explain=explain)
@@ -365,7 +364,6 @@ class Comparisons(Protocol):
         sample: bool = False,
     ) -> Callable[[Bounds], Aggregate]:
         """Return what makes an aggregate of two values under given bounds."""
-        refuse_pure(self._context.budget, kind)
         reader, first, second = self._reader, self._reader.value(x), self._reader.value(y)
 
         def made(under: Bounds) -> Aggregate:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
+from farthing.errors import whole
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
 from farthing.session.answering import contribution_report
-from farthing.session.answering.bounds import FOR_NOW, Read
 from farthing.session.questions.choices import Choices
 from farthing.session.questions.comparisons import Comparisons
-from farthing.session.questions.pipeline import priced, said
+from farthing.session.questions.pipeline import filled, priced, text_read
 from farthing.session.questions.releases import Releases
 from farthing.session.reading.request import Request
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from farthing.query import AutoBounds, Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
+    from farthing.session.answering.bounds import Read
     from farthing.session.answering.contribution_report import Cut
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
@@ -312,10 +312,9 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         >>> s.sql("SELECT COUNT(*) AS n FROM data", absolute=40).name
         'n'
         """
-        read, request, explain = self._read(text, keys, (lower, upper), how)
-        if explain:
-            return priced(self._context, read, self._given(bounds), request)
-        return self._answered(read, self._given(bounds), request)
+        given = self._given(bounds)
+        read, request, explain = text_read(self._reader, self._context.budget, text, (keys, given, lower, upper), how)
+        return priced(self._context, read, given, request) if explain else self._answered(read, given, request)
 
     def plan(
         self,
@@ -341,11 +340,13 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         >>> s.plan("SELECT COUNT(*) FROM data", absolute=100).worst_price
         Gdp(mu=0.0195996)
         """
+        given = self._given(asking.get("bounds"))
         if text is None:
-            read, request = self._counting(by, asking), Request.of(**self._reader.wanted(_how(asking)))
+            read, request = self._call(lambda _: Count(), "count", by, asking)
         else:
-            read, request, _ = self._read(text, asking.get("keys"), (lower, upper), _how(asking))
-        return priced(self._context, read, self._given(asking.get("bounds")), request)
+            under = asking.get("keys"), given, lower, upper
+            read, request, _ = text_read(self._reader, self._context.budget, text, under, _how(asking))
+        return priced(self._context, read, given, request)
 
     def bounds_report(
         self,
@@ -384,36 +385,29 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         question = self._reader.call(Count(scalar), "count", by=by, keys=keys, where=where, bounds=bounds)
         return contribution_report.cut(self._context, question, scalar, loss=loss, confidence=confidence)
 
-    def _read(
-        self, text: str, keys: Any, ends: tuple[float | None, float | None], how: Mapping[str, Any]
-    ) -> tuple[Read, Request, bool]:
-        """Return how a SQL text is read under given bounds, what is wanted of it, and whether only its plan is."""
-        asked = self._reader.sql(text, keys, FOR_NOW).asked
-        assert asked is not None  # noqa: S101  # it was read from SQL
-        request = Request.of(**self._reader.wanted(said(asked.options, self._context.budget, how)))
-        pairs = zip(("lower", "upper"), ends, strict=True)
-        clamps: dict[str, Any] = {name: end for name, end in pairs if end is not None}
+    def _call(self, made: Callable[[Bounds], Aggregate], name: str, by: By, asking: Any) -> tuple[Read, Request]:
+        """Return how one aggregate is read under given bounds, on which it may depend, and what is wanted of it."""
+        about, given = _about(asking), self._given(asking.get("bounds"))
 
-        def read(bounds: Bounds) -> CheckedQuestion:
-            """Return the question under given bounds, with the clamps that were named."""
-            return self._reader.sql(text, keys, replace(bounds, **clamps) if clamps else bounds)
+        def read(bounds: Bounds, left: frozenset[str] = frozenset()) -> CheckedQuestion:
+            """Return the question under bounds."""
+            under, keys, _ = filled(bounds, about.get("keys"), {}, left)
+            return self._reader.call(made(under), name, by=by, **(about | {"bounds": under, "keys": keys}))
 
-        return read, request, asked.explain
+        def begun(left: frozenset[str]) -> Request:
+            """Return what is wanted; where something is left out, find out what else is."""
+            under, _, stated = filled(given, None, _how(asking), left)
+            request = Request.of(**self._reader.wanted(stated))
+            if left:
+                read(under, left)
+            return request
 
-    def _counting(self, by: By, asking: Any) -> Read:
-        """Return how a count is read under given bounds."""
-        about = _about(asking)
-        return lambda bounds: self._reader.call(Count(), "count", by=by, **(about | {"bounds": bounds}))
+        return lambda bounds: whole(lambda left: read(bounds, left)), whole(begun)
 
     def _ask(self, made: Callable[[Bounds], Aggregate], name: str, by: By, asking: Any) -> Answer:
         """Answer one aggregate, which may depend on the bounds."""
-        about = _about(asking)
-
-        def read(bounds: Bounds) -> CheckedQuestion:
-            """Return the question under given bounds."""
-            return self._reader.call(made(bounds), name, by=by, **(about | {"bounds": bounds}))
-
-        return self._answered(read, self._given(asking.get("bounds")), Request.of(**self._reader.wanted(_how(asking))))
+        read, request = self._call(made, name, by, asking)
+        return self._answered(read, self._given(asking.get("bounds")), request)
 
     def _given(self, bounds: Bounds | AutoBounds | None) -> Bounds | AutoBounds:
         """Return the bounds of a question: its own, or the session's."""

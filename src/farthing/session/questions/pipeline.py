@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from farthing.errors import TargetMissed
-from farthing.query import AutoBounds
+from farthing.errors import TargetMissed, whole
+from farthing.query import AutoBounds, Bounds
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.session.answering import mixed_question
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
 from farthing.session.core.ceiling import ceiling, require_below_ceiling
+from farthing.session.reading.reader import PRIVATE
+from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,14 +21,12 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.planning.release import ReleasePlan
     from farthing.privacy.budget import Budget
-    from farthing.query import Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
     from farthing.session.choosing.most_common import Shortlist
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
-    from farthing.session.reading.request import Request
     from farthing.sql.asked import Options
 
 
@@ -56,6 +56,58 @@ def count_or_sum(
         return reader.call(made, default or ("count" if scalar is None else "sum"), by=by, bounds=bounds, **about)
 
     return read
+
+
+def filled(
+    given: Bounds | AutoBounds, keys: Any, how: Mapping[str, Any], left: frozenset[str]
+) -> tuple[Bounds, Any, dict[str, Any]]:
+    """Return bounds, keys and target with which a question is read, with stand-ins for what it leaves out.
+
+    Args:
+        given: its bounds.
+        keys: its keys.
+        how: its target and price.
+        left: what it is known to leave out; see `errors.whole`.
+    """
+    bounds = given if isinstance(given, Bounds) else FOR_NOW
+    if "bounds" in left:
+        bounds = replace(bounds, max_groups=bounds.max_groups or 1, max_rows=bounds.max_rows or 1)
+    if "clamps" in left:
+        bounds = replace(bounds, lower=0, upper=1)
+    return bounds, PRIVATE if "keys" in left else keys, dict(how) | ({"absolute": 1.0} if "target" in left else {})
+
+
+def text_read(
+    reader: QuestionReader,
+    budget: Budget,
+    text: str,
+    under: tuple[Any, Bounds | AutoBounds, float | None, float | None],
+    how: Mapping[str, Any],
+) -> tuple[Read, Request, bool]:
+    """Return how a SQL text is read under given bounds, what is wanted of it, and whether only its plan is.
+
+    Args:
+        reader: of the session.
+        budget: of its books.
+        text: the SQL.
+        under: keys, bounds, lower and upper that were named beside it.
+        how: its target and price, as they were named.
+    """
+    keys, given, lower, upper = under
+    clamps: dict[str, Any] = {name: end for name, end in (("lower", lower), ("upper", upper)) if end is not None}
+
+    def begun(left: frozenset[str]) -> tuple[Request, bool]:
+        """Read the question once, with stand-ins for what it leaves out."""
+        bounds, listed, stated = filled(given, keys, how, left)
+        asked = reader.sql(text, listed, replace(bounds, **clamps)).asked
+        assert asked is not None  # noqa: S101  # it was read from SQL
+        return Request.of(**reader.wanted(said(asked.options, budget, stated))), asked.explain
+
+    def read(bounds: Bounds) -> CheckedQuestion:
+        """Return the question under given bounds, with the clamps that were named."""
+        return reader.sql(text, keys, replace(bounds, **clamps) if clamps else bounds)
+
+    return (read, *whole(begun))
 
 
 def priced(context: Context, read: Read, given: Bounds | AutoBounds, request: Request) -> Plan | ReleasePlan:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack, overload
 
+from farthing.session.answering.release_options import MODELS, AskedRows
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from farthing.session.answering.online import Online
     from farthing.session.answering.product_request import ProductRequest
     from farthing.session.answering.release_request import ReleaseRequest
-    from farthing.session.answering.synthetic import SyntheticRequest
+    from farthing.session.answering.synthetic_request import SyntheticRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
     from farthing.workloads import Marginals, Products
@@ -135,7 +137,7 @@ class Releases(Protocol):
         from farthing.session.answering import products, release, synthetic
         from farthing.workloads import Products
 
-        if wanted.get("mechanism") in synthetic.MECHANISMS:
+        if wanted.get("mechanism") in MODELS:
             return synthetic.release(self._model(workload, wanted))
         if isinstance(workload, Products):
             return products.release(self._products(workload, wanted))
@@ -169,7 +171,7 @@ class Releases(Protocol):
         from farthing.session.answering import products, release, synthetic
         from farthing.workloads import Products
 
-        if wanted.get("mechanism") in synthetic.MECHANISMS:
+        if wanted.get("mechanism") in MODELS:
             return synthetic.plan(self._model(workload, wanted))
         if isinstance(workload, Products):
             return products.plan(self._products(workload, wanted))
@@ -221,34 +223,23 @@ class Releases(Protocol):
 
     def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
         """Return a release by a model, read and checked."""
-        from farthing.session.answering import synthetic
+        from farthing.session.answering import synthetic_request
 
-        how, rows = _of_rows(wanted)
-        return synthetic.read(self._context, self._reader, workload, wanted.get("keys"), how, rows)
+        return synthetic_request.read(self._context, self._reader, workload, *AskedRows.of(wanted))
 
     def _tables(self, workload: object, wanted: Mapping[str, Any]) -> ReleaseRequest:
         """Return a release of tables, read and checked."""
         from farthing.session.answering import release_request
 
-        return release_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
+        return release_request.read(self._context, self._reader, workload, *self._asked(wanted))
 
     def _products(self, workload: Products, wanted: Mapping[str, Any]) -> ProductRequest:
         """Return a release of products, read and checked."""
         from farthing.session.answering import product_request
 
-        return product_request.read(self._context, self._reader, workload, *_parted(self._reader, wanted))
+        return product_request.read(self._context, self._reader, workload, *self._asked(wanted))
 
-
-_ROWS = ("where", "bounds", "name")
-
-
-def _of_rows(wanted: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the goal with the price, and what tells the rows, of how a release is wanted."""
-    how = {name: value for name, value in wanted.items() if name not in {"keys", *_ROWS}}
-    return how, {name: wanted[name] for name in _ROWS if name in wanted}
-
-
-def _parted(reader: QuestionReader, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
-    """Return the keys, the goal with the price where defaults stand, and what tells the rows."""
-    how, rows = _of_rows(wanted)
-    return wanted.get("keys"), reader.wanted(how) if how.get("rms") is None else how, rows
+    def _asked(self, wanted: Mapping[str, Any]) -> tuple[AskedRows, Mapping[str, Any]]:
+        """Return which rows, and the goal with the price, where defaults stand."""
+        rows, how = AskedRows.of(wanted)
+        return rows, self._reader.wanted(how) if how.get("rms") is None else how

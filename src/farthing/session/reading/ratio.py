@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from farthing.errors import FarthingError, InvalidBounds, InvalidTarget, UnsupportedQuery
-from farthing.privacy.loss import Pure
+from farthing.errors import FarthingError, InvalidBounds, UnsupportedQuery
 from farthing.query.aggregates import Count, Sum, part_of, ratio_of
 from farthing.query.expressions import And, Case, Expression, Literal, Node, type_of
 from farthing.query.schema import NUMBER_TYPES, Type
 
 if TYPE_CHECKING:
-    from farthing.privacy.budget import Budget
     from farthing.query.aggregates import Aggregate
     from farthing.session.reading.reader import QuestionReader
 
@@ -27,17 +25,6 @@ def over(reader: QuestionReader, top: Side, bottom: Side) -> Aggregate:
         return part_of(above, below)
     within = below if below_range is None else None
     return ratio_of(_one(above, above_range, within), _one(below, below_range))
-
-
-def refuse_pure(budget: Budget, what: str = "ratio") -> None:
-    """Refuse a ratio, or what else is measured by several numbers, in a pure ledger."""
-    if budget.currency is Pure:
-        raise InvalidTarget(
-            f"a {what} needs Gaussian noise, and therefore a delta > 0",
-            rule="its numbers are measured together, in looks whose noise averages out",
-            got="a pure budget",
-            next_step="ask for counts and sums one by one, or open the ledger with Budget(epsilon=, delta=1e-6)",
-        )
 
 
 def _one(value: Any, ends: tuple[float, float] | None, within: Any = None) -> Aggregate:

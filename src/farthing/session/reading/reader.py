@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.joins import Join
     from farthing.query.part import QueryPart
-    from farthing.query.per_unit import PerUnit
+    from farthing.query.per_unit import Derived
     from farthing.session.core.door import Door
     from farthing.sql import Asked
 
@@ -237,6 +237,7 @@ class QuestionReader:
                 rule="values are clamped into [lower, upper], so that one unit can only move the answer so far",
                 got=f"lower={low!r}, upper={high!r}",
                 next_step="pass lower=0, upper=200, numbers that fit the column; Bounds.auto finds some privately",
+                missing="" if (low, high) != (None, None) else "clamps",
             )
         Bounds(lower=low, upper=high)  # refuses what is not a range
         return float(low), float(high)
@@ -308,7 +309,7 @@ class QuestionReader:
         bounds: Bounds,
         groupings: Mapping[str, Scalar],
         joins: tuple[Join, ...],
-        made_of: tuple[tuple[PerUnit, ...], str | None] = ((), None),
+        made_of: tuple[tuple[Derived, ...], str | None] = ((), None),
     ) -> CheckedQuestion:
         """Return the checked question; of the rows of a unit that are made first, and which of them, or the table."""
         derived, source = made_of

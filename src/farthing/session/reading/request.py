@@ -96,6 +96,7 @@ class Request:
                 rule="relative= or absolute= (or loss=)",
                 got="neither",
                 next_step="relative=0.1, absolute=100 means within 10 % or 100, whichever is larger",
+                missing="target",
             )
         pairs = zip(WIDTHS, widths, strict=True)
         plain = {name: width for name, width in pairs if width is not None and not isinstance(width, Mapping)}

@@ -68,18 +68,20 @@ class QuestionOptions:
             )
         return True
 
-    def how(self, asked: Asked, *, default: bool = False) -> How:
+    def how(self, asked: Asked, *, default: bool = False, left: bool = False) -> How:
         """Return the target and the price of a question, over what its text says of them.
 
         Args:
             asked: what the text says.
             default: whether the settings have a target for questions that name none.
+            left: whether it is known already that it names none.
         """
         from farthing.query.aggregates import Quantile
 
         names = [output.name for output in asked.outputs]
         ranked = [output.name for output in asked.outputs if isinstance(output.aggregate, Quantile)]
-        self._refuse_nothing(asked, ranked, default=default)
+        if not left:
+            self._refuse_nothing(asked, ranked, default=default)
         found = {
             "relative": typed.widths("--relative", self.relative, names),
             "absolute": typed.widths("--absolute", self.absolute, names),
@@ -110,6 +112,7 @@ class QuestionOptions:
                 "no accuracy was asked for",
                 rule="--relative, --absolute or both (or --loss, to name the price instead)",
                 next_step="--relative 5% --absolute 50 means within 5 % or 50, whichever is larger",
+                missing="target",
             )
         if self.rank and not ranked:
             raise InvalidTarget(

@@ -1,0 +1,161 @@
+"""A release by a model of the data as it is asked: which tables, for which loss; read and checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.errors import InvalidOption, InvalidTarget
+from farthing.mechanisms.linear_queries import MOST_CELLS
+from farthing.mechanisms.small_database import MOST_DATABASES, databases
+from farthing.session.answering import reuse
+from farthing.session.answering.release_options import MOST_COLUMNS, SMALL, TREE, AskedRows
+from farthing.session.answering.release_request import MOST_CELLS as MOST_RELEASED
+from farthing.session.reading.request import Request
+from farthing.synthetic.model import pairs_of
+from farthing.workloads import Marginals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from farthing.privacy.loss import Booked
+    from farthing.query import Query
+    from farthing.query.keys import Keys
+    from farthing.session.core.context import Context
+    from farthing.session.reading.reader import QuestionReader
+
+SMALL_ROWS: Final = 4
+"""How many rows a small database has."""
+
+_OPTIONS: Final = ("loss", "confidence", "simultaneous", "max_epsilon", "cap", "at_most")
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticRequest:
+    """A release by a model, read and checked.
+
+    Attributes:
+        context: the data and the books.
+        query: the rows, the unit and the bounds, by all columns in the order of their names.
+        lists: the listed values of each column, in one order.
+        workload: the tables whose errors are told, and which the model is made for.
+        request: the price and the confidence.
+        mechanism: how.
+        name: the answer column.
+    """
+
+    context: Context
+    query: Query
+    lists: tuple[Keys, ...]
+    workload: Marginals
+    request: Request
+    mechanism: str
+    name: str
+
+    @property
+    def reach(self) -> int:
+        """The most rows that one unit adds."""
+        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each column has."""
+        return tuple(map(len, self.lists))
+
+    @property
+    def tables(self) -> tuple[tuple[int, ...], ...]:
+        """The places of the columns of each table, in rising order."""
+        place = {name: at for at, name in enumerate(self.query.by)}
+        return tuple(tuple(sorted(place[column] for column in table)) for table in self.workload.tables)
+
+    @property
+    def words(self) -> str:
+        """The question in words."""
+        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
+        part = f" [part {self.query.part}]" if self.query.part is not None else ""
+        return f"{self.workload!r} by {self.mechanism} FROM {self.query.table}{part}{where}"
+
+    def question(self, loss: Booked) -> str:
+        """Return its identity in the ledger."""
+        facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
+        facts += [self.workload.tables, self.mechanism, loss.farthings]
+        return reuse.identity(self.context.data(self.query), f"synthetic {self.query.family()}", json.dumps(facts))
+
+
+def read(
+    context: Context,
+    reader: QuestionReader,
+    workload: object,
+    rows: AskedRows,
+    options: Mapping[str, Any],
+) -> SyntheticRequest:
+    """Return a release by a model, read and checked; nothing is charged.
+
+    Args:
+        context: the data and the books.
+        reader: reads keys and conditions.
+        workload: the tables.
+        rows: which rows.
+        options: mechanism, loss, confidence, simultaneous, max_epsilon, cap, at_most.
+    """
+    mechanism = str(options["mechanism"])
+    if not isinstance(workload, Marginals) or not 1 <= len(workload.columns) <= MOST_COLUMNS:
+        raise InvalidOption(
+            f"{mechanism!r} is for tables",
+            rule=f"a workload of marginals over 1 to {MOST_COLUMNS} columns",
+            got=type(workload).__name__,
+            next_step='marginals(["sex", "age"], ways=2); mechanism="auto" for prefixes, ranges and conditions',
+        )
+    request = _request(mechanism, options)
+    query, shown = rows.read(reader, tuple(sorted(workload.columns)), keys=rows.keys)
+    lists = tuple(one.arranged() for one in shown)
+    asked = SyntheticRequest(context, query, lists, workload, request, mechanism, rows.name)
+    _check_sizes(asked)
+    return asked
+
+
+def _request(mechanism: str, options: Mapping[str, Any]) -> Request:
+    """Return the price and the confidence; refuse a target, and no loss."""
+    given = {name: value for name, value in options.items() if name != "mechanism" and value is not None}
+    unknown = sorted(set(given) - set(_OPTIONS))
+    if unknown or given.get("loss") is None:
+        raise InvalidTarget(
+            f"the error of {mechanism!r} is not known before it is paid",
+            rule="it takes loss=, and tells the error of every table with its answer",
+            got=", ".join(unknown) or "no loss",
+            next_step='loss=farthing.Gdp(0.1); mechanism="auto" takes absolute=, relative= and rms=',
+        )
+    return Request.of(**given)
+
+
+def _check_sizes(asked: SyntheticRequest) -> None:
+    """Refuse domains and tables that a mechanism cannot hold: with their size, the limit, and what would do."""
+    cells = math.prod(asked.sizes)
+    tables = {*asked.tables, *(pairs_of([tuple(range(len(asked.sizes)))]) if asked.mechanism == TREE else ())}
+    told = sum(math.prod(asked.sizes[at] for at in table) for table in tables)
+    if told > MOST_RELEASED:
+        raise _too_large("tables", told, MOST_RELEASED, "fewer ways, fewer columns, or fewer listed values")
+    if asked.mechanism != TREE and cells > MOST_CELLS:
+        raise _too_large(
+            f"{asked.mechanism!r}", cells, MOST_CELLS, 'mechanism="tree" and "residuals" never hold the domain'
+        )
+    if asked.mechanism == SMALL and databases(cells, SMALL_ROWS) > MOST_DATABASES:
+        raise _too_large(
+            f"{SMALL!r}",
+            databases(cells, SMALL_ROWS),
+            MOST_DATABASES,
+            '"mwem" chooses tables, not databases',
+            counted="databases",
+        )
+
+
+def _too_large(what: str, size: int, most: int, instead: str, *, counted: str = "cells") -> InvalidOption:
+    """Return the refusal of a domain."""
+    return InvalidOption(
+        f"the domain is too large for {what}",
+        rule=f"at most {most:,} {counted}",
+        got=f"{size:,}",
+        next_step=instead,
+    )

@@ -1,0 +1,132 @@
+"""Means, variances, ratios and several aggregates under a pure budget, through the doors of a session."""
+
+import contextlib
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import farthing
+from farthing import Budget, InvalidTarget, Pure, Session
+from farthing.accuracy.laplace_state import LaplaceState
+from farthing.errors import OutOfReach
+from farthing.session.answering.laplace_measures import state_of
+
+ROWS = 30_000
+TABLE = pa.table({
+    "g": np.arange(ROWS) % 3,
+    "x": np.arange(ROWS) % 1009 / 100.9,
+    "y": (np.arange(ROWS) * 7) % 1009 / 100.9,
+})  # fmt: skip
+BY = {"by": "g", "keys": {"g": [0, 1, 2]}}
+X = {"lower": 0, "upper": 10}
+PAIR = {"x_range": (0, 10), "y_range": (0, 10)}
+ASKS = {
+    "mean": lambda s, w, **how: s.mean("x", **X, **BY, absolute=0.5 * w, **how),
+    "variance": lambda s, w, **how: s.variance("x", **X, relative=0.2 * w, **how),
+    "deviation": lambda s, w, **how: s.variance("x", **X, root=True, relative=0.2 * w, **how),
+    "share": lambda s, w, **how: s.ratio("x > 3", **BY, absolute=0.05 * w, **how),
+    "ratio": lambda s, w, **how: s.ratio("x", "y", top_range=(0, 10), bottom_range=(0, 10), relative=0.2 * w, **how),
+    "correlation": lambda s, w, **how: s.correlation("x", "y", **PAIR, absolute=0.2 * w, **how),
+    "formula": lambda s, w, **how: s.sql(
+        "SELECT AVG(CLAMP(x, 0, 10)) - AVG(CLAMP(y, 0, 10)) AS d FROM data", absolute=0.5 * w, **how
+    ),
+    "several": lambda s, w, **how: s.sql(
+        "SELECT g, COUNT(*) AS n, AVG(CLAMP(x, 0, 10)) AS m FROM data GROUP BY g",
+        keys=BY["keys"], absolute={"n": 400 * w, "m": 0.5 * w}, **how,
+    ),
+    "counts": lambda s, w, **how: s.sql(
+        "SELECT COUNT(*) AS n, SUM(CLAMP(x, 0, 10)) AS t FROM data", absolute={"n": 300 * w, "t": 3_000 * w}, **how
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def session():
+    """A pure ledger, in memory."""
+    with Session(TABLE, budget=Budget(epsilon=20), name="data") as opened:
+        yield opened
+
+
+def levels_of(session):
+    """Return what the lanes of every group hold in the ledger, int64[groups], of the only question."""
+    state, _ = state_of(session._ledger.load(session.history()[-1].question).blob)
+    return state.pilot.level.sum(axis=0) + state.claimed.level.sum(axis=0)
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_it_is_answered_and_paid_in_epsilon(session, name):
+    """Each is met, costs what its lanes hold, is free when asked again, and costs the difference when sharpened."""
+    first = ASKS[name](session, 1)
+    assert np.all(first.met)
+    assert isinstance(first.paid, Pure)
+    assert int(levels_of(session).max()) == first.paid.farthings == session.spent.farthings
+    again = ASKS[name](session, 1)
+    assert not again.paid
+    sharper = ASKS[name](session, 0.6)
+    assert np.all(sharper.met)
+    assert int(levels_of(session).max()) <= session.spent.farthings == first.paid.farthings + sharper.paid.farthings
+
+
+def test_a_plan_an_ask_and_a_refusal_say_the_same(session):
+    """A plan names what is measured and a price that is not exceeded; a target out of reach is refused free."""
+    text = "SELECT AVG(CLAMP(x, 0, 10)) AS m FROM data"
+    plan = session.plan(text, absolute=0.5)
+    assert "two-sided geometric noise" in " ".join(plan.steps)
+    assert session.sql(text, absolute=0.5).paid.farthings <= plan.worst_price.farthings
+    spent = session.spent
+    with pytest.raises(OutOfReach, match="out of reach"):
+        session.sql("SELECT COUNT(*) AS n, SUM(CLAMP(x, 0, 10)) AS t FROM data", absolute=1, cap=Pure(0.01))
+    assert spent == session.spent
+
+
+def test_a_named_loss_is_used_up(session):
+    """All of it is spent, and says how near it came."""
+    answer = session.mean("x", **X, loss=Pure(0.5))
+    assert 0.49 < answer.paid.value <= 0.5
+    assert answer.upper - answer.lower < 0.2
+    with (
+        pytest.raises(InvalidTarget, match="more than one question can hold"),
+        Session(TABLE, budget=Budget(epsilon=5_000)) as rich,
+    ):
+        rich.mean("x", **X, loss=Pure(2_000))
+
+
+def test_a_group_of_few_is_given_up_cheaply(session):
+    """It does not pay the cap."""
+    few = session.mean("x", **X, where="x < 0.001", absolute=0.01)
+    assert not few.met
+    assert few.paid.value < 1
+
+
+@pytest.mark.parametrize("chain", ["pilot", "claimed"])
+def test_a_line_that_is_not_charged_is_seen(session, monkeypatch, chain):
+    """Planted: one of the two lines of looks left out of the price; what the lanes hold is more than was paid."""
+    monkeypatch.setattr(LaplaceState, "paid", property(lambda self: getattr(self, chain).level.sum(axis=0)))
+    with contextlib.suppress(farthing.FarthingError):
+        answer = session.mean("x", **X, absolute=0.5)
+        assert int(levels_of(session).max()) > answer.paid.farthings
+
+
+def test_a_unit_in_several_groups_pays_for_its_most_expensive():
+    """With two groups a unit the price is the sum of the two largest."""
+    table = TABLE.append_column("u", pa.array(np.arange(ROWS) // 2))
+    bounds = farthing.Bounds(max_groups=2, max_rows=2)
+    with Session(table, unit="u", budget=Budget(epsilon=20), name="data", bounds=bounds) as session:
+        answer = session.mean("x", **X, **BY, absolute=0.5)
+        assert int(np.sort(levels_of(session))[-2:].sum()) == answer.paid.farthings
+
+
+def test_a_record_that_is_not_ours_is_refused(session):
+    """Another form, and one of another number of lanes."""
+    from farthing.errors import LedgerError
+    from farthing.session.answering.laplace_measures import LaplaceMeasuresMethod
+    from farthing.session.core.records import write_blob
+
+    session.mean("x", **X, absolute=0.5)
+    blob = session._ledger.load(session.history()[-1].question).blob
+    with pytest.raises(LedgerError):
+        LaplaceMeasuresMethod.of(type("Query", (), {"measures": (1, 2, 3)}), blob)
+    with pytest.raises(LedgerError):
+        state_of(write_blob({"a": [1]}, {b"farthing-laplace-joint-1": json.dumps({}).encode()}))

@@ -95,9 +95,10 @@ class SentAbroad(Sent):
         if isinstance(operand, exp.Column):
             found = [one.unnest() for one in self._named.get(operand.name, ())]
             return bool(found) and all(self._narrow(one, kind) or _constant(one) for one in found)
+        operand = _plain(operand)
         name = called(operand).removeprefix("PG_CATALOG.")
         if (name, kind) == ("CAST", "BIGINT"):
-            return isinstance(operand.this.unnest(), exp.Sum)
+            return isinstance(_plain(operand.this.unnest()), exp.Sum)
         if (name, kind) == ("ADD", "BIGINT"):
             return "TRUNC" in operand.left.sql() or self._whole(operand.left.unnest())
         if (name, kind) == ("NULLIF", "BIGINT"):
@@ -175,6 +176,11 @@ class SentAbroad(Sent):
         """Return the one type of several; moments of any kind are moments."""
         left = {kind for kind in kinds if kind != "NULL"}
         return "TIMESTAMP" if left and left <= MOMENTS else super()._one(kinds)
+
+
+def _plain(node):
+    """Return a window's function, or what else a node is."""
+    return node.this if isinstance(node, exp.Window) else node
 
 
 def called(node):

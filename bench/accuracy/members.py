@@ -24,8 +24,8 @@ from farthing.planning import release_shaped
 from farthing.planning.release_shaped import ShapeProgram
 
 RELATIVE, ABSOLUTE, CRITICAL = 0.1, 50.0, 1.959964
-REGARDS = (0.99, 0.9, 0.7, 0.5, 0.2)
-BOUNDED = 5_000
+REGARDS = (0.97, 0.9, 0.5, 0.2)
+BOUNDED = 2_000
 """The most cells for which the bound of unbiased releases is computed: it takes eigenvalues of a matrix of so many."""
 
 
@@ -96,7 +96,7 @@ def main():
         codes, program, even = program_of(*loaded(given.data / f"{name}.csv.gz"))
         cells = sum(one.size for one in program.widest)
         if cells <= BOUNDED:
-            least = least_mean(codes, program, 20 if cells < BOUNDED / 4 else 2)
+            least = least_mean(codes, program, 20)
             print(f"{name}: no unbiased release has rows pay less than {least / even:.3f} in the mean (chi^2)")
         paid, booked = alone(codes, program)
         print(f"{name}: each cell by itself: booked {booked / even:.3f}, {shown(paid / even)}", flush=True)

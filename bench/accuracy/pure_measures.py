@@ -37,7 +37,7 @@ def lanes(mean, variance, rows=ROWS):
     return rows * np.array([1.0, offset, variance + offset**2 - HALF**2 / 2])
 
 
-def question(statistic, lanes_of, relative, absolute=0.0, *, beta=0.05, cap=20 * ONE):
+def question(statistic, lanes_of, relative, absolute=0.0, *, beta=0.05, cap=2 * ONE):
     """Return the question of one output."""
     unit = UNITS[:lanes_of]
     return LaplaceMeasures(

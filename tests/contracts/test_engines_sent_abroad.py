@@ -30,6 +30,16 @@ from farthing.query.expressions import Cast, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.pairs import Pair
 from farthing.query.part import QueryPart
+from farthing.query.per_row import (
+    PLACES,
+    SortKey,
+    Stacked,
+    StackedPart,
+    Window,
+    Windowed,
+    WindowFrame,
+    WindowKind,
+)
 from farthing.query.per_unit import Feature, FeatureKind, PerUnit
 
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
@@ -185,7 +195,24 @@ def test_nothing_that_makes_rows_of_units_can_fail(kind):
         found = [Feature(name, value) for name, value in zip(kinds, (whole, real, real, one, one), strict=True)]
         found += [Feature(FeatureKind.LAST, one, key), Feature(FeatureKind.COUNT)]
         features = tuple((f"f{place}", each) for place, each in enumerate(found))
-        rows = PerUnit("made", None, (), None, data.draw(st.sampled_from([(), (("by0", one),)])), features)
+        kinds = [*kinds[:3], *WindowKind]
+        over = {"order": (SortKey(one), SortKey(key, descending=True)), "frame": WindowFrame(-2, 0)}
+        windows = [
+            Window(kind, None if kind in PLACES else value, **over)
+            for kind, value in zip(map(WindowKind, kinds), (whole, real, real, *([key, real] * 6)), strict=True)
+        ]
+        told = tuple((f"f{place}", each) for place, each in enumerate(windows))
+        parts = tuple(StackedPart(None, (), None, (whole, real, data.draw(of[Type.FLOAT]), one)) for _ in range(2))
+        rows = data.draw(
+            st.sampled_from(
+                [
+                    PerUnit("made", None, (), None, (), features),
+                    PerUnit("made", None, (), None, (("by0", one),), features),
+                    Windowed("made", None, (), None, (("of", key),), told),
+                    Stacked("made", ("f0", "f1", "f2", "of"), parts),
+                ]
+            )
+        )
         outputs = tuple(NamedAggregate(f"o{n}", Sum(Column(f"f{n}"), 0.0, 9.0)) for n in range(3))
         query = Query(
             "data", (), None, None, outputs, PrivacyUnit("unit"), Bounds(1, 2), derived=(rows,), source="made"

@@ -246,7 +246,29 @@ class Writer:
             renamed = self.one(*KINDS[kind])
             others = [exp.column(name) for name in SCHEMA.names if name != renamed]
             inside.set("expressions", [*others, exp.alias_(self.scalar(kind, depth), renamed)])
+        elif self.chance(0.4):
+            renamed = self.one("fare", "seats")
+            others = [exp.column(name) for name in SCHEMA.names if name != renamed]
+            inside.set("expressions", [*others, exp.alias_(self.window(renamed, depth), renamed)])
+        elif self.chance(0.4):
+            columns = [exp.column(name) for name in SCHEMA.names]
+            both = [exp.select(*columns).from_(self.source(depth)).where(self.predicate(depth)) for _ in range(2)]
+            inside = exp.union(*both, distinct=False)
         return inside.subquery("rides")
+
+    def window(self, renamed, depth):
+        """Return a window by the unit, of the type of a column."""
+        kind = Type.FLOAT if renamed == "fare" else Type.INTEGER
+        value = self.scalar(kind, depth)
+        function = self.one("lag", "sum", "max", "row_number" if renamed == "seats" else "first_value")
+        order = exp.Ordered(
+            this=exp.column(self.one("day", "fare", "zone", "paid")), desc=self.chance(0.5), nulls_first=False
+        )
+        return exp.Window(
+            this=self.call(function, *([] if function == "row_number" else [value])),
+            partition_by=[exp.column("rider"), *([exp.column("zone")] if self.chance(0.3) else [])],
+            order=exp.Order(expressions=[order]),
+        )
 
     def query(self):
         """Return a question."""
@@ -440,11 +462,11 @@ def question(found, max_rows, memory):
     """Return a question with the groups that its rows are in, by the memory engine, as keys."""
     from farthing.engines.engine import scope
 
-    columns = scope(memory, found.joins)
+    columns = scope(memory, found.joins, unit="rider", derived=found.derived, source=found.source)
     named = dict(found.groupings)
     search = Query(
         "rides", found.by, None, found.where, (), PrivacyUnit("rider"), Bounds(10**4, max_rows), None,
-        found.groupings, found.joins,
+        found.groupings, found.joins, found.derived, found.source,
     )  # fmt: skip
     keys = None
     if found.by:
@@ -455,7 +477,7 @@ def question(found, max_rows, memory):
         keys = Keys.of(found.by, listed, Schema.of(kinds))
     return Query(
         "rides", found.by, keys, found.where, found.outputs, PrivacyUnit("rider"), Bounds(10**4, max_rows), None,
-        found.groupings, found.joins,
+        found.groupings, found.joins, found.derived, found.source,
     )  # fmt: skip
 
 

@@ -3,9 +3,12 @@
 import ast
 import re
 import tomllib
+from collections import Counter
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "farthing"
@@ -478,3 +481,18 @@ def test_floors_name_every_module():
 
     assert len(layers) >= 3
     assert [] == [contract["name"] for contract in layers if not contract.get("exhaustive")]
+
+
+@pytest.mark.thorough
+def test_nothing_is_defined_that_nobody_names():
+    """Every function and class of the source is named a second time: by the source, a test, a bench or a page."""
+    kinds = ("*.py", "*.md", "*.toml")
+    folders = [ROOT / name for name in ("src", "tests", "bench", "docs")]
+    texts = [path.read_text(encoding="utf-8") for folder in folders for kind in kinds for path in folder.rglob(kind)]
+    texts.append("_parse_hint load_ipython_extension")  # which sqlglot and IPython call
+    named = Counter(word for text in texts for word in re.findall(r"\w+", text))
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    defined = {each.name for path in FILES for each in nodes(path, definitions) if not each.name.startswith("__")}
+
+    assert len(defined) > 3000
+    assert set() == {name for name in defined if named[name] == 1}

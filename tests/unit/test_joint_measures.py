@@ -281,6 +281,17 @@ def test_small_groups_whose_first_look_misled_do_not_pay_ten_times(steps):
     assert np.quantile(paid, 0.99) < 3 * once.mean()
 
 
+def test_a_coarse_target_does_not_wait_long_for_its_pilot(monkeypatch):
+    """Four aggregates at 30 %: a pilot that doubles each time and waits for 4.5 deviations costs a tenth more."""
+    question, sizes = joint((COUNT, SUM, MEAN, DEVIATION), 0.3), [1e4] * 400
+    paid = answered(question, sizes).paid.mean()
+    monkeypatch.setattr("farthing.accuracy.joint_claims._GROWTH", 1.0)
+    for name, value in (("_WEIGHED", 4.5), ("PILOT_COARSE", 3.0)):
+        monkeypatch.setattr(f"farthing.accuracy.joint_prices.{name}", value)
+
+    assert answered(question, sizes).paid.mean() > 1.1 * paid
+
+
 def test_weighing_answers_that_are_hardly_there_is_caught(monkeypatch):
     """Were lanes fixed for several answers as early as for one, one group in a hundred would pay ten times."""
     monkeypatch.setattr("farthing.accuracy.joint_prices._WEIGHED", 2.5)

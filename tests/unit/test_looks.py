@@ -14,6 +14,7 @@ from farthing.ledger.entry import Terms
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
 from farthing.session.core import transaction
+from farthing.session.core.booked_question import Begun
 from farthing.workloads import marginals
 
 TERMS = Terms("gdp", budget=1000, delta=0, keys_delta=0, unit="row", description="1000 farthings")
@@ -114,7 +115,7 @@ def test_a_failure_costs_the_look_it_was_in(opened, name, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_looks_that_were_not_begun_are_not_settled(opened, name, monkeypatch):
     """Noise that is drawn without a look is found when it is paid for: it would be free if the process died."""
-    monkeypatch.setattr(transaction._Work, "begin", lambda *_: transaction.Begun(0, written=False))
+    monkeypatch.setattr(transaction._Work, "begin", lambda *_: Begun(0, written=False))
     monkeypatch.setattr(transaction, "FIRST_SHARE", 10**9)
     with opened() as session, pytest.raises(LedgerError, match="more was used than the looks"):
         ASKS[name](session)

@@ -108,7 +108,7 @@ REASONS = {
     "ledger/books.py _turn": (1, BOOKS),
     "ledger/books.py _await": (1, BOOKS),
     "ledger/books.py _require_writable": (1, BOOKS),
-    "ledger/books.py result": (1, BOOKS),
+    "ledger/turns.py result": (1, BOOKS),
     "ledger/books.py write": (1, BOOKS),
     "ledger/chain.py of": (1, BOOKS),
     "ledger/data.py require_unchanged": (1, "public metadata of the table's files"),

@@ -29,6 +29,7 @@ ASKS = {
     "pure": (PURE, lambda s, w, **how: s.count(**BY, absolute=100 * w, **how)),
     "sum": (GAUSSIAN, lambda s, w, **how: s.sum("v", **CLAMPS, **BY, absolute=9_000 * w, **how)),
     "mean": (GAUSSIAN, lambda s, w, **how: s.mean("v", **CLAMPS, **BY, absolute=4 * w, **how)),
+    "pure mean": (PURE, lambda s, w, **how: s.mean("v", **CLAMPS, **BY, absolute=4 * w, **how)),
     "variance": (GAUSSIAN, lambda s, w, **how: s.variance("v", **CLAMPS, **BY, relative=0.2 * w, **how)),
     "quantile": (GAUSSIAN, lambda s, w, **how: s.quantile("v", 0.5, **CLAMPS, **BY, absolute=30 * w, **how)),
     "rank": (PURE, lambda s, w, **how: s.quantile("v", 0.5, **CLAMPS, **BY, rank=0.05 * w, **how)),

@@ -47,6 +47,8 @@ from farthing.workloads import marginals, prefixes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from farthing.session.core.booked_question import Bill
+
 SRC = Path(farthing.__file__).parent
 VERBS = frozenset(
     {"reserve", "look", "settle", "fail", "give_up", "withdraw", "load", "receipt", "open_of", "open_reservations",
@@ -176,7 +178,7 @@ def test_the_kinds_are_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{name}.{key}", seen)
     in_looks, begin = set(), transaction._Work.__init__
 
-    def noted(work: Any, context: Any, question: str, bill: transaction.Bill, *, alone: bool) -> None:
+    def noted(work: Any, context: Any, question: str, bill: Bill, *, alone: bool) -> None:
         begin(work, context, question, bill, alone=alone)
         if bill.looks:
             in_looks.add(kind)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-WEIGHTS: Final = (0.1, 0.2, 0.25, 0.2, 0.13, 0.07, 0.035, 0.015)
+WEIGHTS: Final = (0.03, 0.05, 0.08, 0.11, 0.13, 0.14, 0.13, 0.11, 0.08, 0.06, 0.04, 0.025, 0.015)
 """The parts w^2 of the final variance that a claim's stages take; they add up to 1."""
 
 PARTS: Final = 128
@@ -45,7 +45,7 @@ STRAIGHT: Final = 0.7
 _FIRST_GRAINS: Final = 16
 _ENOUGH: Final = 0.7
 _EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
-_GROWTH: Final = 1.0  # a pilot that goes on grows by this part at least
+_GROWTH: Final = 0.4  # a pilot that goes on grows by this part at least
 _STEP: Final = 4.0  # of what it holds, the most that a pilot grows by while its price says little
 _FIRST_SHIFT: Final = 44  # the first pilot is no less than the cap shifted by this
 _TURNS: Final = 4  # of the fixed point that tells how far the clock has to run

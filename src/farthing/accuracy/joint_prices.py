@@ -23,13 +23,13 @@ Flags: TypeAlias = NDArray[np.bool_]
 PILOT: Final = 0.05
 """A pilot ends when it has cost this part of the price that it predicts, or this, for a coarse relative target r:"""
 
-PILOT_COARSE: Final = 3.0
+PILOT_COARSE: Final = 2.0
 """PILOT_COARSE r^2, so that its answers are within half of themselves."""
 
 _DOUBT: Final = 2.0  # denominators and answers count as at least this many of their standard deviations
 _CLEARLY: Final = 4.0  # standard deviations from 0 at which a denominator is clear
-_SEEN: Final = 2.5  # standard deviations from 0 at which an answer is clear enough for a relative target
-_WEIGHED: Final = 4.5  # the same where several answers are weighed against each other, in lanes fixed for good
+_SEEN: Final = 2.0  # standard deviations from 0 at which an answer is clear enough for a relative target
+_WEIGHED: Final = 4.0  # the same where several answers are weighed against each other, in lanes fixed for good
 _SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
 _HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
 _SLIGHTLY: Final = 1.001

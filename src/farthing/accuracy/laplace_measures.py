@@ -47,7 +47,8 @@ _UNKNOWN: Final = 1e100
 _RUNGS: Final = 16
 _CAUTION: Final = 1.2  # by how much more than what a pilot predicts the first rung buys
 _SURELY: Final = 2.0  # a group is given up where even a large count would need so many times what it may pay
-_FIRST: Final = 1 << 20  # farthings of a pilot's first look
+_FIRST: Final = 1 << 20  # farthings of a pilot's first look, at least
+_BEGINS: Final = 14  # it is 2^-14 of the cap: earlier ones, of very wide noise, would take long to draw
 _FITS: Final = 4  # of a price to the intervals that it buys
 _PARTS: Final = 1 << 12  # the proportions of lanes are told in so many parts
 _ROOM: Final = 64 * _PARTS  # farthings; a group that may pay less is not measured
@@ -276,7 +277,7 @@ class LaplaceMeasures(LaplacePrices):
         """Return the state with a pilot of every group that has none and may pay for one."""
         lanes = len(self.unit)
         value, level = state.pilot.value.copy(), state.pilot.level.copy()
-        each, last = max(self.least, _FIRST // lanes), int(self.cap * MOST_PILOT) // lanes
+        each, last = max(self.least, _FIRST // lanes, self.cap >> _BEGINS), int(self.cap * MOST_PILOT) // lanes
         going = np.flatnonzero((level.sum(axis=0) == 0) & (last >= self.least))
         while len(going):
             each = min(each, last)

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import sqlalchemy as sa
 
@@ -20,7 +20,7 @@ from farthing.errors import LedgerError
 from farthing.forked import abandon
 from farthing.ledger.forks import PATIENCE_S, RESTING, Readers, closed
 from farthing.ledger.rows import ADVANCED
-from farthing.ledger.turns import FREE, PLACE
+from farthing.ledger.turns import FREE, PLACE, WriteJob, WriteOutcome, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,39 +32,6 @@ T = TypeVar("T")
 
 _GATHER_S: Final = 0.002
 """How long at most a thread waits for others to write with it, where several did so last time."""
-
-
-class _Outcome:
-    """What became of some work: a value, or an error that is raised later, by the thread whose work it was."""
-
-    def __init__(self) -> None:
-        self.value: Any = None
-        self.error: Exception | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        """Keep an error; interrupts go on."""
-        if isinstance(error, Exception):
-            self.error = error
-            return True
-        return False
-
-    def result(self) -> Any:
-        """Return the value, or raise the error."""
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-
-class _WriteJob:
-    """What one thread wants to write, and what became of it once it is done."""
-
-    def __init__(self, work: Callable[[sa.Connection], Any]) -> None:
-        self.work = work
-        self.alone = False
-        self.outcome: _Outcome | None = None
 
 
 class Books:
@@ -82,7 +49,7 @@ class Books:
         self.store = store
         self.identity = ""
         self._lock = threading.RLock()
-        self._jobs: list[_WriteJob] = []
+        self._jobs: list[WriteJob] = []
         self._leaving = threading.Condition()
         self._led = False  # whether a thread writes for all just now
         self._crowd, self._took_s = 1, 0.0  # how many wrote in the last transaction, and how long that took
@@ -117,7 +84,7 @@ class Books:
         """
         self._require_writable()
         self._refuse_nested()
-        job = _WriteJob(work)
+        job = WriteJob(work)
         self._await(job, self._deadline())
         assert job.outcome is not None  # noqa: S101  for the type checker: it was awaited
         value: T = job.outcome.result()
@@ -173,7 +140,7 @@ class Books:
             next_step="check that the disk or the server answers, then ask again; what was under way may stay charged",
         )
 
-    def _await(self, job: _WriteJob, until: float) -> None:
+    def _await(self, job: WriteJob, until: float) -> None:
         """Wait until a job is done: by the thread that writes for all who wait, or as that thread."""
         with self._leaving:
             self._jobs.append(job)
@@ -190,7 +157,7 @@ class Books:
             with self._leaving, suppress(ValueError):
                 self._jobs.remove(job)
 
-    def _lead(self, job: _WriteJob, until: float) -> None:
+    def _lead(self, job: WriteJob, until: float) -> None:
         """Write for all who wait, then let another thread do so."""
         try:
             with self._turn(until):
@@ -203,13 +170,13 @@ class Books:
                 self._led = False
                 self._leaving.notify_all()
 
-    def _write_all(self, own: _WriteJob, until: float) -> None:
+    def _write_all(self, own: WriteJob, until: float) -> None:
         """Write what all threads want that wait now; where that fails, each writes its own."""
         jobs = [job for job in self._jobs if job.outcome is None and not job.alone]
         self._crowd = len(jobs)
         if own in jobs and len(jobs) > 1 and self._together(jobs, until):
             return
-        outcome = _Outcome()
+        outcome = WriteOutcome()
         with outcome, self._transaction("write", until) as connection:
             outcome.value = own.work(connection)
         own.outcome = outcome
@@ -220,12 +187,12 @@ class Books:
         while sum(job.outcome is None for job in self._jobs) < self._crowd and time.monotonic() < until:
             time.sleep(_GATHER_S / 20)
 
-    def _together(self, jobs: list[_WriteJob], until: float) -> bool:
+    def _together(self, jobs: list[WriteJob], until: float) -> bool:
         """Write several jobs in one transaction; return whether it came to its commit. If not, nothing was written."""
-        found: list[_Outcome] = []
-        whole = _Outcome()
+        found: list[WriteOutcome] = []
+        whole = WriteOutcome()
         with whole, self._transaction("write", until) as connection:
-            found.extend(_within(connection, job) for job in jobs)
+            found.extend(within(connection, job) for job in jobs)
         if whole.error is not None and len(found) < len(jobs):
             for job in jobs:
                 job.alone = True
@@ -422,19 +389,3 @@ class Books:
 def _left(until: float) -> float:
     """Return how many seconds are left, as far as a thread may wait at all."""
     return min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
-
-
-def _within(connection: sa.Connection, job: _WriteJob) -> _Outcome:
-    """Run one job of a transaction of several; a refusal undoes that job alone, a failure of the database all."""
-    connection.exec_driver_sql("SAVEPOINT job")
-    before = connection.info.get(ADVANCED)
-    outcome = _Outcome()
-    with outcome:
-        outcome.value = job.work(connection)
-    if isinstance(outcome.error, (sa.exc.SQLAlchemyError, MemoryError, OSError)):
-        raise outcome.error
-    if outcome.error is not None:
-        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT job")
-        connection.info[ADVANCED] = before
-    connection.exec_driver_sql("RELEASE SAVEPOINT job")
-    return outcome

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from farthing.errors import LedgerError
-from farthing.ledger import booking, freezing, rows, rules, tables, tags
-from farthing.ledger.accounts import Scope, allot, purses, require_few_copies, shares
+from farthing.ledger import booking, freezing, rules, tables, tags
+from farthing.ledger.accounts import Scope, allot
 from farthing.ledger.data import DataSet
-from farthing.ledger.entry import Allotment, Receipt
 from farthing.ledger.opening import looked_at, opened
 from farthing.ledger.process import Process, user
 from farthing.ledger.told import Told
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
 
-    from farthing.ledger.accounts import Owner
     from farthing.ledger.books import Books
-    from farthing.ledger.entry import Terms
+    from farthing.ledger.entry import Receipt, Terms
     from farthing.ledger.shaping import Header
     from farthing.ledger.tags import Tags
 
@@ -193,54 +191,6 @@ class Ledger(Told):
         """
         name = freezing.EVERYBODY if analyst is None else rules.text("analyst", analyst)
         self._books.write(lambda connection: booking.freeze(self._booking, connection, name, frozen=frozen))
-
-    @property
-    def allotments(self) -> dict[str, Allotment]:
-        """Every allotment, by name."""
-        with self._books.reading() as connection:
-            totals = rows.totals(connection)
-            require_few_copies(connection, totals)
-            left, held = self.terms.budget - totals.spent, shares(connection)
-        return {row.allotment: Allotment(row.allotment, row.share, row.spent, left) for row in held}
-
-    @property
-    def terms(self) -> Terms:
-        """What was fixed when the ledger was made."""
-        return self._header.terms
-
-    @property
-    def path(self) -> Path | str | None:
-        """Where the file is, or the URL without its secrets; None for books in memory."""
-        return self._books.store.place
-
-    @property
-    def hash_key(self) -> int:
-        """64 random bits, drawn when the ledger was made: the salt with which engines choose rows. A secret."""
-        return self._header.hash_key
-
-    @property
-    def spent(self) -> int:
-        """Farthings charged: settled, open and failed; of a part its own. The same time however many entries."""
-        whole = self._found()[0]
-        return whole.own if self._scope.partition else whole.spent
-
-    @property
-    def remaining(self) -> int:
-        """Farthings that may still be reserved here: of the budget, and of the allotment if there is one."""
-        return min(purse.room for purse in self._found())
-
-    @property
-    def data_label(self) -> str:
-        """The data that charges are tied to, as people read it; "" for none."""
-        return "" if self._data is None else self._data.label
-
-    @property
-    def keys_delta_left(self) -> int:
-        """Coins of 2^-80 that searches for keys may still be charged, of the delta that is set aside for them."""
-        if not self.terms.keys_delta:
-            return 0
-        with self._books.reading() as connection:
-            return self.terms.keys_delta - rows.totals(connection).coins
 
     def reserve(
         self,
@@ -429,8 +379,3 @@ class Ledger(Told):
     def __repr__(self) -> str:
         part = f", part {self._scope.part} of {self._scope.partition}" if self._scope.partition else ""
         return f"<Ledger in {self.path or 'memory'}: {self.terms.description}, unit {self.terms.unit}{part}>"
-
-    def _found(self) -> list[Owner]:
-        """Return the purses that a charge here draws on, as they stand."""
-        with self._books.reading() as connection:
-            return purses(connection, self._scope, self.terms.budget, rows.totals(connection).spent)

@@ -6,19 +6,21 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.ledger import freezing, proving, rows, rules, tables, tags
-from farthing.ledger.accounts import require_few_copies
+from farthing.ledger.accounts import purses, require_few_copies, shares
 from farthing.ledger.checking import require_good
-from farthing.ledger.entry import Receipt, Seal
+from farthing.ledger.entry import Allotment, Receipt, Seal
 from farthing.ledger.process import Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     import sqlalchemy as sa
 
-    from farthing.ledger.accounts import Scope
+    from farthing.ledger.accounts import Owner, Scope
     from farthing.ledger.books import Books
-    from farthing.ledger.entry import Entry, Stored
+    from farthing.ledger.data import DataSet
+    from farthing.ledger.entry import Entry, Stored, Terms
     from farthing.ledger.shaping import Header
     from farthing.ledger.tags import Tags
 
@@ -38,6 +40,7 @@ class Told:
     _books: Books
     _header: Header
     _scope: Scope
+    _data: DataSet | None
 
     @property
     def identity(self) -> str:
@@ -48,6 +51,54 @@ class Told:
     def closed(self) -> bool:
         """Whether it was closed: nothing can be read or written."""
         return self._books.closed
+
+    @property
+    def allotments(self) -> dict[str, Allotment]:
+        """Every allotment, by name."""
+        with self._books.reading() as connection:
+            totals = rows.totals(connection)
+            require_few_copies(connection, totals)
+            left, held = self.terms.budget - totals.spent, shares(connection)
+        return {row.allotment: Allotment(row.allotment, row.share, row.spent, left) for row in held}
+
+    @property
+    def terms(self) -> Terms:
+        """What was fixed when the ledger was made."""
+        return self._header.terms
+
+    @property
+    def path(self) -> Path | str | None:
+        """Where the file is, or the URL without its secrets; None for books in memory."""
+        return self._books.store.place
+
+    @property
+    def hash_key(self) -> int:
+        """64 random bits, drawn when the ledger was made: the salt with which engines choose rows. A secret."""
+        return self._header.hash_key
+
+    @property
+    def spent(self) -> int:
+        """Farthings charged: settled, open and failed; of a part its own. The same time however many entries."""
+        whole = self._found()[0]
+        return whole.own if self._scope.partition else whole.spent
+
+    @property
+    def remaining(self) -> int:
+        """Farthings that may still be reserved here: of the budget, and of the allotment if there is one."""
+        return min(purse.room for purse in self._found())
+
+    @property
+    def data_label(self) -> str:
+        """The data that charges are tied to, as people read it; "" for none."""
+        return "" if self._data is None else self._data.label
+
+    @property
+    def keys_delta_left(self) -> int:
+        """Coins of 2^-80 that searches for keys may still be charged, of the delta that is set aside for them."""
+        if not self.terms.keys_delta:
+            return 0
+        with self._books.reading() as connection:
+            return self.terms.keys_delta - rows.totals(connection).coins
 
     @property
     def seal(self) -> Seal:
@@ -249,3 +300,8 @@ class Told:
     def _entry(self, row: Any) -> Entry:
         """Read an entry; a part sees its questions as it asked them."""
         return rows.entry(row, self._scope.prefix)
+
+    def _found(self) -> list[Owner]:
+        """Return the purses that a charge here draws on, as they stand."""
+        with self._books.reading() as connection:
+            return purses(connection, self._scope, self.terms.budget, rows.totals(connection).spent)

@@ -1,14 +1,17 @@
-"""What a database and its writers owe to each other: the protocol of stores, and of the turn in which one writes."""
+"""What a database and its writers owe to each other: stores, and the turn in which one writes, or several."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
+
+import sqlalchemy as sa
+
+from farthing.ledger.rows import ADVANCED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
-
-    import sqlalchemy as sa
 
     from farthing.errors import LedgerError
     from farthing.ledger.chain import Totals
@@ -90,3 +93,52 @@ class _Free:
 
 
 FREE: Final = _Free()
+
+
+class WriteOutcome:
+    """What became of some work: a value, or an error that is raised later, by the thread whose work it was."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.error: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        """Keep an error; interrupts go on."""
+        if isinstance(error, Exception):
+            self.error = error
+            return True
+        return False
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class WriteJob:
+    """What one thread wants to write, and what became of it once it is done."""
+
+    def __init__(self, work: Callable[[sa.Connection], Any]) -> None:
+        self.work = work
+        self.alone = False
+        self.outcome: WriteOutcome | None = None
+
+
+def within(connection: sa.Connection, job: WriteJob) -> WriteOutcome:
+    """Run one job of a transaction of several; a refusal undoes that job alone, a failure of the database all."""
+    connection.exec_driver_sql("SAVEPOINT job")
+    before = connection.info.get(ADVANCED)
+    outcome = WriteOutcome()
+    with outcome:
+        outcome.value = job.work(connection)
+    if isinstance(outcome.error, (sa.exc.SQLAlchemyError, MemoryError, OSError)):
+        raise outcome.error
+    if outcome.error is not None:
+        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT job")
+        connection.info[ADVANCED] = before
+    connection.exec_driver_sql("RELEASE SAVEPOINT job")
+    return outcome

@@ -209,7 +209,7 @@ class TableQueries:
     @property
     def energy(self) -> float:
         """The mean over cells of tables of how many cells of the domain they are the sum of."""
-        return len(self.tables) * self.cells / int(self.groups[-1].stop)
+        return float(len(self.tables) * self.cells / self.groups[-1].stop)
 
     @cached_property
     def groups(self) -> tuple[slice, ...]:

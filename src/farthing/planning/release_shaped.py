@@ -41,7 +41,8 @@ _FEW: Final = 4  # values of a column that may have weights
 _FINE: Final = 8  # the least weight, so that others are whole numbers of about the right size
 _LARGEST: Final = 1 << 9
 _TURNS: Final = 60
-_STEP: Final = 0.8
+_LONG: Final = 100  # turns where no weights are tried, so that one design is all there is
+_STEP: Final = 1.8
 _STEEP: Final = 1.6
 _WORST: Final = 0.9  # how much the worst member counts, the mean one the rest
 _LITTLE: Final = 0.05  # added noise below so much of a cell's own is left out
@@ -131,8 +132,7 @@ class ShapeProgram:
             most: grains.
         """
         made = [self._weighted(0.0)]
-        few = sum(wide.size for wide in self.widest) <= _MANY
-        while few and made[-1].total <= most and len(made) <= len(POWERS):
+        while self._few and made[-1].total <= most and len(made) <= len(POWERS):
             made.append(self._weighted(POWERS[len(made) - 1]))
         low, high = (0.0, *POWERS)[max(len(made) - 2, 0)], (0.0, *POWERS)[len(made) - 1]
         for _ in range(_TRIES if len(made) > 1 and made[-1].total > most else 0):
@@ -142,6 +142,11 @@ class ShapeProgram:
         made += [] if made[0].total <= most else [self._towards_even(made[0], most)]
         fitting = [one for one in made if one.total <= most]
         return min(fitting, key=self.mean_loss, default=None)
+
+    @property
+    def _few(self) -> bool:
+        """Whether the tables have so few cells that weights are tried."""
+        return sum(wide.size for wide in self.widest) <= _MANY
 
     def _weighted(self, power: float) -> ShapedDesign:
         """Return the design whose weights are counts to a power."""
@@ -156,7 +161,7 @@ class ShapeProgram:
         even = self._scaled(even, made.weights)
         own = {s: made.noises[s] * (_product(made.shapes[s].weights) + made.shapes[s].added) for s in made.shapes}
         found = made
-        for part in (0.75, 0.5, 0.25, 0.1):
+        for part in (0.9, 0.75, 0.6, 0.45, 0.3, 0.15):
             mixed = {subset: part * own[subset] + (1 - part) * even[subset] for subset in own}
             found = self._design(made.weights, mixed)
             if found.total <= most:
@@ -214,7 +219,7 @@ class ShapeProgram:
         worst = {s: np.full(self.counts[s].shape, 1 / self.counts[s].size) for s in shares}
         evens = {s: _product([weights[i] for i in s]) for s in shares}
         found: dict[Subset, Float64] = {}
-        for _ in range(_TURNS):
+        for _ in range(_TURNS if self._few else _LONG):
             pressed = {subset: np.zeros(each.shape) for subset, each in worst.items()}
             for number, subset, part, axes in links:
                 pressed[subset] += (dual[number] * part).sum(axis=axes)

@@ -95,13 +95,7 @@ class Session(Batches, Lines):
         keys: Mapping[str, Any] | None = None,
         target: Target | None = None,
     ) -> None:
-        if not isinstance(budget, Budget):
-            raise InvalidBudget(
-                "no budget was given",
-                rule="budget is a farthing.Budget",
-                got=type(budget).__name__,
-                next_step="budget=farthing.Budget(epsilon=1, delta=1e-6)",
-            )
+        _require_budget(budget)
         self._engine = open_table(table, name=name, public=public, protected=protected)
         self._unit = PrivacyUnit(None if unit in {None, ROW} else unit)
         if self._unit.column is not None:
@@ -337,6 +331,17 @@ class Session(Batches, Lines):
         facts = [self._engine.name, self._engine.schema.fingerprint, self._unit.label, str(version)]
         facts += [f"{name} {self._engine.tables[name].fingerprint}" for name in sorted(self._engine.tables)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _require_budget(budget: object) -> None:
+    """Refuse what is no budget."""
+    if not isinstance(budget, Budget):
+        raise InvalidBudget(
+            "no budget was given",
+            rule="budget is a farthing.Budget",
+            got=type(budget).__name__,
+            next_step="budget=farthing.Budget(epsilon=1, delta=1e-6)",
+        )
 
 
 def _terms(budget: Budget, unit: PrivacyUnit) -> Terms:

@@ -47,7 +47,7 @@ _PLAIN: Final = {
     **dict.fromkeys(("LEAST", "GREATEST"), "choices among values"),
     **dict.fromkeys(("SUM", "COUNT", "MIN", "MAX"), "of numbers on the grid, and of rows"),
     **dict.fromkeys(("ROW_NUMBER", "DENSE_RANK", "FIRST_VALUE", "FIRST"), "windows over cells, and over a unit's rows"),
-    **dict.fromkeys(("RANK", "LAG", "LEAD", "LAST_VALUE"), "windows over a unit's rows"),
+    **dict.fromkeys(("RANK", "LAG", "LEAD", "LAST_VALUE", "LAST"), "windows over a unit's rows"),
     "ABS": "of doubles, or of integers above -2^63",
     **dict.fromkeys(("SQRT", "LN", "EXP", "POWER"), "of what CASE leaves where they are defined, NULL elsewhere"),
     "CAST": "see above",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -39,30 +40,18 @@ def answer(
     refine: Callable[..., Answer],
 ) -> Answer:
     """Return the answer of a question, dropping or raising where targets were missed."""
-    columns, paid, by_size = outcome.columns, outcome.paid, outcome.strict is not None
-    if request.nonnegative:
-        columns = tuple(_nonnegative(cells) for cells in columns)
-    traced = partial(_traced, query, plan.goal, outcome, columns)
-    strict = outcome.strict
-    if strict is None:
-        strict = np.broadcast_to(float(plan.worst_price.value), len(paid))
-    keys = None if query.keys is None else query.keys.table
-    if query.keys is not None and query.keys.order is not None:
-        back = np.argsort(query.keys.order, kind="stable")  # into the order that was asked
-        columns, paid, strict = tuple(cells.keep(back) for cells in columns), paid[back], strict[back]
-    reached = np.logical_and.reduce([cells.met for cells in columns])
-    if request.on_miss == "drop" and keys is not None and not reached.all():
-        columns, paid, strict = tuple(cells.keep(reached) for cells in columns), paid[reached], strict[reached]
-        keys = keys.filter(reached)
-        traced = partial(_kept, traced, np.flatnonzero(reached), keys)
+    rows = _in_asked_order(query, plan, outcome, nonnegative=request.nonnegative)
+    reached = rows.reached
     said = notes(query, nonnegative=request.nonnegative)
     if request.share == 1 and not reached.all():
         said += _stopped(plan, outcome)
+    if request.on_miss == "drop" and rows.keys is not None and not reached.all():
+        rows = rows.without_missed()
     told = Answer(
         names=tuple(output.name for output in query.outputs),
-        columns=columns,
-        keys=keys,
-        paid_by_group=paid,
+        columns=rows.columns,
+        keys=rows.keys,
+        paid_by_group=rows.paid,
         target=plan.target,
         goal=plan.goal,
         confidence=request.confidence,
@@ -72,12 +61,12 @@ def answer(
         about="; ".join([plan.about, *said, context.where_kept]),
         _doubling=outcome.doubling,
         _refine=refine,
-        _strict=strict,
-        _by_size=by_size,
+        _strict=rows.strict,
+        _by_size=outcome.strict is not None,
         _optimality=outcome.optimality or partial(optimality.refuse, query),
         _data_set=context.data_set,
         facts=question_facts(context, query, plan, request.confidence),
-        _trace=traced,
+        _trace=rows.traced,
         _together=together(outcome.claims, request.many(query)) if outcome.claims else None,
     )
     if request.on_miss == "raise" and not reached.all():
@@ -88,6 +77,48 @@ def answer(
             next_step=plan.advice or "allow a larger cap, or ask for a larger absolute error",
         )
     return told
+
+
+def _in_asked_order(query: Query, plan: Plan, outcome: AskOutcome, *, nonnegative: bool) -> _Rows:
+    """Return what was measured in the order of the keys that was asked."""
+    columns, paid, strict = outcome.columns, outcome.paid, outcome.strict
+    if nonnegative:
+        columns = tuple(_nonnegative(cells) for cells in columns)
+    if strict is None:
+        strict = np.broadcast_to(float(plan.worst_price.value), len(paid))
+    keys = None if query.keys is None else query.keys.table
+    rows = _Rows(columns, paid, strict, keys, partial(_traced, query, plan.goal, outcome, columns))
+    if query.keys is None or query.keys.order is None:
+        return rows
+    return rows.at(np.argsort(query.keys.order, kind="stable"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of an answer: numbers, prices, strictest prices, keys, and how to trace their looks."""
+
+    columns: tuple[Cells, ...]
+    paid: NDArray[np.float64]
+    strict: NDArray[np.float64]
+    keys: pa.Table | None
+    traced: Callable[[], Trace]
+
+    @property
+    def reached(self) -> NDArray[np.bool_]:
+        """Which rows met every target."""
+        return cast("NDArray[np.bool_]", np.logical_and.reduce([cells.met for cells in self.columns]))
+
+    def at(self, places: NDArray[Any]) -> _Rows:
+        """Return the rows at some places, or those of a mask; keys stay as they were."""
+        columns = tuple(cells.keep(places) for cells in self.columns)
+        return replace(self, columns=columns, paid=self.paid[places], strict=self.strict[places])
+
+    def without_missed(self) -> _Rows:
+        """Return the rows that met every target."""
+        assert self.keys is not None  # noqa: S101  for the type checker: one row without keys is never dropped
+        reached = self.reached
+        keys = self.keys.filter(reached)
+        return replace(self.at(reached), keys=keys, traced=partial(_kept, self.traced, np.flatnonzero(reached), keys))
 
 
 def _traced(query: Query, goal: str, outcome: AskOutcome, columns: tuple[Cells, ...]) -> Trace:

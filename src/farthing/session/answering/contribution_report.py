@@ -18,9 +18,10 @@ from farthing.query import Bounds
 from farthing.query.aggregates import Count, CountUnits
 from farthing.session.answering import reuse
 from farthing.session.answering.one_question import frame_of
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, write_blob
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 from farthing.tabular import Tabular
 
 if TYPE_CHECKING:

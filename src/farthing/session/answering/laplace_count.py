@@ -92,8 +92,8 @@ class LaplaceCountMethod:
         plan = plan if receipt.exclusive else _anew(plan)
         pricing = plan.pricing
         grid, groups = pricing.grid, self.query.groups
-        truth = context.engine.measure(self.query, receipt)[0]
-        looks = _LaplaceLooks(chain_of(truth, self.query.measures[0].step_log2, grid))
+        step_log2 = self.query.measures[0].step_log2
+        looks = _LaplaceLooks(chain_of(context.engine.measure(self.query, receipt)[0], step_log2, grid))
         before = Measured(np.zeros(groups, np.int64), np.zeros(groups, np.int64), grid.step_log2)
         if self.record is not None and receipt.exclusive:
             before = self.record.measured

@@ -21,8 +21,9 @@ from farthing.session.answering.looks import in_looks
 from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.records import claims_of, with_claims
-from farthing.session.core.transaction import Bill, answer_and_book, charged_fresh, stored_measurement
+from farthing.session.core.transaction import answer_and_book, charged_fresh, stored_measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

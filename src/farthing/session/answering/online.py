@@ -20,9 +20,10 @@ from farthing.query.words import about
 from farthing.sealed import opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_options import MOST_COLUMNS
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.shield import shielded
-from farthing.session.core.transaction import Bill, answer_and_book
+from farthing.session.core.transaction import answer_and_book
 from farthing.session.reading.request import Request
 from farthing.tabular import Lines
 

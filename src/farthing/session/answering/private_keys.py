@@ -25,9 +25,10 @@ from farthing.release import Answer, Cells
 from farthing.rounding import DELTA_COIN, coins_up
 from farthing.session.answering import mixed_question, optimality, reuse
 from farthing.session.answering.one_question import frame_of, plan_afresh, refuse_hopeless
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_keys, write_keys
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 from farthing.session.reading.reader import kinds_of
 from farthing.trace import trace
 

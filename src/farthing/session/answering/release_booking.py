@@ -13,9 +13,10 @@ from farthing.mechanisms.gaussian import Coin
 from farthing.planning import Frame
 from farthing.planning.release_plan import Goal
 from farthing.privacy.words import said
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import claims_of, with_claims
-from farthing.session.core.transaction import Bill, begin_look
+from farthing.session.core.transaction import begin_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

@@ -24,9 +24,10 @@ from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_options import MWEM, PROJECTION, SMALL, TREE
 from farthing.session.answering.synthetic_record import from_bytes, to_bytes
 from farthing.session.answering.synthetic_request import SMALL_ROWS, SyntheticRequest
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 from farthing.synthetic.model import HistogramModel, forest, pairs_of, spread_out
 from farthing.synthetic.rows import base_counts, base_rows
 

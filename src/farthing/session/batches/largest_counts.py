@@ -23,9 +23,10 @@ from farthing.session.answering.answer import answer
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.method import AskOutcome
 from farthing.session.batches.shared_questions import SharedLossMember, again, mechanism_of, members, name_of
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, write_blob
-from farthing.session.core.transaction import Bill, answer_and_book, begin_look, stored_measurement
+from farthing.session.core.transaction import answer_and_book, begin_look, stored_measurement
 from farthing.workload import Workload
 
 if TYPE_CHECKING:

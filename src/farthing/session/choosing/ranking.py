@@ -22,8 +22,9 @@ from farthing.session.answering.bounds import bounded
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.one_question import frame_of
 from farthing.session.choosing.ranking_record import blob_of, standing_of
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import Bill, answer_and_book
+from farthing.session.core.transaction import answer_and_book
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,9 +27,10 @@ from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.words import about
 from farthing.rounding import DELTA_COIN
 from farthing.session.answering import reuse
+from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_keys, write_keys
-from farthing.session.core.transaction import Bill, answer_and_book, stored_measurement
+from farthing.session.core.transaction import answer_and_book, stored_measurement
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -119,8 +119,7 @@ class Comparisons(Protocol):
         True
         """
         about = {"by": by, "keys": keys, "where": where, "name": name}
-        made = self._paired("correlation", x, y, x_range, y_range)
-        return self._compared(made, about, bounds, how, explain=explain)
+        return self._compared(self._paired("correlation", x, y, x_range, y_range), about, bounds, how, explain=explain)
 
     def covariance(
         self,
@@ -209,8 +208,7 @@ class Comparisons(Protocol):
         True
         """
         about = {"by": by, "keys": keys, "where": where, "name": name}
-        made = self._paired("slope", x, y, x_range, y_range)
-        return self._compared(made, about, bounds, how, explain=explain)
+        return self._compared(self._paired("slope", x, y, x_range, y_range), about, bounds, how, explain=explain)
 
     def difference(
         self,
@@ -329,8 +327,7 @@ class Comparisons(Protocol):
         read = count_or_sum(reader, by, (value, lower, upper), {"keys": keys, "where": where}, default="value")
         wanted = RankingRequest(k, confidence, apart or 0.0, apart_relative or 0.0)
         request = Request.of(absolute=1.0, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
-        given = reader.bounds if bounds is None else bounds
-        return ranking.rank(self._context, read, given, wanted, request)
+        return ranking.rank(self._context, read, reader.bounds if bounds is None else bounds, wanted, request)
 
     def refine(self, answer: Answer, *unnamed: Any, **changes: Any) -> Answer:
         """Return a sharper answer to a question of this data: the same as `answer.refine`.

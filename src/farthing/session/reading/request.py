@@ -281,13 +281,32 @@ def _refuse_unknown(options: dict[str, object]) -> None:
 
 def _check_terms(asked: Request) -> None:
     """Refuse terms of the wrong kind."""
-    loss, max_epsilon, cap, on_miss, progress = (
-        asked.loss,
-        asked.max_epsilon,
-        asked.cap,
-        asked.on_miss,
-        asked.progress,
-    )
+    _check_losses(asked)
+    if not isinstance(asked.together, bool):
+        raise InvalidTarget(
+            "together is neither true nor false",
+            rule="together=True holds all answers of a question together at the confidence",
+            got=repr(asked.together),
+            next_step="together=True, or leave it out",
+        )
+    if asked.on_miss not in ON_MISS:
+        raise InvalidTarget(
+            "unknown on_miss", rule=" or ".join(ON_MISS), got=repr(asked.on_miss), next_step="choose one of them"
+        )
+    if asked.progress is not None and not callable(asked.progress):
+        raise InvalidTarget(
+            "progress is not a function",
+            rule="progress=f, called as f(Progress)",
+            got=repr(asked.progress),
+            next_step="pass a function of one argument, or leave it out",
+        )
+    _check_share_terms(asked)
+    _check_mechanism(asked)
+
+
+def _check_losses(asked: Request) -> None:
+    """Refuse losses and limits that are none, or two limits."""
+    loss, cap = asked.loss, asked.cap
     if loss is not None and (not isinstance(loss, Booked) or not loss):
         raise InvalidTarget(
             "loss is not a loss above 0",
@@ -309,28 +328,8 @@ def _check_terms(asked: Request) -> None:
             got=repr(asked.at_most),
             next_step="at_most=plan.worst_price",
         )
-    if cap is not None and max_epsilon is not None:
+    if cap is not None and asked.max_epsilon is not None:
         raise InvalidTarget("cap and max_epsilon were both given", rule="one limit an ask", next_step="drop one")
-    if not isinstance(asked.together, bool):
-        raise InvalidTarget(
-            "together is neither true nor false",
-            rule="together=True holds all answers of a question together at the confidence",
-            got=repr(asked.together),
-            next_step="together=True, or leave it out",
-        )
-    if on_miss not in ON_MISS:
-        raise InvalidTarget(
-            "unknown on_miss", rule=" or ".join(ON_MISS), got=repr(on_miss), next_step="choose one of them"
-        )
-    if progress is not None and not callable(progress):
-        raise InvalidTarget(
-            "progress is not a function",
-            rule="progress=f, called as f(Progress)",
-            got=repr(progress),
-            next_step="pass a function of one argument, or leave it out",
-        )
-    _check_share_terms(asked)
-    _check_mechanism(asked)
 
 
 def _check_share_terms(asked: Request) -> None:

@@ -334,7 +334,7 @@ class Session(Batches, Lines):
 
 
 def _require_budget(budget: object) -> None:
-    """Refuse what is no budget."""
+    """Refuse everything but a budget."""
     if not isinstance(budget, Budget):
         raise InvalidBudget(
             "no budget was given",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NUMBERS: Final = {"integer": values.INT8, "float": values.FLOAT8}
 """Types of columns that are numbers, by the wire's numbers of types."""
 TYPES: Final = NUMBERS | {"date": values.DATE, "timestamp": values.TIMESTAMP, "boolean": values.BOOL}
-"""Types of columns that are no texts."""
+"""Types of columns other than texts."""
 
 
 def told(selects: Iterable[Any], known: Mapping[str, str], *, intervals: bool) -> list[tuple[str, int]]:

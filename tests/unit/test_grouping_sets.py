@@ -139,9 +139,9 @@ def test_grouping_of_an_alias_is_that_of_its_expression():
 
 
 def test_grouping_within_an_expression_is_refused_with_what_would_do():
-    """CASE WHEN GROUPING(a) = 1 says to select it alone."""
+    """CASE WHEN GROUPING(a) = 1 says to select it by itself."""
     text = "SELECT CASE WHEN GROUPING(a) = 1 THEN 'all' ELSE a END AS c, COUNT(*) AS n FROM t GROUP BY ROLLUP (a)"
-    with opened() as session, pytest.raises(UnsupportedQuery, match="select it alone"):
+    with opened() as session, pytest.raises(UnsupportedQuery, match="select it by itself"):
         session.sql(text, keys=KEYS, absolute=40)
 
 

@@ -7,7 +7,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +18,14 @@ from farthing.ledger.entry import Stored, Terms
 from farthing.ledger.making import create
 from farthing.ledger.store import Ledger
 
-pytestmark = pytest.mark.xdist_group("folders")  # folders above the tests are opened for a while: one at a time
 TERMS = Terms("gdp", budget=100, delta=0, keys_delta=0, unit="row", description="100 farthings")
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder that others could be let into: those above pytest's own are closed whenever another pytest starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -42,13 +50,9 @@ def unprivileged(tmp_path):
     if os.geteuid() != 0:
         yield
         return
-    above = [place for place in tmp_path.parents if "pytest-of-" in str(place)]
-    own = [tmp_path, *tmp_path.rglob("*")]
-    before = {place: (place.stat().st_mode, place.stat().st_uid) for place in (*own, *above)}
-    for place in own:
+    before = {place: (place.stat().st_mode, place.stat().st_uid) for place in (tmp_path, *tmp_path.rglob("*"))}
+    for place in before:
         os.chown(place, 65534, -1)
-    for place in above:  # the way in; whose they are is what pytest asks when it starts
-        place.chmod(0o711)
     os.seteuid(65534)
     yield
     os.seteuid(0)

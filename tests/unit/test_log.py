@@ -16,7 +16,8 @@ from farthing.log import LOGGER, Event
 
 SOURCE = Path(farthing.__file__).parent
 TEXTS = {event.words.replace("%d", r"\d+") for event in Event}
-DOORS = {"log.py", "server/guard.py", "server/shapes.py", "server/wire/listener.py", "cli/run/serve.py"}
+DOORS = {"log.py", "server/guard.py", "server/shapes.py", "server/wire/listener.py", "cli/run/serve.py",
+         "server/workers.py"}  # fmt: skip  # which only ends it
 
 ENDING = "Event.BOOKED if self._settled else Event.ENDED"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import TargetMissed, whole
-from farthing.query import AutoBounds, Bounds
+from farthing.query import AutoBounds
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.session.answering import mixed_question
 from farthing.session.answering.bounds import FOR_NOW, bounded
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from farthing.planning import Plan
     from farthing.planning.release import ReleasePlan
     from farthing.privacy.budget import Budget
+    from farthing.query import Bounds
     from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
@@ -69,7 +70,7 @@ def filled(
         how: its target and price.
         left: what it is known to leave out; see `errors.whole`.
     """
-    bounds = given if isinstance(given, Bounds) else FOR_NOW
+    bounds = FOR_NOW if isinstance(given, AutoBounds) else given
     if "bounds" in left:
         bounds = replace(bounds, max_groups=bounds.max_groups or 1, max_rows=bounds.max_rows or 1)
     if "clamps" in left:

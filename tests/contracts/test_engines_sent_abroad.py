@@ -309,6 +309,12 @@ def test_texts_are_sent_in_one_place():
     types |= {"sqlite.opened": "a text with its types, not run", "sqlite.__init__": "settings of the database",
               "sqlite.compile": "EXPLAIN: prepared, not run", "sqlite._text": "a tree as text",
               "sqlite.run": "the types of an answer"}  # fmt: skip
-    others = {"plain.run": "ibis' own", "frames.from_ibis": "whole columns, no expressions", "frames.read": "the same"}
+    types |= {"values.text": "a tree as text"}
+    others = {
+        "plain.run": "ibis' own",
+        "values.run": "the same, its tables in the text",
+        "frames.from_ibis": "whole columns, no expressions",
+        "frames.read": "the same",
+    }
 
     assert {"postgres._send", "spark._send", "sqlite._send", *types, *others} == found

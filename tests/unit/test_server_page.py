@@ -351,9 +351,9 @@ def test_the_keyboard_is_enough(opened, world):
     assert "farthing.connect(" in page.inner_text("#python")
     tabbed(page, "Freeze")
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.textContent") == "Freeze rides"
+    page.wait_for_function("document.activeElement.textContent === 'Freeze rides'")
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.textContent") == "Freeze"
+    page.wait_for_function("document.activeElement.textContent === 'Freeze'")
 
 
 def test_nothing_moves_for_those_who_wish_no_motion(opened):

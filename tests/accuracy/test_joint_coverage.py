@@ -21,6 +21,7 @@ from accuracy.lanes import (
 )
 from accuracy.runs import surely_above
 from levels import ALPHA
+from sweeps import sweep
 
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query
@@ -45,12 +46,12 @@ def missed(question, shape, size, runs, *, seed, smaller=1.0):
 @pytest.mark.parametrize("relative", [0.05, 0.3])
 def test_every_size_and_shape_is_covered(relative):
     """No output of any (size, shape) misses more than beta, by exact binomial bounds."""
-    question = joint(FIVE, relative, cap=2**54)
+    question, runs = joint(FIVE, relative, cap=2**54), sweep(1_000, 2_000)
     cells = [(shape, size) for shape in SHAPES for size in SIZES]
     refuted = [
         cell
         for number, cell in enumerate(cells)
-        if surely_above(missed(question, *cell, 2_000, seed=number), 2_000, 0.05, ALPHA / len(cells) / len(FIVE))
+        if surely_above(missed(question, *cell, runs, seed=number), runs, 0.05, ALPHA / len(cells) / len(FIVE))
     ]
 
     assert [] == refuted

@@ -11,6 +11,7 @@ import pytest
 from levels import ALPHA, dkw_band
 from scipy.special import ndtr
 from scipy.stats import binom, chi2
+from sweeps import sweep
 
 from farthing import Budget, Session
 from farthing.limits.strategies import factorized
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.statistical
 RUNS = 2_000
 COUNTS = np.array([[0, 3, 70_000], [1, 900, 12]])
 STRATEGY = Strategy.rounded((2, 3), (None, factorized(np.tril(np.ones((3, 3))), largest=False).strategy))
-ASKS = 120
+ASKS = sweep(80, 120)
 AGES = np.repeat(np.arange(6), [0, 1, 900, 20, 5, 0])
 
 

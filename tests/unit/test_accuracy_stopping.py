@@ -234,7 +234,7 @@ def told_absurdly(relative, beta, *, signed, held_back=True):
         (0.5, 0.05),
         pytest.param(0.5, 0.01, marks=pytest.mark.slow),
         pytest.param(0.9, 0.2, marks=pytest.mark.slow),
-        (0.99, 1e-3),
+        pytest.param(0.99, 1e-3, marks=pytest.mark.slow),
     ],
 )
 def test_loose_targets_tell_no_group_ten_times_too_much(relative, beta, signed):

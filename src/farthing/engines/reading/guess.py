@@ -49,6 +49,8 @@ _FORMS: Final = (
     (Type.DATE, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
     (Type.TIMESTAMP, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9:]+)?$"),
 )
+_PARTS: Final = r"^\s*[0-9]+([./-])[0-9]+[./-][0-9]+\s*$"
+"""What every date of those below looks like: three numbers."""
 _DATES: Final = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y")
 
 
@@ -69,7 +71,8 @@ def guess(path: str | Path, file: str) -> Csv:
     reading, names, texts = max(found, key=lambda each: (len(each[1]) > 1, each[2].num_rows, len(each[1])))
     if not texts.num_rows:
         return reading
-    dates = next((form for form in _DATES if any(_only(column, form) for column in texts.columns)), None)
+    dated = [_dates_of(column) for column in texts.columns]
+    dates = next((form for form in _DATES if any(_only(forms, form) for forms in dated)), None)
     found_by = {mark: [_type(_pointed(column, mark), dates) for column in texts.columns] for mark in (".", ",")}
     decimal = "," if Type.FLOAT in found_by[","] and Type.FLOAT not in found_by["."] else "."
     kinds = dict(zip(names, found_by[decimal], strict=True))
@@ -145,7 +148,7 @@ def _type(column: pa.ChunkedArray, dates: str | None) -> Type:
     if kind is Type.FLOAT and not pc.any(pc.match_substring_regex(values, r"[.eE]")).as_py():
         return Type.INTEGER if _matching(values, _WHOLE) >= least else Type.STRING
     if dates is not None and (kind is Type.DATE or len(values)) and kind in {Type.DATE, Type.STRING}:
-        return Type.DATE if _only(column, dates) else Type.STRING
+        return Type.DATE if _only(_dates_of(column), dates) else Type.STRING
     return kind
 
 
@@ -156,22 +159,24 @@ def _matching(values: pa.ChunkedArray, form: str) -> int:
     return int(pc.sum(pc.match_substring_regex(values, form)).as_py() or 0)
 
 
-def _only(column: pa.ChunkedArray, form: str) -> bool:
-    """Return whether nearly all values of a column are dates of a form, and not of its twin."""
-    twins = [other for other in _DATES if set(other) == set(form) and other[2] == form[2]]
-    values = _values(column)
-    kept = [other for other in twins if len(values) and _parsed(values, other) >= _SURE * len(values)]
-    return kept == [form]
+def _only(forms: list[str], form: str) -> bool:
+    """Return whether a form is among those of a column, and its twin is not."""
+    return [other for other in forms if set(other) == set(form) and other[2] == form[2]] == [form]
 
 
-def _parsed(values: pa.ChunkedArray, form: str) -> int:
-    """Return how many texts are dates of a form."""
+def _dates_of(column: pa.ChunkedArray) -> list[str]:
+    """Return the forms of dates that nearly all values of a column have."""
     import pyarrow as pa
 
+    values = _values(column)
+    if not len(values) or _matching(values, _PARTS) < _SURE * len(values):
+        return []
+    read = [typed("c", f"day{at}", Type.DATE, Csv("", dates=form)) for at, form in enumerate(_DATES)]
+    counted = ", ".join(f"COUNT(day{at})" for at in range(len(_DATES)))
     connection = converter()
     try:
         connection.register("lines", pa.table({"c": values}))
-        sql = typed("c", "day", Type.DATE, Csv("", dates=form))
-        return int(connection.execute(f"SELECT COUNT(day) FROM (SELECT {sql} FROM lines)").fetchone()[0])
+        found = connection.execute(f"SELECT {counted} FROM (SELECT {', '.join(read)} FROM lines)").fetchone()
     finally:
         connection.close()
+    return [form for form, many in zip(_DATES, found, strict=True) if many >= _SURE * len(values)]

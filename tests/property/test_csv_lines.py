@@ -101,7 +101,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.thorough
-@settings(max_examples=sweep(40, 100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sweep(20, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(before=LINES, hostile=st.sampled_from(HOSTILE) | ANY, after=LINES, size=st.sampled_from([16, 61, 256, 1 << 22]))
 @example(before=list(GOOD), hostile=HOSTILE[0], after=list(GOOD), size=64)
 def test_a_line_adds_at_most_its_own_row(folder, before, hostile, after, size):

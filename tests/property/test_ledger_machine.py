@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
+from sweeps import sweep
 
 from farthing.errors import BudgetExceeded
 from farthing.ledger import tables
@@ -153,7 +154,7 @@ class Books(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=30,
+    max_examples=sweep(15, 30),
     stateful_step_count=25,
     deadline=None,
     database=None,

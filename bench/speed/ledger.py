@@ -256,12 +256,28 @@ def measured(place: str) -> dict[str, float]:
         ledger.history(100)
     with _timed(times, "verify_s"):
         head = ledger.verify().head
+    for name, work in (("free_while_read_s", lambda: sum(1 for _ in ledger.entries())),
+                       ("free_while_verified_s", ledger.verify)):  # fmt: skip
+        times[name] = _longest(work, lambda: ledger.load("question 1"))
     ledger.settle(held, 0, None)
     with _timed(times, "verify_since_s"):
         ledger.verify(since=head)
     ledger.close()
     times["memory_grew_mb"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return times
+
+
+def _longest(work: Callable[[], object], beside: Callable[[], object]) -> float:
+    """Return the longest that a call took of those that ran beside some work, one after the other."""
+    worker = threading.Thread(target=work)
+    worker.start()
+    took = []
+    while worker.is_alive() or not took:
+        start = time.perf_counter()
+        beside()
+        took.append(time.perf_counter() - start)
+        time.sleep(0.01)
+    return max(took)
 
 
 def _fill(ledger: Ledger, entries: int) -> None:

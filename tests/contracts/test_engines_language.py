@@ -28,7 +28,7 @@ KINDS = {f"{kind.value}{place}": kind for kind in ARROW for place in (0, 1)}
 SCHEMA = Schema.of(KINDS)
 ULPS = 4
 BATCH = 40
-CONFIG = settings(max_examples=sweep(12, 240), deadline=None,
+CONFIG = settings(max_examples=sweep(6, 240), deadline=None,
                   derandomize=True, suppress_health_check=list(HealthCheck))  # fmt: skip
 
 

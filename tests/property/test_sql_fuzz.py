@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
+from sweeps import sweep
 
 from farthing.engines import open_table
 from farthing.engines.memory.engine import MemoryEngine
@@ -345,7 +346,7 @@ def check_spellings(first, count):
 
 def test_random_questions_are_read_or_refused():
     """No question crashes; an accepted one has one meaning, however it is laid out."""
-    check_spellings(0, 500)
+    check_spellings(0, sweep(250, 500))
 
 
 @pytest.mark.slow
@@ -386,7 +387,7 @@ def check_broken(first, count):
 
 def test_broken_text_is_read_or_refused():
     """Lost brackets, open quotes, stray words: a refusal, or a question, and nothing else."""
-    check_broken(0, 500)
+    check_broken(0, sweep(250, 500))
 
 
 @pytest.mark.slow
@@ -509,7 +510,7 @@ def cells(histogram):
 
 def test_both_engines_agree_on_random_questions():
     """Before noise, DuckDB's numbers are those of plain Python, row by row."""
-    check_engines(0, 150)
+    check_engines(0, sweep(100, 150))
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from rides import BY, KEYS, TABLE, opened
+from sweeps import sweep
 
 from farthing import Budget, FarthingError, Progress, Pure, Session
 from farthing.session.answering import traced
@@ -154,6 +155,7 @@ def test_planted_a_look_that_is_not_counted(monkeypatch):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("asked", sweep(["gaussian"], ["gaussian", "zcdp", "pure"]), indirect=True)
 def test_texts_and_pictures(asked, tmp_path):
     """The table says which rows are promised; the picture draws the largest groups, and can be saved."""
     trace = asked[0].trace()

@@ -8,6 +8,8 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from sources import parsed
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "farthing"
 PAGE = ROOT / "docs" / "reference" / "words.md"
@@ -28,7 +30,7 @@ def modules(source: Path = SOURCE) -> dict[str, ast.Module]:
     for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+        found[name] = parsed(path)
     return found
 
 

@@ -11,6 +11,7 @@ from hostile import predicates, scalars
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sent import Sent
+from sources import nodes
 
 import farthing
 from farthing.engines import open_table
@@ -258,7 +259,7 @@ def test_texts_are_sent_in_one_place():
     found = {
         function.name
         for path in DUCK.glob("*.py")
-        for function in ast.walk(ast.parse(path.read_text()))
+        for function in nodes(path)
         if isinstance(function, ast.FunctionDef)
         for call in ast.walk(function)
         if isinstance(call, ast.Attribute)

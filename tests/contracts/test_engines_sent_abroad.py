@@ -12,6 +12,7 @@ from hostile import predicates, scalars
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sent_foreign import SentAbroad
+from sources import nodes
 from spark_servers import spark_session
 from sweeps import sweep
 
@@ -297,7 +298,7 @@ def test_texts_are_sent_in_one_place():
     found = {
         f"{path.stem}.{function.name}"
         for path in FOLDER.glob("*.py")
-        for function in ast.walk(ast.parse(path.read_text()))
+        for function in nodes(path)
         if isinstance(function, ast.FunctionDef)
         for call in ast.walk(function)
         if isinstance(call, ast.Call)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from sources import parsed
 
 import farthing.session
 from farthing import Bounds, Budget, Gdp, Session
@@ -116,7 +117,7 @@ def opened(budget, path=None):
 def trees():
     """Every module of the session, read as syntax."""
     for path in sorted(Path(farthing.session.__path__[0]).rglob("*.py")):
-        yield path.stem, ast.parse(path.read_text())
+        yield path.stem, parsed(path)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sources import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -68,7 +69,7 @@ def sentences(page: Path) -> list[tuple[int, str]]:
 
 def texts(source: Path) -> list[tuple[int, str]]:
     """Return every string constant of a module with its line: docstrings, help, errors and words of answers."""
-    tree = ast.parse(source.read_text(encoding="utf-8"))
+    tree = parsed(source)
     return [
         (node.lineno, node.value)
         for node in ast.walk(tree)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from sources import parsed
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "farthing"
@@ -24,7 +25,7 @@ PAGE = re.compile(r"docs/proofs/[\w.-]+\.md")
 @cache
 def tree(path):
     """Return the syntax tree of a file."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return parsed(path)
 
 
 @cache

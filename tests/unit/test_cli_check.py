@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sources import nodes
 from typer.testing import CliRunner
 
 import farthing
@@ -129,7 +130,7 @@ def test_only_the_command_reads_rows_as_they_are():
     users = {
         str(path.relative_to(source))
         for path in source.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Import | ast.ImportFrom) and "table_check" in ast.unparse(node)
     }
 

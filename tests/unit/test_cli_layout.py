@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import typer
+from sources import nodes
 from typer.main import get_command
 
 import farthing
@@ -35,7 +36,7 @@ def test_a_body_has_the_name_of_its_command():
     """What a command calls in `run` stands in a file of the command's name, or, of a sub-command, of its group."""
     for path in (CLI / "commands").rglob("*.py"):
         stem = path.parent.name if path.parent.name != "commands" else path.stem
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("farthing.cli.run"):
                 assert [f"farthing.cli.run.{stem}", path.stem] == [node.module, node.names[0].name]
 
@@ -43,7 +44,7 @@ def test_a_body_has_the_name_of_its_command():
 def declared():
     """Return name and line of help of all options, where they are declared in the source."""
     for path in CLI.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             match node:
                 case ast.arg(arg=name, annotation=ast.expr() as said):
                     pass

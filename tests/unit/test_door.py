@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sources import nodes
 
 import farthing
 from farthing import Bounds, Budget, DataError, Gdp, InvalidTarget, LedgerError, Session
@@ -124,7 +125,7 @@ def test_only_the_door_knows_the_engine():
     known = {
         path.name
         for path in SESSION.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr == "hash_key"
     }
 
@@ -203,7 +204,7 @@ def test_no_error_is_raised_while_another_is_handled():
     found = set()
     for package in NEAR_ROWS:
         for path in sorted((SOURCE / package).rglob("*.py")):
-            for function in ast.walk(ast.parse(path.read_text())):
+            for function in nodes(path):
                 if isinstance(function, ast.FunctionDef):
                     found |= {f"{path.relative_to(SOURCE)} {function.name}" for _ in raised_in_handlers(function)}
 

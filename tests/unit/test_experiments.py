@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sources import nodes
 from typer.testing import CliRunner
 
 from farthing.accuracy.baselines import doubling_cost
@@ -314,7 +315,7 @@ def test_only_one_module_draws_from_a_statistical_generator():
     users = {
         path.relative_to(SOURCE).as_posix()
         for path in (SOURCE / "experiments").glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numpy.random")
     }
 

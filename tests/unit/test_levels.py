@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from levels import ALPHA, FAMILY_ALPHA, TESTS, dkw_band
+from sources import nodes, parsed
 
 from farthing.noise.bits import KeyStream, system_bits
 
@@ -31,7 +32,7 @@ def statistical_tests():
     """Return the test functions marked statistical, by file, from their syntax trees."""
     found = []
     for path in sorted(ROOT.rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", [])]
             if isinstance(node, ast.FunctionDef) and "pytest.mark.statistical" in marks:
                 found.append((path.name, node.name, cases(node, path)))
@@ -50,7 +51,7 @@ def cases(function, path):
 
 def assigned(path):
     """Return what a module assigns to names, and what the test modules assign from which it imports."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     homes = [ROOT / f"{node.module}.py" for node in tree.body if isinstance(node, ast.ImportFrom)]
     found = {}
     for home in homes:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sources import nodes
 from typer.testing import CliRunner
 
 import farthing
@@ -151,7 +152,7 @@ def test_one_place_writes():
     """In the command line nothing but `show` and the two lines of errors and versions writes to a stream."""
     found = set()
     for path in CLI.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 if name in {"print", "typer.echo"} or name.endswith(("stdout.write", "stderr.write", "stream.write")):

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from asks import ASKS, BY, PURE, SILENT, opened_session
+from sources import nodes
 
 import farthing
 from farthing import Gdp, Pure
@@ -74,7 +75,7 @@ def raised():
         by_file[file].add((line, name))
     for file, functions in by_file.items():
         lines = {line for line, _ in functions}
-        for node in ast.walk(ast.parse(Path(file).read_text())):
+        for node in nodes(Path(file)):
             if isinstance(node, ast.FunctionDef) and {node.lineno, *(d.lineno for d in node.decorator_list)} & lines:
                 key = f"{Path(file).relative_to(SOURCE)} {node.name}"
                 found[key] += [

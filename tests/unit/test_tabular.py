@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from sources import nodes
 
 import farthing
 from farthing import client, tabular
@@ -38,7 +39,7 @@ def defined(names):
     return {
         (path.relative_to(SOURCE).as_posix(), node.name)
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef) and node.name in names
     }
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sources import nodes
 from sweeps import sweep
 from work import calls_of
 
@@ -130,7 +131,7 @@ def asked_together(path: str, kind: str, start: Any, told: Any) -> None:
 def verbs(path: Path) -> set[str]:
     """Return the ledger's verbs that a module uses."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute) and node.attr in VERBS:
             owner = ast.unparse(node.value)
             if node.attr in ITS_OWN or "ledger" in owner or "books" in owner:
@@ -598,7 +599,7 @@ def test_no_module_of_the_session_begins_a_thread() -> None:
     begun = {
         (path.name, node.attr if isinstance(node, ast.Attribute) else node.id)
         for path in (SRC / "session").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute | ast.Name)
         and (node.attr if isinstance(node, ast.Attribute) else node.id)
         in {"Thread", "ThreadPoolExecutor", "ProcessPoolExecutor", "Process", "Pool", "to_thread", "run_in_executor"}

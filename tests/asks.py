@@ -42,8 +42,11 @@ SILENT = {
         f"release by {name}": lambda s, name=name: s.release(
             marginals(["g"], ways=1), keys=BY["keys"], loss=Gdp(0.5), mechanism=name
         )
-        for name in ("tree", "mwem", "projection", "small database")
+        for name in ("tree", "adaptive", "mwem", "projection", "small database")
     },
+    "release of products by a model": lambda s: s.release(
+        prefixes("x", [0, 0.1, 0.3, 0.6, 1]), loss=Gdp(0.5), mechanism="projection"
+    ),
     "online": lambda s: s.online(keys=BY["keys"], absolute=50_000, queries=9, rows=110_000).ask(g=NAMES[:1]),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }

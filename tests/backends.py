@@ -8,14 +8,16 @@ from functools import cache
 
 import pyarrow as pa
 import pytest
+import warehouses
 from ledger_servers import postgres_url
 from spark_servers import spark_session
 
 from farthing.query import Type
 
 SERVERS = ["postgres", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))]
-FOREIGN = [*SERVERS, pytest.param("sqlite", marks=pytest.mark.slow)]
-"""All but the embedded one; SQLite's share of the gate is in test_engines_sqlite.py."""
+IN_PROCESS = ("datafusion", "clickhouse")
+FOREIGN = [*SERVERS, *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sqlite", *IN_PROCESS))]
+"""All but the embedded one; of SQLite and of the engines in process the gate has a share, "in short"."""
 
 ARROW = {Type.STRING: pa.string(), Type.INTEGER: pa.int64(), Type.FLOAT: pa.float64(), Type.DATE: pa.date32(),
          Type.TIMESTAMP: pa.timestamp("us"), Type.BOOLEAN: pa.bool_()}  # fmt: skip
@@ -84,6 +86,8 @@ def table_on(kind, rows, kinds):
         return frame.selectExpr(*(zoned if name == ZONED else f"`{name}`" for name in kinds))
     if kind == "sqlite":
         return _in_sqlite(rows, kinds)
+    if kind in IN_PROCESS:
+        return warehouses.arrow_on(kind, arrow(rows, kinds))
     connection, name = postgres(), f"t_{uuid.uuid4().hex[:12]}"
     native = {column: "timestamptz" if column == ZONED else NATIVE[kind] for column, kind in kinds.items()}
     columns = ", ".join(f'"{column}" {kind}' for column, kind in native.items())

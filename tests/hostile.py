@@ -328,6 +328,7 @@ def _of_text(inside: Mapping[Type, st.SearchStrategy[Any]]) -> list[tuple[Functi
     ones = (FunctionName.LOWER, FunctionName.UPPER, FunctionName.TRIM, FunctionName.LTRIM, FunctionName.RTRIM)
     made = [_call(function, text) for function in ones]
     made += [_call(FunctionName.SUBSTRING, text, whole), _call(FunctionName.SUBSTRING, text, whole, whole)]
+    made.append(_call(FunctionName.REPLACE, text, text, text))
     return [*made, _call(FunctionName.CONCAT, text, text), _call(FunctionName.CONCAT, text, text, text)]
 
 

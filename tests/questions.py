@@ -32,6 +32,7 @@ from farthing.query.aggregates import (
     Sum,
     Variance,
 )
+from farthing.query.counts import CountValues
 from farthing.query.expressions import (
     And,
     Call,
@@ -98,13 +99,20 @@ LISTED = VALUES | {
 }
 QUANTILE = Quantile(F, 0.5, -5.0, 100.0, 4)
 AGGREGATES = (
-    *(Count(), Count(F), CountUnits(), Sum(F, -3.0, 10.0), Mean(F, -1.0, 5.0), Variance(WHOLE, 0, 5)),
+    *(Count(), Count(F), CountUnits(), CountValues(Column("s")), CountValues(F)),
+    *(
+        Sum(F, -3.0, 10.0),
+        Mean(F, -1.0, 5.0),
+        Variance(WHOLE, 0, 5),
+    ),
     Ratio(Sum(WHOLE, 0, 3), Count(WHOLE)),
     *(Pair(kind, F, WHOLE, (-1.5, 5.0), (0, 5)) for kind in ("correlation", "slope")),
     Formula(Mean(F, -1.0, 5.0), Formula(-1.0, Mean(WHOLE, 0, 4), product=True)),
 )
 REQUESTS = ("measure", "histogram", "found", "spread")
 EVERYTHING = 10**6
+SHARES = ((1, 7), (2, 4), (EVERYTHING, 2))
+"""What a unit counts by in each of the groups that it keeps, where groups are to be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,11 @@ class Asked:
     queries: tuple[Query, ...]
     value: Any
     key: int
+
+    @property
+    def shares(self) -> tuple[tuple[int, int], ...]:
+        """By how much units count in the groups that are found: with an even hash key by 1."""
+        return SHARES if self.key % 2 else ()
 
 
 @st.composite
@@ -266,7 +279,7 @@ def told(engine: Any, one: Asked, query: Query) -> Counter[tuple[Any, Any]]:
             pairs = zip(leaves.groups.tolist(), leaves.leaves.tolist(), strict=True)
             cells = dict(zip(pairs, leaves.counts.tolist(), strict=True))
         case "found":
-            groups = engine.found(query, one.key)
+            groups = engine.found(query, one.key, one.shares)
             keys = [(tuple(map(repr, key.values())), 0) for key in groups.keys.to_pylist()]
             cells = dict(zip(keys, groups.units.tolist(), strict=True))
         case _:
@@ -285,20 +298,20 @@ def broken(one: Asked, before: list[Counter[Any]], after: list[Counter[Any]]) ->
         groups = {group for group, _ in apart}
         if one.ask != "spread" and len(groups) > query.max_groups:
             said.append(f"{len(groups)} groups moved, not {query.max_groups}: {query}")
-        said += [f"{group} moved too much: {query}" for group in groups if not _within(one.ask, query, group, apart)]
+        said += [f"{group} moved too much: {query}" for group in groups if not _within(one, query, group, apart)]
     return [*said, f"{moved} parts moved: {one}"] if moved > 1 else said
 
 
-def _within(ask: str, query: Query, group: Any, apart: dict[tuple[Any, Any], int]) -> bool:
+def _within(one: Asked, query: Query, group: Any, apart: dict[tuple[Any, Any], int]) -> bool:
     """Tell whether a group moved within the sensitivity of what is told of it."""
     mine = {what: abs(n) for (where, what), n in apart.items() if where == group}
-    match ask:
+    match one.ask:
         case "measure":
             return all(n <= query.measures[m].sensitivity(query.max_rows) for m, n in mine.items())
         case "histogram":
             return sum(mine.values()) <= query.max_rows
         case "found":
-            return sum(mine.values()) <= 1
+            return sum(mine.values()) == next((share for most, share in one.shares if len(apart) <= most), 1)
     return sum(mine.values()) <= 1
 
 
@@ -324,36 +337,48 @@ class Hashes:
 
     def fetch(self) -> None:
         """Ask the engine for all that is missing."""
-        for key, many in {(key, len(places)) for _, places, key in self.missing}:
-            pairs = sorted({(u, p) for u, p, k in self.missing if k == key and len(p) == many}, key=repr)
+        for key, kinds in {(key, _kinds(places)) for _, places, key in self.missing}:
+            pairs = sorted({(u, p) for u, p, k in self.missing if k == key and _kinds(p) == kinds}, key=repr)
             ranks = _duck_ranks if hasattr(self.engine, "_sources") else _ibis_ranks
-            found = ranks(self.engine, pairs, many, key)
+            found = ranks(self.engine, pairs, kinds, key)
             self.known |= {(*pair, key): rank for pair, rank in zip(pairs, found, strict=True)}
         self.missing = []
 
 
-def _table(pairs: list[Any], many: int, kind: pa.DataType) -> pa.Table:
+VALUE_KINDS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), dt.date: pa.date32(),
+               dt.datetime: pa.timestamp("us")}  # fmt: skip
+
+
+def _kinds(places: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the Arrow types of places in a list (None: a whole number), and of values that are told apart."""
+    return tuple(VALUE_KINDS[type(place[0])] if isinstance(place, tuple) else None for place in places)
+
+
+def _table(pairs: list[Any], kinds: tuple[Any, ...], whole: pa.DataType) -> pa.Table:
     """Return units and places as Arrow."""
     columns = {"n": pa.array(range(len(pairs)), pa.int64()), "u": pa.array([u for u, _ in pairs])}
-    return pa.table(columns | {f"p{at}": pa.array([p[at] for _, p in pairs], kind) for at in range(many)})
+    flat = [[one[0] if isinstance(one, tuple) else one for one in places] for _, places in pairs]
+    return pa.table(
+        columns | {f"p{at}": pa.array([p[at] for p in flat], kind or whole) for at, kind in enumerate(kinds)}
+    )
 
 
-def _ibis_ranks(engine: Any, pairs: list[Any], many: int, key: int) -> list[int]:
+def _ibis_ranks(engine: Any, pairs: list[Any], kinds: tuple[Any, ...], key: int) -> list[int]:
     """Return what a backend's own hash makes of (unit, places)."""
-    backend, table = engine._backend, _table(pairs, many, pa.int64())
+    backend, table = engine._backend, _table(pairs, kinds, pa.int64())
     named = backend.beside(table, "pairs")
-    hashed = backend.hash(named.u, [named[f"p{at}"] for at in range(many)], key)
+    hashed = backend.hash(named.u, [named[f"p{at}"] for at in range(len(kinds))], key)
     answer = backend.run(named.select("n", h=hashed), {"pairs": table}).sort_by("n")
     return [int(rank, 16) if isinstance(rank, str) else rank + 2**63 + 1 for rank in answer["h"].to_pylist()]
 
 
-def _duck_ranks(engine: Any, pairs: list[Any], many: int, key: int) -> list[int]:
+def _duck_ranks(engine: Any, pairs: list[Any], kinds: tuple[Any, ...], key: int) -> list[int]:
     """Return what DuckDB's hash makes of (unit, places)."""
     from farthing.engines.duck.terms import keyed_hash
 
     cursor = engine._connection.cursor()
-    cursor.register("pairs", _table(pairs, many, pa.int32()))
-    shown = ", ".join(f"p{at}" for at in range(many))
+    cursor.register("pairs", _table(pairs, kinds, pa.int32()))
+    shown = ", ".join(f"p{at}" for at in range(len(kinds)))
     found = cursor.execute(f"SELECT {keyed_hash('u', shown, key)} FROM pairs ORDER BY n").fetchall()
     return [rank + 1 for (rank,) in found]
 

@@ -16,6 +16,9 @@ from farthing.query import Type
 ADDRESS = "FARTHING_WAREHOUSE"
 """The environment variable that names a warehouse of yours, as `ibis.connect` takes it."""
 
+REQUIRED = "FARTHING_REQUIRE_ENGINES"
+"""The environment variable with which a missing engine is a failure."""
+
 COMPILERS = {"bigquery": "BigQuery", "clickhouse": "ClickHouse", "databricks": "Databricks",
              "datafusion": "DataFusion", "snowflake": "Snowflake", "trino": "Trino"}  # fmt: skip
 KINDS = {"u": Type.STRING, "v": Type.INTEGER, "s": Type.STRING, "i": Type.INTEGER, "b": Type.BOOLEAN, "d": Type.DATE}
@@ -48,6 +51,8 @@ def connection(kind):
         return ibis.connect(os.environ[ADDRESS])
     needed = {"datafusion": ["datafusion"], "clickhouse": ["chdb", "clickhouse_connect"]}[kind]
     missing = [name for name in needed if find_spec(name) is None]
+    if missing and os.environ.get(REQUIRED):
+        pytest.fail(f"{kind} has to be tested here, and is not installed: {', '.join(missing)}")
     if missing:
         pytest.skip(f"not installed, so {kind} is not tested: {', '.join(missing)}")
     if kind == "datafusion":
@@ -69,3 +74,24 @@ def table_on(kind, rows, kinds):
         told = [[row[column] for column in kinds] for row in rows]
         here.con.insert(name, told, column_names=list(kinds))
     return here.table(name)
+
+
+def arrow_on(kind, table):
+    """Return Arrow rows as a table of an engine in this process."""
+    here, name = connection(kind), f"t_{uuid.uuid4().hex[:12]}"
+    if kind == "datafusion":
+        here.con.register_record_batches(name, [table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]])
+        return here.table(name)
+    spelled = ", ".join(f"`{field.name}` Nullable({_told(field.type)})" for field in table.schema)
+    here.con.command(f"CREATE TABLE {name} ({spelled}) ENGINE = Memory")
+    if table.num_rows:
+        here.con.insert_arrow(name, table)
+    return here.table(name)
+
+
+def _told(kind):
+    """Return ClickHouse's type of an Arrow type."""
+    if pa.types.is_timestamp(kind):
+        return "DateTime64(6)"
+    plain = {pa.string(): "String", pa.int64(): "Int64", pa.bool_(): "Bool", pa.date32(): "Date32"}
+    return plain.get(kind, "Float64")

@@ -2,11 +2,12 @@
 
 A row is an aggregate and a target, over several kinds of data. *Oracle* knows the truth and measures once, with our
 noise and intervals. *Least* is proved (docs/proofs/limits.unbiased.md, section 1): what any unbiased mechanism pays
-whose standard deviation is the target over z; of quantiles, what any mechanism pays that keeps the target
-(docs/proofs/accuracy.quantile_bisection.md). *Chain* is what two ever sharper asks from four times the width cost,
-through a session, over asking for the sharpest at once; one figure for an aggregate.
+whose standard deviation is the target over z. *Any rule* is proved, too (docs/proofs/accuracy.joint_measures.md, claim
+6): what any rule pays in the mean, biased or not and however it decides, that keeps its target on all data. *Chain* is
+what two ever sharper asks from four times the width cost, through a session, over asking for the sharpest at once; one
+figure for an aggregate.
 
-    python bench/accuracy/all.py [--runs N] [--only WORD] [--chains] [--markdown]
+    python bench/accuracy/all.py [--runs N] [--only WORD] [--chains]
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import oracle
 import pure
 import quantiles
 import refining
+from joint import told
 from scipy.special import ndtri
 
 BETA = 0.05
@@ -37,8 +39,17 @@ def counts(relative, runs):
     found = []
     for each in oracle.cells(relative, FLOOR, BETA, truths, runs=runs, rng=rng):
         sd = max(relative * each["truth"], FLOOR) / -float(ndtri(BETA / 2))
-        found.append((each["paid_over_oracle"], each["mu2"] / np.log1p(sd**-2), each["miss"], each["miss_at_least"]))
+        over = each["mu2"] / np.log1p(sd**-2), each["mu2"] * apart(relative, each["truth"], FLOOR) ** 2 / told(BETA)
+        found.append((each["paid_over_oracle"], *over, each["miss"], each["miss_at_least"]))
     return found
+
+
+def apart(relative, truth, absolute):
+    """Return how many units are between a count and the nearest of which no answer is within the target of both."""
+    width = max(relative * truth, absolute)
+    low, high = truth - width, truth + width
+    below, above = min(low / (1 + relative), low - absolute), max(high / (1 - relative), high + absolute)
+    return min(truth - below, above - truth) if below >= 0 else above - truth
 
 
 def pure_counts(relative, runs):
@@ -50,7 +61,8 @@ def pure_counts(relative, runs):
         width = max(relative * each["truth"], pure.ABSOLUTE)
         least = 2 * np.arcsinh(-float(ndtri(BETA / 2)) / (2 * width))
         paid = each["ratio"] * np.log(1 / BETA) / width
-        found.append((each["ratio"], paid / least, each["miss"], each["miss_at_least"]))
+        any_rule = told(BETA) / 2 / apart(relative, each["truth"], pure.ABSOLUTE)
+        found.append((each["ratio"], paid / least, paid / any_rule, each["miss"], each["miss_at_least"]))
     return found
 
 
@@ -58,7 +70,8 @@ def several(kind, relative, runs):
     """Return the same of means, variances, roots and five aggregates at once, of groups of 10,000 rows."""
     rng = np.random.default_rng(20_240_601)
     cells = [joint.cell(kind, relative, shape, 1e4, runs=runs, rng=rng) for shape in joint.SHAPES]
-    return [(c["paid_over_oracle"], c["paid_over_least"], c["miss"], c["miss_at_least"]) for c in cells]
+    names = ("paid_over_oracle", "paid_over_least", "paid_over_any", "miss", "miss_at_least")
+    return [tuple(each[name] for name in names) for each in cells]
 
 
 def ranks(q, rank, groups):
@@ -67,8 +80,8 @@ def ranks(q, rank, groups):
     for kind in ("even", "skewed", "lumpy"):
         each = quantiles.measured(kind, q, rank, groups, 2_000)
         missed = round(each["interval_misses"] * groups)
-        over = each["paid_over_least"] or float("nan")
-        found.append((each["paid_over_one_test"], over, missed / groups, oracle.miss_at_least(missed, groups)))
+        over = (each["paid_over_least"] or np.nan) * (2 * float(ndtri(BETA))) ** 2 / told(BETA)  # a loss that varies
+        found.append((each["paid_over_one_test"], np.nan, over, missed / groups, oracle.miss_at_least(missed, groups)))
     return found
 
 
@@ -108,13 +121,13 @@ def main():
     parser.add_argument("--only", default="", help="aggregates whose name holds this word")
     parser.add_argument("--chains", action="store_true", help="print what refining costs, too")
     options = parser.parse_args()
-    print("| aggregate | target | kinds of data, runs each | paid / oracle (worst) | paid / least (worst) | misses |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| aggregate | target | kinds of data, runs each | paid / oracle (worst) | / least | / any rule | misses |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, target, runs, cells in rows(options.runs, options.only):
-        paid, least, misses, surely = np.array(cells).T
+        *ratios, misses, surely = np.array(cells).T
         kinds = f"{len(cells)}, {runs:,}"
-        known = least[np.isfinite(least)]
-        costs = f"{paid.mean():.2f} ({paid.max():.2f}) | {known.mean():.2f} ({known.max():.2f})"
+        known = [each[np.isfinite(each)] for each in ratios]
+        costs = " | ".join(f"{each.mean():.2f} ({each.max():.2f})" if len(each) else "-" for each in known)
         print(f"| {name} | {target} | {kinds} | {costs} | {misses.max():.2%} ({surely.max():.2%}) |", flush=True)
     for kind in CHAINS if options.chains else ():
         if options.only in kind:

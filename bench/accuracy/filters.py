@@ -16,12 +16,15 @@ from fractions import Fraction
 from pathlib import Path
 
 from farthing.errors import InvalidBudget
+from farthing.privacy import Rdp
 from farthing.privacy.ex_post import LinearBoundary
 from farthing.privacy.filters import (
     BrownianRun,
     ExPost,
     GdpFilter,
     PureFilter,
+    RenyiFilter,
+    ResidueFilter,
     RogersConcurrentFilter,
     RogersExPostFilter,
     RogersUnifiedFilter,
@@ -30,12 +33,15 @@ from farthing.privacy.filters import (
     priced,
 )
 from farthing.privacy.loss import BoundedRange, Gdp, Loss, Pure, Zcdp
+from farthing.privacy.renyi import ORDERS
+from farthing.privacy.residue import MOST_KAPPA, choice_price, choices_price
 
 EPSILONS = ("0.1", "0.5", "1", "2", "5", "10")
 DELTAS = (1e-6, 1e-9)
 SIGMA = 1000
 GAUSSIAN = Gdp(Fraction(1, SIGMA))
 SELECTION = BoundedRange(Fraction(2, SIGMA))
+LARGER = (("1", "0.02"), ("1", "0.05"), ("5", "0.05"), ("5", "0.2"), ("10", "0.2"), ("10", "0.5"))
 RUN = BrownianRun(stop=Fraction(1, SIGMA**2))
 BEGIN, END = "<!-- printed by bench/accuracy/filters.py: do not edit -->", "<!-- end of what was printed -->"
 
@@ -110,11 +116,44 @@ def concurrent(books):
     return {name: zcdp[name] + other[name] for name in ("gaussian", "selection")} | {"mixed": both}
 
 
+def residue(books, gaussian=GAUSSIAN, selection=SELECTION):
+    """Return the counts of the residue filter: what n answers take, from the last one back."""
+    total, eta, one = books.remaining.amount, selection.amount, gaussian.amount
+
+    def turns(n):
+        need, made = Fraction(0), 0
+        while made < n and need < MOST_KAPPA * eta**2:  # the last answers, backward; before them prices are the same
+            need, made = need + (choice_price(eta, need) if (n - made) % 2 == 0 else one), made + 1
+        left = n - made
+        return need + (left // 2) * choice_price(eta, need) + (left - left // 2) * one
+
+    return {
+        "gaussian": most(lambda n: books.can_spend(gaussian * n)),
+        "selection": most(lambda n: choices_price(eta, n) <= total),
+        "mixed": most(lambda n: turns(n) <= total),
+    }
+
+
+def renyi(epsilon, delta, gaussian=GAUSSIAN, selection=SELECTION):
+    """Return the counts of the Renyi filter, each at the order that allows most of that kind, fixed beforehand."""
+    best = {"gaussian": 0, "selection": 0, "mixed": 0}
+    for order in ORDERS:
+        total = RenyiFilter.from_epsilon(epsilon, delta=delta, order=order).remaining.amount
+        first, second = (loss.to(Rdp).bound(order) for loss in (gaussian, selection))
+        need = {"gaussian": lambda n, a=first: n * a, "selection": lambda n, b=second: n * b}
+        need["mixed"] = lambda n, a=first, b=second: (n + 1) // 2 * a + n // 2 * b
+        for name, sum_of in need.items():
+            best[name] = max(best[name], most(lambda n, total=total, sum_of=sum_of: sum_of(n) <= total))
+    return best
+
+
 def counts(epsilon, delta):
     """Return one record a filter: what it allows under (epsilon, delta)."""
     rows = {
         "GdpFilter": additive(GdpFilter.from_epsilon(epsilon, delta=delta), Gdp),
         "ZcdpFilter": additive(ZcdpFilter.from_epsilon(epsilon, delta=delta), Zcdp),
+        "ResidueFilter": residue(ResidueFilter.from_epsilon(epsilon, delta=delta)),
+        "RenyiFilter": renyi(epsilon, delta),
         "PureFilter": additive(PureFilter.from_epsilon(epsilon), Pure),
         "RogersZcdpFilter": additive(RogersZcdpFilter(epsilon, delta), Zcdp),
         "RogersUnifiedFilter": unified(RogersUnifiedFilter(epsilon, delta)),
@@ -146,6 +185,20 @@ def totals(epsilon, delta):
     }
 
 
+def larger(epsilon, eta, delta=1e-6):
+    """Return how many selections of a larger range fit beside Gaussian answers of the same zCDP price, in turn."""
+    gaussian, selection = Gdp(eta / 2), BoundedRange(eta)
+    by_gdp, by_zcdp = (each.from_epsilon(epsilon, delta=delta) for each in (GdpFilter, ZcdpFilter))
+    return {
+        "epsilon": float(epsilon),
+        "eta": float(eta),
+        "GdpFilter": mixed(by_gdp, gaussian, priced(selection, Gdp)),
+        "ZcdpFilter": mixed(by_zcdp, priced(gaussian, Zcdp), priced(selection, Zcdp)),
+        "RenyiFilter": renyi(epsilon, delta, gaussian, selection)["mixed"],
+        "ResidueFilter": residue(ResidueFilter.from_epsilon(epsilon, delta=delta), gaussian, selection)["mixed"],
+    }
+
+
 def run():
     """Return the whole comparison."""
     settings = [(Fraction(epsilon), delta) for delta in DELTAS for epsilon in EPSILONS]
@@ -153,6 +206,7 @@ def run():
         "sigma": SIGMA,
         "bounded_range": float(SELECTION.amount),
         "totals": [totals(*setting) for setting in settings],
+        "larger": [larger(Fraction(e), Fraction(eta)) for e, eta in LARGER],
         "counts": [row for setting in settings for row in counts(*setting)],
     }
 
@@ -175,7 +229,18 @@ def markdown(found):
         lines += ["", f"Answers at delta {delta:g}: Gaussian / selections / mixed, one of each in turn:", ""]
         lines += answers([row for row in found["counts"] if row["delta"] == delta])
         lines += [""]
-    return "\n".join([*lines, END])
+    return "\n".join([*lines, *of_larger(found["larger"]), "", END])
+
+
+def of_larger(rows):
+    """Return the lines of the table of selections of a larger range."""
+    names = ("GdpFilter", "ZcdpFilter", "RenyiFilter", "ResidueFilter")
+    lines = ["Selections of a larger range and Gaussian answers of the same zCDP price in turn, at delta 1e-06:", ""]
+    lines += ["| epsilon, range | " + " | ".join(f"`{name}`" for name in names) + " |", "| --- |" + " ---: |" * 4]
+    for row in rows:
+        cells = " | ".join(f"{row[name]:,}" for name in names)
+        lines.append(f"| {row['epsilon']:g}, {row['eta']:g} | {cells} |")
+    return lines
 
 
 def answers(rows):

@@ -16,10 +16,11 @@ from farthing.accuracy.forms import from_aggregates
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.stop_rule import two_sided
-from farthing.query.aggregates import Formula, Mean, NamedAggregate, needed
+from farthing.query.aggregates import Formula, Mean, NamedAggregate
 from farthing.query.expressions import Column
 from farthing.query.measures import Rows
 from farthing.query.pairs import Pair
+from farthing.query.shared_measures import needed
 
 GRAIN = 2.0**-56
 X, Y = Column("x"), Column("y")

@@ -3,7 +3,9 @@
 The oracle knows every lane and takes one fixed stage at the exact levels, in the best proportions that a search finds,
 with the same intervals at the whole of beta. *Least* is a proved bound: what any unbiased mechanism pays whose standard
 deviation is the target over z (docs/proofs/limits.unbiased.md, section 1, with a row more or less; of several the most
-expensive). *Plain* is what the same question pays if squares are measured as they are. Groups hold values in [0, 100].
+expensive). *Any rule* is proved, too: the least that any rule pays there in the mean which keeps its target on all data
+(docs/proofs/accuracy.joint_measures.md, claim 6). *Plain* is what the same question pays if squares
+are measured as they are. Groups hold values in [0, 100].
 
     python bench/accuracy/joint.py [--quick] [--only KIND] [--json FILE]
 """
@@ -14,6 +16,7 @@ import argparse
 import json
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +90,35 @@ def least(statistics, truth, relative):
     return np.log1p(most**2) / GRAIN if size > 1 else 0.0
 
 
+def apart(statistic, truth, relative):
+    """Return the units between a group and one of which no answer within the target serves both, at most.
+
+    Each lane moves by as much as so many units move it, or not at all; what comes out is a group that there can be.
+    """
+    units = truth[0] * np.geomspace(1e-4, 1, 4_000)
+    most, found = np.array([1.0, HALF, LESS])[:, None], np.inf
+    for signs in product((-1, 0, 1), repeat=3):
+        moved = truth[:, None] + np.array(signs)[:, None] * most * units
+        offset = moved[1] / np.maximum(moved[0], 1)
+        variance = moved[2] / np.maximum(moved[0], 1) + LESS - offset**2
+        possible = (moved[0] >= 1) & (np.abs(offset) <= HALF) & (variance >= 0) & (variance <= HALF**2 - offset**2)
+        before, after = (np.abs(statistic.estimate(values)) for values in (truth[:, None], moved))
+        less, more = np.minimum(before, after), np.maximum(before, after)
+        clear = units[possible & (less * (1 + relative) < more * (1 - relative))]
+        found = min(found, clear.min(initial=np.inf))
+    return found
+
+
+def any_rule(statistics, truth, relative):
+    """Return the least grains in the mean of any rule that keeps its target: what tells two groups apart."""
+    return max(told(BETA) / apart(statistic, truth, relative) ** 2 for statistic in statistics) / GRAIN
+
+
+def told(beta):
+    """Return the mu squared that tells whether a unit is there, in the mean, with errors of beta on both sides."""
+    return 2 * (1 - 2 * beta) * np.log((1 - beta) / beta)
+
+
 def plain(kind, relative, shape, size, *, runs, rng):
     """Return what groups pay where squares are not re-centred: lanes of the same values, and twice the sensitivity."""
     statistics = tuple(replace(one, less=0.0) if hasattr(one, "less") else one for one in KINDS[kind])
@@ -113,6 +145,7 @@ def cell(kind, relative, shape, size, *, runs, rng):
         "met": float(state.met.all(axis=0).mean()),
         "paid_over_oracle": float(state.paid.mean()) / oracle(question, truth[:, 0], rng),
         "paid_over_least": float(state.paid.mean()) / least(statistics, truth[:, 0], relative),
+        "paid_over_any": float(state.paid.mean()) / any_rule(statistics, truth[:, 0], relative),
         "plain_over_paid": plain(kind, relative, shape, size, runs=runs // 5, rng=rng) / float(state.paid.mean()),
         "median_over_mean": float(np.median(state.paid) / state.paid.mean()),
     }  # fmt: skip

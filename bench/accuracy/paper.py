@@ -5,6 +5,7 @@ flights tasks it first finds the largest count not yet returned. A user may be i
 Everything is drawn from fixed seeds; the choices of the methods come from a sweep on another one.
 
     python bench/accuracy/paper.py [--trials 1000] [--json FILE] [--write] [--quick]
+    python bench/accuracy/paper.py --tasks flights zipf300 [--trials 1000] [--write]
     python bench/accuracy/paper.py --accounting [--trials 1000] [--write]
     python bench/accuracy/paper.py --tune
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from farthing import charts
 from farthing.experiments import laws, picture, tables, tuned
 from farthing.experiments.methods import METHODS
-from farthing.experiments.runner import DELTA, EPSILONS, QUICK_EPSILONS, Plan, compare, sweep
+from farthing.experiments.runner import DELTA, EPSILONS, QUICK_EPSILONS, Comparison, Plan, compare, sweep
 from farthing.experiments.setting import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +85,20 @@ def between(text, begin, end, printed):
     return f"{before}{begin}\n\n{printed}\n\n{end}{after}"
 
 
+def some(options):
+    """Run some tasks at the main target; put each in the place of its own part of the page when asked."""
+    found = compare(Plan(tasks=tuple(options.tasks), trials=options.trials), told=say)
+    print(tables.markdown(found))
+    for name in options.tasks if options.write else ():
+        text = PAGE.read_text(encoding="utf-8")
+        start = text.index(f"**{name}**: ", text.index(BEGIN))
+        end = min(at for mark in ("\n**", "\n### ") if (at := text.find(mark, start)) > 0)
+        one = Comparison(found.plan, {name: found.titles[name]}, {name: found.cells[name]}, found.skipped)
+        PAGE.write_text(f"{text[:start]}{tables.markdown(one).strip()}\n{text[end:]}", encoding="utf-8")
+        if name in DRAWN:
+            charts.save(picture.returned_chart(found, name), Path(str(IMAGE).format(name)))
+
+
 def account(options):
     """Print what the accounting is worth by itself; put it into the documentation when asked."""
     printed = tables.accounting(compare(Plan(tasks=("equal",), trials=options.trials), told=say), "equal")
@@ -101,6 +116,7 @@ def main():
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     parser.add_argument("--write", action="store_true", help="put tables and pictures into the documentation")
     parser.add_argument("--tune", action="store_true", help="sweep the methods' choices and store them")
+    parser.add_argument("--tasks", nargs="+", choices=laws.TASKS, help="these tasks only, at the main target")
     parser.add_argument("--accounting", action="store_true", help="one mechanism under three accountings, and ours")
     options = parser.parse_args()
     started = time.perf_counter()
@@ -108,6 +124,8 @@ def main():
         tune()
     elif options.accounting:
         account(options)
+    elif options.tasks:
+        some(options)
     else:
         found, others = run(options)
         print(markdown(found, others))

@@ -82,6 +82,9 @@ def measured(kind, q, rank, groups, rows):
     half = asked.slack * rows / 2
     one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
     least = least_grains(leaf, q, rank)
+    shown = np.ceil(state.value)[:, None] - 1  # the leaf that the value ends, or lies in
+    below, upto = (leaf < shown).mean(axis=1), (leaf <= shown).mean(axis=1)
+    off = state.by_rank & ((below > q + rank + 1e-12) | (upto < q - rank - 1e-12))
     found = {kind.__name__: compare(descent, kind, rows=rows) for kind in (Gdp, Zcdp, Pure)}
     return {
         "data": kind, "q": q, "rank": rank, "rows": rows,
@@ -90,6 +93,7 @@ def measured(kind, q, rank, groups, rows):
         "paid_over_least": float(state.paid.mean() / least) if least else None,
         "typical_over_paid": float(descent.typical(rows) / state.paid.mean()),
         "interval_misses": float(((state.lower > truth) | (state.upper < truth + 1)).mean()),
+        "rank_misses": float(off.mean()),
         "met": float(state.met.mean()),
         "cheaper": {name: each.cheaper for name, each in found.items()},
         "choice_over_descent_gdp": float(found["Gdp"].exponential.amount / found["Gdp"].descent.amount),
@@ -113,7 +117,8 @@ def main():
                 f"{kind:7} q={q:<5g} rank={rank:<6g} mu={each['mu']:.4f}  "
                 f"{each['paid_over_one_test']:5.1f} x one test  "
                 f"{each['paid_over_least'] or float('nan'):5.1f} x the least  "
-                f"misses {each['interval_misses']:.3f} (beta {BETA})  choice/descent: "
+                f"misses {each['interval_misses']:.3f}, of the rank {each['rank_misses']:.3f} (beta {BETA})  "
+                "choice/descent: "
                 f"GDP {each['choice_over_descent_gdp']:.2f}, zCDP {each['choice_over_descent_zcdp']:.2f}; "
                 f"epsilon {each['epsilon_of_choice']:.4f} if pure"
             )

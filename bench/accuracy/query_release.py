@@ -258,8 +258,10 @@ def main():
         picture(points, given.picture)
     if given.data:
         synthetic(given.data, "adult", "tree", (None,))
+        synthetic(given.data, "adult", "adaptive", (None, 488_420))
         synthetic(given.data, "nltcs", None, (None, 1_000_000))
         synthetic(given.data, "nltcs", "tree", (None,))
+        synthetic(given.data, "nltcs", "adaptive", (None,))
 
 
 if __name__ == "__main__":

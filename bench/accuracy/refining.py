@@ -6,16 +6,20 @@ times the width to the width in n equal steps; "halvings" starts at sixteen time
 confidence from 95 % to 99 %. Quantiles, whose price varies most from run to run, are found by the mechanism alone,
 without a session, in ten times as many groups; their grains are the same in GDP and zCDP.
 
-    python bench/accuracy/refining.py [--groups N] [--only WORD] [--json FILE]
+With --caps: what groups pay in all that a cap stopped, and that are asked again without it, over asking at once.
+
+    python bench/accuracy/refining.py [--groups N] [--only WORD] [--caps] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+import joint
 import numpy as np
 import pyarrow as pa
 
@@ -28,6 +32,7 @@ GDP, PURE = Budget(mu=4), Budget(epsilon=200)
 CLAMPS = {"lower": 0, "upper": 100}
 SEVERAL = "SELECT g, COUNT(*) AS n, SUM(CLAMP(v, 0, 100)) AS t, AVG(CLAMP(v, 0, 100)) AS m, STDDEV(CLAMP(v, 0, 100)) AS s FROM data GROUP BY g"  # noqa: E501
 STEPS = (1, 2, 4)
+CAPS = (0.1, 0.3, 0.6, 0.9)
 
 
 def value(method, **options):
@@ -124,13 +129,42 @@ def ratios(run, kind, name, width):
     return record
 
 
+def capped(kind, target, part, *, spend, runs, seed=1):
+    """Return what groups pay in all that a cap of so large a part of the mean price stopped, over the price at once.
+
+    And the part of the price that the cap bought, and the share of the groups that were within their target.
+    """
+    truth = np.repeat(joint.lanes(1e4, *joint.SHAPES[0])[:, None], runs, axis=1)
+    measure, statistics = joint.source(truth, np.random.default_rng(seed)), joint.KINDS[kind]
+    question = joint.JointMeasures(statistics, (target,) * len(statistics), joint.BETA, joint.PER_GRAIN, 2**58, spend)
+    nothing = joint.JointState.nothing(3, len(statistics), runs)
+    once = question.run(nothing, measure).paid.mean()
+    first = replace(question, cap_grains=int(once * part)).run(nothing, measure)
+    then = question.run(first, measure)
+    return then.paid.mean() / once, first.paid.mean() / once, first.met.all(axis=0).mean(), then.met.mean()
+
+
+def caps(runs, only):
+    """Print what a cap that was too small costs in the end."""
+    print("paid in all over once (paid at the cap, met there), by cap over the mean price")
+    for kind, target in (("mean", (0.05, 0.0)), ("mean", (0.2, 0.0)), ("variance", (0.1, 0.0)), ("five", (0.1, 0.0))):
+        for spend in (False, True) if only in kind else ():
+            cells = [capped(kind, target, part, spend=spend, runs=runs) for part in CAPS]
+            told = "".join(f"{total:8.3f} ({paid:.2f}, {met:.2f})" for total, paid, met, _ in cells)
+            print(f"{kind:10}{target[0]:6.0%}  {'spent   ' if spend else 'given up'}" + told, flush=True)
+
+
 def main():
     """Print one row for each aggregate and target."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--groups", type=int, default=300)
     parser.add_argument("--only", default="", help="kinds whose name holds this word")
+    parser.add_argument("--caps", action="store_true", help="print what a cap that was too small costs in the end")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all records there")
     options = parser.parse_args()
+    if options.caps:
+        caps(10 * options.groups, options.only)
+        return
     rows = table(options.groups, np.random.default_rng(20_261_122))
     columns = [*(f"{steps} steps" for steps in STEPS), "4 halvings", "surer"]
     print(f"{'':16}{'target':12}{'width':>8}" + "".join(f"{name:>12}" for name in columns))

@@ -67,11 +67,8 @@ def members(release, table):
     pilot, design = plan.pilot * float(GRAIN), plan.design
     if not isinstance(design, ShapedDesign):
         return np.full(len(table), design.total * float(GRAIN) + pilot), design.total * float(GRAIN) + pilot
-    codes = [table.column(name).to_numpy() for name in names]
-    paid = np.full(len(table), pilot)
-    for subset in design.basis.subsets:
-        paid += design.losses(subset)[tuple(codes[place] for place in subset)]
-    return paid, design.total * float(GRAIN) + pilot
+    codes = np.stack([table.column(name).to_numpy() for name in names], axis=1)
+    return design.paid(codes) + pilot, design.total * float(GRAIN) + pilot
 
 
 def measured(table, sizes, given):

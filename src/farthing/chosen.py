@@ -1,7 +1,7 @@
 """What leaves where groups are chosen or ranked.
 
-Of a private choice the names of the groups leave, best first, and their price, and no score with them; of a ranking
-their places and numbers too.
+Of a private choice the names of the groups leave, best first, their price, and where the noise allows it their leads,
+and no score with them; of a ranking their places and numbers too.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ class Chosen(Tabular):
         about: how the groups were chosen, and from what.
         compared: the selections that give the same promise, with their prices, cheapest first.
         proved: where an order was asked for, whether released counts prove it; None otherwise.
+        ahead: float64[k], how far each was ahead of the next of all groups, noise in both; one fewer if all groups were
+            chosen. Exponential and Gaussian noise tell it at the price of the choice; None of others.
+        settled: bool[k], whether the leads settle each place, all of them at once with the confidence; None likewise.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -57,6 +60,8 @@ class Chosen(Tabular):
     about: str
     compared: tuple[tuple[str, Booked], ...] = ()
     proved: bool | None = None
+    ahead: NDArray[np.float64] | None = None
+    settled: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return int(self.keys.num_rows)
@@ -77,8 +82,11 @@ class Chosen(Tabular):
 
     @property
     def caption(self) -> str:
-        """The promise in one line: how many groups, how surely."""
-        return f"the {self.k} largest, {self.goal}"
+        """The promise in one line: how many groups, how surely, and how many places their leads settle."""
+        text = f"the {self.k} largest, {self.goal}"
+        if self.settled is None:
+            return text
+        return f"{text}; {int(self.settled.sum())} of {len(self)} places settled by their leads"
 
     @property
     def price(self) -> str:

@@ -175,6 +175,7 @@ class Answer(Tabular):
         """Each group's own loss in this ask (mu, rho or epsilon): float64[groups], or one float without groups.
 
         After a refine it may be above `paid`, which is what the most expensive group's total rose by: others caught up.
+        What it says of a member's loss, without a delta: `privacy.ex_post.RenyiStatement`.
         """
         return self._shaped(self.paid_by_group)
 

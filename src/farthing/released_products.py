@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.errors import UnsupportedQuery
-from farthing.released_tables import BaseRelease, ReleasedTable
-from farthing.workloads.factors import ConditionFactor, ListedFactor, MatrixFactor, PrefixFactor, RangeFactor
+from farthing.released_tables import BaseRelease, ReleasedTable, labels_of
 from farthing.workloads.products import Products
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.planning.products import ProductPlan
-    from farthing.workloads.factors import Axis, Factor
+    from farthing.workloads.factors import Axis
     from farthing.workloads.products import WorkloadProduct
 
     Float64 = NDArray[np.float64]
@@ -108,7 +107,7 @@ class ProductRelease(BaseRelease, Mapping[str, ProductTable]):
 
     def _table(self, number: int, product: WorkloadProduct) -> ProductTable:
         """Return the answers of a product."""
-        labels = tuple(self._labels(factor) for factor in product.factors)
+        labels = tuple(labels_of(factor, self._keys) for factor in product.factors)
         shape = tuple(len(next(iter(one.values()))) for one in labels)
         absolute, relative = self._plan.goal.absolute, self._plan.goal.relative
         value = self._values[number].reshape(shape)
@@ -123,22 +122,3 @@ class ProductRelease(BaseRelease, Mapping[str, ProductTable]):
             self.paid.parameter,
             f"{self.name}: {replace(product, weight=1.0).words}",
         )
-
-    def _labels(self, factor: Factor) -> dict[str, pa.Array]:
-        """Return what tells the answers of a factor apart."""
-        import pyarrow as pa
-
-        match factor:
-            case ListedFactor():
-                return {factor.column: self._keys[factor.column]}
-            case PrefixFactor():
-                return {f"{factor.bins.column}_to": pa.array(factor.bins.edges[1:])}
-            case RangeFactor():
-                first, last = np.triu_indices(len(factor.bins.edges) - 1)
-                edges = np.array(factor.bins.edges)
-                stem = factor.bins.column
-                return {f"{stem}_from": pa.array(edges[first]), f"{stem}_to": pa.array(edges[last + 1])}
-            case ConditionFactor():
-                return {"condition": pa.array([factor.truth.condition])}
-            case MatrixFactor():
-                return {"row": pa.array(np.arange(len(factor.entries)))}

@@ -12,6 +12,7 @@ import numpy as np
 from farthing.errors import InvalidOption
 from farthing.privacy.words import state
 from farthing.tabular import Tabular
+from farthing.workloads.factors import ConditionFactor, ListedFactor, MatrixFactor, PrefixFactor, RangeFactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from farthing.limits import Limit
     from farthing.planning.release_plan import BaseReleasePlan, Candidate
     from farthing.privacy.loss import Booked
+    from farthing.workloads.factors import Axis, Factor
 
     Float64 = NDArray[np.float64]
 
@@ -299,3 +301,28 @@ class BaseRelease(Tabular):
 def _plain(words: str) -> str:
     """Return words as part of a file's name: letters, digits, dashes."""
     return "".join(letter if letter.isalnum() else "_" for letter in words)[:80]
+
+
+def labels_of(factor: Factor, keys: Mapping[Axis, pa.Array]) -> dict[str, pa.Array]:
+    """Return what tells the answers of a factor apart.
+
+    Args:
+        factor: of a workload.
+        keys: the listed values of its columns.
+    """
+    import pyarrow as pa
+
+    match factor:
+        case ListedFactor():
+            return {factor.column: keys[factor.column]}
+        case PrefixFactor():
+            return {f"{factor.bins.column}_to": pa.array(factor.bins.edges[1:])}
+        case RangeFactor():
+            first, last = np.triu_indices(len(factor.bins.edges) - 1)
+            edges = np.array(factor.bins.edges)
+            stem = factor.bins.column
+            return {f"{stem}_from": pa.array(edges[first]), f"{stem}_to": pa.array(edges[last + 1])}
+        case ConditionFactor():
+            return {"condition": pa.array([factor.truth.condition])}
+        case MatrixFactor():
+            return {"row": pa.array(np.arange(len(factor.entries)))}

@@ -23,6 +23,7 @@ from accuracy.runs import surely_above
 from levels import ALPHA
 from sweeps import sweep
 
+from farthing.accuracy.joint_claims import Pivot
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query
 from farthing.query.aggregates import NamedAggregate, Variance
@@ -32,7 +33,7 @@ from farthing.session.answering.joint_measures import JointMeasuresMethod, blob_
 pytestmark = pytest.mark.thorough
 
 SHAPES = ((60.0, 800.0), (50.0, 2500.0), (99.0, 1e-3), (52.0, 30.0), (5.0, 100.0))
-SIZES = (0.0, 3.0, 100.0, 1e4, 1e6)
+SIZES = sweep((0.0, 100.0, 1e6), (0.0, 3.0, 100.0, 1e4, 1e6))
 
 
 def missed(question, shape, size, runs, *, seed, smaller=1.0):
@@ -128,9 +129,39 @@ def test_groups_that_are_given_up_are_covered(spend):
     """Given up after the pilot, between stages, or never: whatever a group may pay, its interval is honest."""
     cells = [(kind, times) for kind in ((MEAN,), (MEAN, DEVIATION)) for times in (1.2, 1.6, 2.5, 5.0, 40.0)]
     for number, (kind, times) in enumerate(cells):
-        question = replace(joint(kind, 0.1, cap=int(2**41.6 / times)), spend=spend)
-        count = missed(question, (60.0, 800.0), 3_000.0, 3_000, seed=200 + number)
-        assert not surely_above(count, 3_000, 0.05, ALPHA / len(cells) / len(kind) / 2)
+        question, runs = replace(joint(kind, 0.1, cap=int(2**41.6 / times)), spend=spend), sweep(1_500, 3_000)
+        count = missed(question, (60.0, 800.0), 3_000.0, runs, seed=200 + number)
+        assert not surely_above(count, runs, 0.05, ALPHA / len(cells) / len(kind) / 2)
+
+
+def misses_after_a_cap(spend, kind=(MEAN,), runs=4_000):
+    """Return the misses of groups that a cap stopped: there, under a larger cap, and at a sharper target."""
+    truth = np.repeat(lanes(1e4, 60.0, 800.0)[:, None], runs, axis=1)
+    measure, found = source(truth, np.random.default_rng(31)), []
+    once = joint(kind, 0.05).run(start(joint(kind, 0.05), 200), source(truth[:, :200], np.random.default_rng(1)))
+    for part in (0.4, 0.6):
+        capped = replace(joint(kind, 0.05, cap=int(once.paid.mean() * part)), spend=spend)
+        state = start(capped, runs)
+        for question in (capped, joint(kind, 0.05), joint(kind, 0.04)):
+            state = question.run(state, measure)
+            found.append((int(misses(question, state, truth).max()), runs))
+    return found
+
+
+@pytest.mark.statistical
+def test_a_claim_that_a_cap_paused_is_covered(monkeypatch):
+    """Each answer of a paused claim keeps its confidence; not if what came after the pause counted twice."""
+    cells = [cell for spend in (False, True) for cell in misses_after_a_cap(spend)]
+    assert not any(surely_above(*cell, 0.05, ALPHA / len(cells)) for cell in cells)
+
+    monkeypatch.setattr("farthing.accuracy.joint_claims._Pause.left", with_what_came_after)
+    assert any(surely_above(*cell, 0.05, ALPHA / 6) for cell in misses_after_a_cap(spend=False))
+
+
+def with_what_came_after(pause, now, shape, guess, planned):
+    """Leave a paused claim as if all of it were yet to be shared."""
+    shown = now.weighted / now.time
+    return Pivot(shape, shown, now.time, guess, planned, shown, now.time, pause.done)
 
 
 def misses_after_plain_squares(kept, runs=6_000):
@@ -149,7 +180,7 @@ def misses_after_plain_squares(kept, runs=6_000):
     read = JointMeasuresMethod.of(query, blob_of(state)).state
     if kept:
         shown, guess = (old - np.array([[0], [0], [LESS]]) * old[:1] for old in (state.pivot.shown, state.pivot.guess))
-        read = replace(read, pivot=replace(state.pivot, shown=shown, guess=guess))
+        read = replace(read, pivot=replace(state.pivot, shown=shown, guess=guess, base=shown))
     question = joint((VARIANCE,), 0.018)
     return int(misses(question, question.run(read, source(truth, rng)), truth).max()), runs
 

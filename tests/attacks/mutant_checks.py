@@ -76,9 +76,22 @@ def lane(name: str) -> tuple[str, ...]:
 
 
 def keys() -> tuple[str, ...]:
-    """Ask for the keys of lone units."""
-    seen = itself.lone_keys(TRIALS, CONFIDENCE)
-    return (f"delta {seen.claimed:.4g} claimed, at least {seen.found:.4g} lost",) * seen.broken
+    """Ask for the keys of lone units, in the one group that they may have and in one of four."""
+    rows = (itself.lone_keys(TRIALS, CONFIDENCE), itself.lone_keys(TRIALS, CONFIDENCE, max_groups=4, found_above=4))
+    return tuple(f"delta {seen.claimed:.4g} claimed, at least {seen.found:.4g} lost" for seen in rows if seen.broken)
+
+
+def settled() -> tuple[str, ...]:
+    """Choose of two groups that are all but tied; return whether leads settle the wrong one too often."""
+    from scipy.stats import binom
+
+    from farthing.mechanisms import PermuteAndFlip
+    from farthing.mechanisms.leads import choose_with_leads
+
+    count = 2500
+    led = [choose_with_leads(PermuteAndFlip(1), [0.0, 1e-3], monotone=True) for _ in range(count)]
+    wrong = sum(bool(each.settled[0]) and each.places[0] == 0 for each in led)
+    return (f"{wrong} of {count} settled wrongly",) * bool(wrong > binom.isf(1 - CONFIDENCE, count, 0.05))
 
 
 def oracle(check: Callable[[], tuple[audit.Finding, ...]]) -> tuple[str, ...]:
@@ -410,6 +423,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),
     "keys": keys,
+    "settled": settled,
     "lockdown": lockdown,
     "numbers": numbers,
     "repeated": repeated,
@@ -429,6 +443,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "refining": promise_checks.refining,
+    "paused": promise_checks.paused,
     "held": promise_checks.held,
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,
@@ -436,6 +451,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "out of reach": promise_checks.out_of_reach,
     "failures": promise_checks.failures,
     "converged": promise_checks.converged,
+    "choices": promise_checks.choices,
     "count": partial(lane, "count, Gaussian noise"),
     "geometric": partial(lane, "count, geometric noise"),
     "asinh": partial(lane, 'count with mechanism="asinh"'),

@@ -231,6 +231,13 @@ BOUNDS = (
         "bounded",
     ),
     _one(
+        "max_rows forgotten in counts of values",
+        "engines/duck/measures.py",
+        'first}) <= {query.max_rows}"',
+        'first}) > 0"',
+        "bounded",
+    ),
+    _one(
         "the smaller clamp as sensitivity",
         "query/measures.py",
         "largest = max(abs(self.lower - self.centre), abs(self.upper - self.centre))",
@@ -261,6 +268,27 @@ BOUNDS = (
 )
 
 PRICES = (
+    _one(
+        "a choice smoothed by more than is left",
+        "privacy/residue.py",
+        "1 / (90 * kappa + Fraction(9, 2))",
+        "1 / (900 * kappa + Fraction(9, 2))",
+        "choices",
+    ),
+    _one(
+        "a choice priced by what was left before it",
+        "privacy/residue.py",
+        "price = choice_price(eta, left - price)",
+        "price = choice_price(eta, left)",
+        "choices",
+    ),
+    _one(
+        "the last of several choices at the price of the others",
+        "privacy/residue.py",
+        "again = choice_price(eta, total)",
+        'again = choice_price(eta, total + exact(eta, "eta") ** 2)',
+        "choices",
+    ),
     _one(
         "settled below use",
         "session/core/transaction.py",
@@ -315,8 +343,8 @@ PRICES = (
     _one(
         "k choices charged as one",
         "mechanisms/top_k.py",
-        "return restated(one, currency) * self.k",
-        "return restated(one, currency)",
+        "return repeated(one, self.k, currency)",
+        "return repeated(one, 1, currency)",
         "accounts",
     ),
     _one(
@@ -336,8 +364,22 @@ PRICES = (
     _one(
         "the threshold of keys lowered",
         "mechanisms/keys.py",
-        "return cls(grains, max(1.0, 1 + hide * sigma), max_groups, bits)",
-        "return cls(grains, max(1.0, hide * sigma), max_groups, bits)",
+        "threshold = max(1.0, 1 + hide * sigma)",
+        "threshold = max(1.0, hide * sigma)",
+        "keys",
+    ),
+    _one(
+        "places settled by half the lead that it takes",
+        "mechanisms/leads.py",
+        "else -math.log(share)",
+        "else -math.log(share) / 2",
+        "settled",
+    ),
+    _one(
+        "units of few groups as large as the price allows",
+        "mechanisms/keys.py",
+        "min(math.isqrt(max_groups * ONE * ONE // groups), math.floor(free))",
+        "math.isqrt(max_groups * ONE * ONE // groups)",
         "keys",
     ),
     _one(
@@ -793,10 +835,24 @@ RELEASES = (
         "models",
     ),
     _one(
+        "rounds that measure at more than they pay",
+        "mechanisms/adaptive_tables.py",
+        "            choice, measurement = shared(price, *CHOICE)\n",
+        "            choice, measurement = price, price + price\n",
+        "models",
+    ),
+    _one(
         "errors of many tables priced as of one",
         "session/answering/synthetic.py",
         "loss, squares=many * reach**2, total=many * reach)",
         "loss, squares=reach**2, total=reach)",
+        "models",
+    ),
+    _one(
+        "errors of products priced as if a row moved one answer",
+        "session/answering/synthetic.py",
+        "        move = told.queries.total() * asked.reach\n",
+        "        move = asked.reach << 16\n",
         "models",
     ),
     _one(
@@ -850,6 +906,20 @@ CHAINS = (
         "        return np.where(afresh, 1.0, 1 - 1 / more), ",
         "        return np.ones_like(more), ",
         "refining",
+    ),
+    _one(
+        "what a cap stopped not gone on from",
+        "accuracy/joint_measures.py",
+        "going = ((part > 0) | (pivot.done < 1)) & ",
+        "going = (part > 0) & ",
+        "paused",
+    ),
+    _one(
+        "what came after a pause counted twice",
+        "accuracy/joint_claims.py",
+        "base, begun = np.where(self.paused, self.base, shown), np.where(self.paused, self.begun, now.time)",
+        "base, begun = shown, now.time",
+        "paused",
     ),
     _one(
         "what a median holds charged again",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import numpy as np
@@ -13,10 +17,17 @@ import pyarrow as pa
 
 import farthing
 from farthing.accuracy import laplace_stop_rule, stop_rule
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
 from farthing.models import problems
+from farthing.privacy import residue
 from farthing.query import keys as listed
 from farthing.query.expressions import MOST_CHOICES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Target = dict[str, float]
 
@@ -92,6 +103,27 @@ def refining() -> tuple[str, ...]:
                 owed = float(np.max(answer.paid_by_group)) ** 2
                 if not owed / NEARLY <= float(answer.paid.amount) + 2.0**-39 <= owed * NEARLY + 2.0**-38:
                     said.append(f"{kind} owes {owed:g} for its noise and is charged {float(answer.paid.amount):g}")
+    return tuple(said)
+
+
+def paused() -> tuple[str, ...]:
+    """Stop a mean by a cap, go on with a larger one: it costs about what it costs at once, and misses no more."""
+    rng, truth, said = np.random.default_rng(4), np.array([[1e4], [1e5]]), []
+    mean = RatioStatistic(0, 1, 50.0, 0.0, 100.0)
+
+    def measure(grains: NDArray[np.int64], _: NDArray[np.int64]) -> NDArray[np.float64]:
+        worth = np.array([[2.0**-56], [2.0**-56 / 2_500]])
+        return np.asarray(truth + rng.standard_normal(grains.shape) / np.sqrt(np.maximum(grains, 1) * worth))
+
+    whole = JointMeasures((mean,), ((0.05, 0.0),), 0.05, (2.0**-56, 2.0**-56 / 2_500), 2**56)
+    once = whole.run(JointState.nothing(2, 1, 300), measure).paid.mean()
+    capped = replace(whole, cap_grains=int(once * 0.6))
+    after = whole.run(capped.run(JointState.nothing(2, 1, 1_500), measure), measure)
+    if after.paid.mean() > 1.2 * once:
+        said.append(f"a mean that a cap stopped costs {after.paid.mean() / once:.2f} times what it costs at once")
+    missed = float(((after.lower > 60) | (after.upper < 60)).mean())
+    if missed > 0.07:
+        said.append(f"a mean that a cap stopped misses with {missed:.3f}, where 0.05 is told")
     return tuple(said)
 
 
@@ -266,3 +298,19 @@ def converged() -> tuple[str, ...]:
     except farthing.DataError:
         return ("how far a fit came decides between an answer and an error",)
     return ()
+
+
+def choices() -> tuple[str, ...]:
+    """Price choices beside the least that one in the middle of its range needs, by what is left after them."""
+    eta, said = Fraction(1, 10), []
+    for kappa in (Fraction(1, 10), Fraction(1), Fraction(5, 2)):
+        left, root = float(kappa), math.sqrt(float(kappa))
+        tail = math.exp(-1 / (8 * left)) * root / math.sqrt(2 * math.pi) + math.erf(1 / math.sqrt(8 * left)) / 4
+        price = residue.choice_price(eta, kappa * eta**2) / eta**2
+        said += ["a choice below what it needs"] * (price < 2 * math.pi * tail**2 - left)
+        before = (kappa + 1) * eta**2
+        taken = residue.choice_cost(eta, before)
+        said += ["priced by what was left before it"] * (taken < residue.choice_price(eta, before - taken))
+    together = residue.choices_price(eta, 2) - residue.choice_price(eta, 0)
+    said += ["no choice pays its price alone"] * (together < residue.choice_price(eta, residue.choice_price(eta, 0)))
+    return tuple(said)

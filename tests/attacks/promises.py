@@ -12,6 +12,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "half the noise of the asinh mechanism",
         "a choice of a quantile at twice its epsilon",
         "the threshold of keys lowered",
+        "units of few groups as large as the price allows",
         "noise in floating point on top",
     ),
     "noise is fresh, secret, and of every number its own": (
@@ -31,6 +32,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "max_rows forgotten in sums",
         "max_rows forgotten in the sensitivity of counts",
         "max_rows forgotten in quantiles",
+        "max_rows forgotten in counts of values",
         "the smaller clamp as sensitivity",
         "every ledger has the same hash key",
     ),
@@ -81,7 +83,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "earlier answers of a question forgotten",
         "every answer together at the whole chance of a miss",
         "every claim of a chain at the whole of beta",
+        "what came after a pause counted twice",
     ),
+    "a place that is called settled is right as surely as is told": ("places settled by half the lead that it takes",),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
     ),
@@ -94,6 +98,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "what is measured after an ask that failed is kept": ("measurements after a failed ask thrown away",),
     "a sharper answer costs the difference, no more and no less": (
         "a sharper mean begun from nothing",
+        "what a cap stopped not gone on from",
         "what a median holds charged again",
         "what a mean holds taken off its price twice",
         "a chain charged less than its last look",
@@ -150,6 +155,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "settled below use",
     ),
     "the whole of what was drawn is in the price": (
+        "a choice smoothed by more than is left",
+        "a choice priced by what was left before it",
+        "the last of several choices at the price of the others",
         "the price of Gaussian noise in zCDP halved",
         "a mean charged for one of its measures",
         "several aggregates charged for the most expensive",
@@ -187,7 +195,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "a model of the data costs what was charged first, and its errors are told with their noise": (
         "each pair of a tree at the price of all",
+        "rounds that measure at more than they pay",
         "errors of many tables priced as of one",
+        "errors of products priced as if a row moved one answer",
         "the watch of online queries free of charge",
         "what noise hides left out of the report on synthetic rows",
     ),

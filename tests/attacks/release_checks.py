@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 import farthing
-from farthing.mechanisms import noisy_answers, residuals, spanning_tree
+from farthing.mechanisms import adaptive_tables, noisy_answers, residuals, spanning_tree
 from farthing.mechanisms.online_weights import OnlineRule
 from farthing.mechanisms.residuals import NoiseShape, ResidualMeasurements
 from farthing.mechanisms.strategy import Strategy, StrategyMeasurements, on_grid
 from farthing.session.answering import release as releasing
 from farthing.session.answering import synthetic
-from farthing.workloads import conditions, marginals, prefixes
+from farthing.workloads import conditions, marginals, prefixes, ranges
 
 GRAIN = 2.0**-56
 
@@ -47,10 +47,10 @@ def _booked(most_shaped: int) -> tuple[str, ...]:
     """Return whether a release with a pilot books less than it measures, or answers with the pilot's noise."""
     real, seen = ResidualMeasurements.measure, list[tuple[tuple[int, ...], int, int]]()
 
-    def noted(self, subset, state, grains, shape=None):  # as the method has it
+    def noted(self, subset, state, grains, *more):  # as the method has it
         """Note a measurement, and make it."""
         seen.append((subset, state.grains, grains))
-        return real(self, subset, state, grains, shape)
+        return real(self, subset, state, grains, *more)
 
     rows = {name: np.arange(40_000) // step % 4 for name, step in (("a", 1), ("b", 4))}
     with farthing.Session(pa.table(rows), budget=farthing.Budget(mu=6)) as session:
@@ -107,12 +107,12 @@ def _booked_products() -> tuple[str, ...]:
 
 
 def models() -> tuple[str, ...]:
-    """Look at what a tree and its errors measure beside the books, at the price of a run, and at a report."""
-    return (*_booked_tree(), *_priced_run(), *_report())
+    """Look at what models and their errors measure beside the books, at the price of a run, and at a report."""
+    return (*_booked_model("tree"), *_booked_model("adaptive"), *_priced_products(), *_priced_run(), *_report())
 
 
-def _booked_tree() -> tuple[str, ...]:
-    """Return whether a release by a tree books less than its draws cost, for what a row really moves."""
+def _booked_model(name: str) -> tuple[str, ...]:
+    """Return whether a release by a model books less than its draws cost, for what a row really moves."""
     real, seen = noisy_answers.noisy_answers, list[float]()
 
     def noting(moved):
@@ -129,13 +129,31 @@ def _booked_tree() -> tuple[str, ...]:
     with farthing.Session(rows, budget=farthing.Budget(mu=6)) as session:
         with (
             patch.object(spanning_tree, "noisy_answers", noting(lambda _: 1)),
+            patch.object(adaptive_tables, "noisy_answers", noting(lambda _: 1)),
             patch.object(synthetic, "noisy_answers", noting(lambda many: many)),
         ):
             session.release(
-                marginals(list("abcd")), keys=dict.fromkeys("abcd", range(2)), loss=farthing.Gdp(1), mechanism="tree"
+                marginals(list("abcd")), keys=dict.fromkeys("abcd", range(2)), loss=farthing.Gdp(1), mechanism=name
             )
         booked = float(session.spent.amount)
     return (f"measured {sum(seen):.6g} of mu squared, booked {booked:.6g}",) * (sum(seen) > booked)
+
+
+def _priced_products() -> tuple[str, ...]:
+    """Return whether the error of ranges is measured as if a row were in one of them."""
+    seen, real = list[int](), noisy_answers.noisy_answers
+
+    def noted(truth, loss, *, squares, total, bits=None):
+        """Note the sensitivity of a measurement, and make it."""
+        seen.append(total >> 16)
+        return real(truth, loss, squares=squares, total=total, bits=bits)
+
+    with (
+        farthing.Session(pa.table({"a": np.arange(900) % 3}), budget=farthing.Budget(mu=6)) as session,
+        patch.object(synthetic, "noisy_answers", noted),
+    ):
+        session.release(ranges("a", [0, 1, 2, 3]), loss=farthing.Gdp(1), mechanism="projection")
+    return ("a row is in one range alone",) * (seen != [4])
 
 
 def _priced_run() -> tuple[str, ...]:

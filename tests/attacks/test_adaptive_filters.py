@@ -30,6 +30,7 @@ from farthing.privacy.ex_post import BrownianRun, ExPost, LinearBoundary
 from farthing.privacy.filters import (
     GdpFilter,
     PureFilter,
+    ResidueFilter,
     RogersConcurrentFilter,
     RogersExPostFilter,
     RogersUnifiedFilter,
@@ -234,6 +235,15 @@ def gdp_hedger(books, lucky, turn):
     return [selection(Fraction(1, 4)) if turn == 1 else Gaussian(books.total.amount * 2**turn / 64)]
 
 
+def residue_gambler(books, lucky, turn):
+    """Choose while much is left and choices cost little; after luck choose as much as fits, then spend the rest."""
+    left = math.sqrt(books.remaining.amount) * 1.59
+    if lucky or turn == ROUNDS - 1:
+        sizes = (Fraction(left * part).limit_denominator(10**6) for part in (2, 1, 0.9, 0.5))
+        return [*(selection(size) for size in sizes), Gaussian(books.remaining.amount)]
+    return [selection(Fraction(1, 4))]
+
+
 def zcdp_gambler(books, lucky, turn):
     """Like the gambler above, in rho."""
     left = 2 * books.remaining.amount
@@ -307,6 +317,7 @@ HONEST = [
     (PureFilter.from_epsilon(EPSILON, delta=DELTA), (pure_gambler, pure_hedger)),
     (ZcdpFilter.from_epsilon(EPSILON, delta=DELTA), (zcdp_gambler, zcdp_hedger)),
     (GdpFilter.from_epsilon(EPSILON, delta=DELTA, set_aside=DELTA / 10), (gdp_gambler, gdp_hedger)),
+    (ResidueFilter.from_epsilon(EPSILON, delta=DELTA, set_aside=DELTA / 10), (gdp_gambler, residue_gambler)),
     (RogersZcdpFilter(EPSILON, DELTA), (zcdp_gambler, zcdp_hedger)),
     (RogersUnifiedFilter(EPSILON, DELTA), (unified_gambler, zcdp_hedger)),
     (RogersExPostFilter(6 * EPSILON, DELTA), (ex_post_gambler, ex_post_hedger)),

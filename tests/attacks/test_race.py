@@ -17,8 +17,8 @@ RACERS = sweep(4, 8)
 ROWS = 3_000
 BUDGET = Budget(mu=0.1)
 TABLE = pa.table({"x": range(ROWS)})
-PRICE = {"loss": Gdp(0.012)}  # 69 of them fit: fewer than the racers would like
-SURE = 10 / 0.012  # ten standard deviations of an answer
+PRICE = {"loss": Gdp(0.016)}  # 39 of them fit: fewer than the racers would like
+SURE = 10 / 0.016  # ten standard deviations of an answer
 
 RACER = f"""
 import json, sys

@@ -18,6 +18,8 @@ from farthing.attacks.replay import ANSWER_COLUMNS, PEOPLE_COLUMNS, replay
 from farthing.attacks.target import Claim, Refused
 from farthing.errors import DataError
 
+pytestmark = pytest.mark.thorough
+
 RANGES = ((2000, 3000), (3000, 5000))
 REAL = os.environ.get("FARTHING_DIFFIX_DATA", "")
 

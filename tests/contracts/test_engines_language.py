@@ -7,7 +7,7 @@ import math
 from functools import cache
 
 import pytest
-from backends import ARROW, FOREIGN, kept, table_on
+from backends import ARROW, FOREIGN, IN_PROCESS, kept, table_on
 from hostile import HOSTILE, PATTERNS, oracle, predicates, same, scalars
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ from farthing.engines.bounded import bounded
 from farthing.engines.foreign.rows import IbisRows
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type, counting
-from farthing.query.expressions import Call, Case, Cast, Column, FunctionName, Literal
+from farthing.query.expressions import Call, Case, Cast, Column, Compare, FunctionName, Literal, Operator
 from farthing.query.expressions.signatures import CASTS, CLOCK_UNITS, DAY_PARTS, DAY_UNITS, SIGNATURES
 from farthing.query.expressions.typing import type_of
 
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::Resour
 INEXACT = {FunctionName.EXP, FunctionName.LN, FunctionName.LOG10, FunctionName.POWER}
 KINDS = {f"{kind.value}{place}": kind for kind in ARROW for place in (0, 1)}
 SCHEMA = Schema.of(KINDS)
+NEGATED = Call(FunctionName.NEGATE, (Column("float0"),))
 ULPS = 4
 BATCH = 40
 CONFIG = settings(max_examples=sweep(6, 240), deadline=None,
@@ -42,6 +43,8 @@ def unary():
     for digits in sweep((-15, -1, 0, 2, 15), range(-15, 16)):
         yield from (Call(FunctionName.ROUND, (Column(name), Literal(digits))) for name in ("integer0", "float0"))
     yield from (Call(FunctionName.LIKE, (Column("string0"), Literal(pattern))) for pattern in PATTERNS)
+    texts = [Column("string0"), *map(Literal, ("", "a", " ", "éé"))]
+    yield from (Call(FunctionName.REPLACE, three) for three in itertools.product(texts, texts, texts))
     for name, clock in (("date0", ()), ("timestamp0", CLOCK_UNITS)):
         yield from (Call(FunctionName.DATE_TRUNC, (Literal(unit), Column(name))) for unit in (*DAY_UNITS, *clock))
         yield from (Call(FunctionName.EXTRACT, (Literal(part), Column(name))) for part in (*DAY_PARTS, *clock))
@@ -166,6 +169,54 @@ def test_sqlite_in_short():
     trees = [Call(each, (Column("integer0"), Column("integer1"))) for each in names]
 
     agree(engine_of("sqlite", rows), rows, [*trees, Call(FunctionName.LIKE, (Column("string0"), Literal("a_%")))])
+
+
+def short_rows():
+    """Return the hostile rows without the long texts."""
+    return [row for row in hostile_rows() if len(row["string0"] or "") < 100]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", IN_PROCESS)
+def test_engines_in_process_in_short(kind):
+    """Every fifth function and cast on every short hostile value; the others, and all pairs, are in the slow tier."""
+    rows, trees = short_rows(), [*unary(), *(tree for trees in binary().values() for tree in trees)]
+    engine = engine_of(kind, rows)
+    agree(engine, rows, trees[:: sweep(5, 1)])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("kind", "word", "bug", "tree"), [
+    ("clickhouse", "multiply", "{0} * {1}", Call(FunctionName.MULTIPLY, (Column("integer0"), Column("integer1")))),
+    ("clickhouse", "equal", "{0} = {1}", Compare(Column("float0"), Operator.EQ, Column("float1"))),
+    ("clickhouse", "length", "toInt64(length({0}))", Call(FunctionName.LENGTH, (Column("string0"),))),
+    ("datafusion", "equal", "{0} = {1}", Compare(NEGATED, Operator.EQ, Literal(0.0))),
+    ("datafusion", "lower", "lower({0})", Call(FunctionName.LOWER, (Column("string0"),))),
+])  # fmt: skip
+def test_a_word_that_is_spelled_as_the_engine_would_have_it_is_seen(kind, word, bug, tree, monkeypatch):
+    """Planted: products that wrap, NaN that equals nothing, two zeros, letters counted in bytes, letters of Unicode."""
+    rows = short_rows()
+    engine = engine_of(kind, rows)
+    agree(engine, rows, [tree])
+    monkeypatch.setitem(engine._backend.dialect.words, word, bug)
+    with pytest.raises(AssertionError):
+        agree(engine, rows, [tree])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("kind", "word", "bug", "tree"), [
+    ("clickhouse", "div", "intDiv({0}, 0)", Call(FunctionName.INTEGER_DIVIDE, (Column("integer0"), Literal(3)))),
+    ("datafusion", "matching", "{0}", Cast(Column("string0"), Type.TIMESTAMP)),
+    ("datafusion", "first_of_quarter", "make_date(date_part('year', {0}), date_part('quarter', {0}) * 3 - 2, 1)",
+     Call(FunctionName.DATE_TRUNC, (Literal("quarter"), Column("date0")))),
+])  # fmt: skip
+def test_a_word_that_fails_on_a_row_is_seen(kind, word, bug, tree, monkeypatch):
+    """Planted: quotients, texts and days without a value that fail; one row decides between an answer and an error."""
+    rows = short_rows()
+    engine = engine_of(kind, rows)
+    monkeypatch.setitem(engine._backend.dialect.words, word, bug)
+    with pytest.raises(Exception, match=r"(?i)division by zero|parsing|parse date|could not"):
+        agree(engine, rows, [tree])
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sent import Sent
 from sources import nodes
+from sweeps import sweep
 
 import farthing
 from farthing.engines import open_table
@@ -23,6 +24,7 @@ from farthing.engines.duck.scalars import DuckScalars
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
+from farthing.query.counts import CountValues
 from farthing.query.crossing import Crossing
 from farthing.query.expressions import Column, Compare, Literal, Operator
 from farthing.query.joins import Join
@@ -87,7 +89,15 @@ METADATA = {"_describe": "names and types", "_apart": "types of tables without r
 def aggregates(draw):
     """Draw what is asked of a number, or of anything that is counted."""
     value, ends = draw(NUMBERS), draw(ENDS)
-    kinds = [Count(), Count(draw(ANY)), CountUnits(), Sum(value, *ends), Mean(value, *ends), Variance(value, *ends)]
+    kinds = [
+        Count(),
+        Count(draw(ANY)),
+        CountUnits(),
+        CountValues(draw(ANY)),
+        Sum(value, *ends),
+        Mean(value, *ends),
+        Variance(value, *ends),
+    ]
     kinds.append(Pair("correlation", value, draw(NUMBERS), ends, draw(ENDS)))
     return draw(st.sampled_from([*kinds, Quantile(value, 0.5, *ends)]))
 
@@ -210,7 +220,7 @@ def faults(question):
 
 
 @given(st.one_of(derived(), beside_windows(), stacked()))
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=sweep(6, 15), deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_nothing_that_makes_rows_of_units_can_fail(one):
     """Sums, means, choices, counts and windows of any values, and UNION ALL: the texts are as total as all others."""
     for question in of_units(one):
@@ -218,7 +228,7 @@ def test_nothing_that_makes_rows_of_units_can_fail(one):
 
 
 @given(questions())
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(max_examples=sweep(40, 80), deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 def test_nothing_that_is_sent_can_fail(question):
     """Any question, asked in any way: each cast is TRY_CAST or listed as total, each function is listed; it runs."""
     assert [] == faults(question)

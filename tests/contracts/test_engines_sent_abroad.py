@@ -27,6 +27,7 @@ from farthing.errors import DataError
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type
 from farthing.query.aggregates import Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, Variance
+from farthing.query.counts import CountValues
 from farthing.query.expressions import Cast, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.pairs import Pair
@@ -113,7 +114,8 @@ def questions(draw, kind):
     of, conditions = values(kind)
     numbers, everything = of[Type.INTEGER] | of[Type.FLOAT], st.one_of(*of.values())
     value, ends = draw(numbers), draw(st.sampled_from([(0.0, 1.0), (-1e9, 1e-3), (-5.0, -4.5)]))
-    one = draw(st.sampled_from([Count(), Count(draw(everything)), CountUnits(), Sum(value, *ends), Mean(value, *ends),
+    one = draw(st.sampled_from([Count(), Count(draw(everything)), CountUnits(), CountValues(draw(everything)),
+                                Sum(value, *ends), Mean(value, *ends),
                                 Variance(value, *ends), Pair("correlation", value, draw(numbers), ends, (-3.0, 1e6)),
                                 Quantile(value, 0.5, *ends)]))  # fmt: skip
     unit, where = draw(st.sampled_from([None, "unit"])), draw(st.none() | conditions)
@@ -308,9 +310,12 @@ def test_texts_are_sent_in_one_place():
     }
     types = {"postgres.opened": "a text with its types, not run", "spark.opened": "the types of a frame, not run"}
     types |= {"sqlite.opened": "a text with its types, not run", "sqlite.__init__": "settings of the database",
-              "sqlite.compile": "EXPLAIN: prepared, not run", "sqlite._text": "a tree as text",
+              "sqlite.prepare": "EXPLAIN: prepared, not run", "sqlite._text": "a tree as text",
               "sqlite.run": "the types of an answer"}  # fmt: skip
-    types |= {"values.text": "a tree as text"}
+    types |= {
+        f"{name}": "a tree as text" for name in ("values.text", "dialect.text", "dialect.tree", "dialect._written")
+    }
+    types |= {"datafusion._prepare": "a plan, not run"}
     others = {
         "plain.run": "ibis' own",
         "values.run": "the same, its tables in the text",
@@ -318,4 +323,4 @@ def test_texts_are_sent_in_one_place():
         "frames.read": "the same",
     }
 
-    assert {"postgres._send", "spark._send", "sqlite._send", *types, *others} == found
+    assert {*(f"{name}._send" for name in ("postgres", "spark", "sqlite", "datafusion")), *types, *others} == found

@@ -136,6 +136,7 @@ def test_the_shape_of_a_line_forgets_numbers_only():
     assert not re.fullmatch(pattern(["left ..."]), "paid #\nleft #\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", graded(with_blocks("console")))
 def test_console_examples_do_what_the_page_says(page, tmp_path, monkeypatch):
     """Each command ends with the code that the page shows, and prints what it shows, numbers aside."""

@@ -114,6 +114,8 @@ def unary():
     for digits in range(-15, 16):
         yield from (Call(FunctionName.ROUND, (Column(name), Literal(digits))) for name in ("integer0", "float0"))
     yield from (Call(FunctionName.LIKE, (Column("string0"), Literal(pattern))) for pattern in PATTERNS)
+    texts = [Column("string0"), *map(Literal, ("", "a", " ", "éé"))]
+    yield from (Call(FunctionName.REPLACE, three) for three in itertools.product(texts, texts, texts))
     for name, clock in (("date0", ()), ("timestamp0", CLOCK_UNITS)):
         yield from (Call(FunctionName.DATE_TRUNC, (Literal(unit), Column(name))) for unit in (*DAY_UNITS, *clock))
         yield from (Call(FunctionName.EXTRACT, (Literal(part), Column(name))) for part in (*DAY_PARTS, *clock))

@@ -30,6 +30,7 @@ from hostile import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sweeps import sweep
 
 from farthing.engines.evaluate import evaluate, holds
 from farthing.errors import UnsupportedQuery
@@ -76,7 +77,7 @@ LOOKS_AT_NULL = {FunctionName.COALESCE, FunctionName.LEAST, FunctionName.GREATES
 LOW, HIGH = -(2**63), 2**63 - 1
 
 
-drawn = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+drawn = settings(max_examples=sweep(40, 150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def of(function, *values):
@@ -414,6 +415,11 @@ def test_concatenation_has_a_limit():
     assert len(of(FunctionName.CONCAT, half, half)) == 2**20
     assert of(FunctionName.CONCAT, half, half, "x") is None
     assert of(FunctionName.CONCAT, "a", None) is None
+    assert "xbxb" == of(FunctionName.REPLACE, "abab", "a", "x")
+    assert "abab" == of(FunctionName.REPLACE, "abab", "", "x")
+    assert "ba" == of(FunctionName.REPLACE, "aaa", "aa", "b")
+    assert of(FunctionName.REPLACE, half, "x", "yyyy") is None
+    assert of(FunctionName.REPLACE, "a", None, "b") is None
 
 
 LENGTHS = {"week": 7, "month": 31, "quarter": 92, "year": 366, "day": 1}

@@ -8,6 +8,7 @@ from functools import reduce
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import sweep
 
 from farthing.errors import BudgetExceeded
 from farthing.privacy.ex_post import ExPost, LinearBoundary, MixtureBoundary
@@ -48,7 +49,7 @@ def all_fit(books, asks):
 
 
 @each
-@settings(max_examples=30)
+@settings(max_examples=sweep(15, 30))
 @given(amounts=st.lists(small, max_size=6), shuffle=st.randoms(use_true_random=False))
 def test_order_of_spends_never_matters(books, kind, amounts, shuffle) -> None:
     """Losses that all fit in one order all fit in every order, and leave the same."""
@@ -61,7 +62,7 @@ def test_order_of_spends_never_matters(books, kind, amounts, shuffle) -> None:
 
 
 @each
-@settings(max_examples=30)
+@settings(max_examples=sweep(15, 30))
 @given(amount=st.fractions(min_value=100, max_value=10**6), delta=deltas)
 def test_refusing_changes_nothing(books, kind, amount, delta) -> None:
     """After a no the filter is the one before, and raises the same no again."""
@@ -75,7 +76,7 @@ def test_refusing_changes_nothing(books, kind, amount, delta) -> None:
 
 
 @each
-@settings(max_examples=30)
+@settings(max_examples=sweep(15, 30))
 @given(spends=st.lists(small, max_size=3), pair=st.tuples(small, small), delta=deltas)
 def test_less_never_fits_worse(books, kind, spends, pair, delta) -> None:
     """If a loss fits, a smaller one does, and it did before anything else was spent, and without its delta."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from farthing.mechanisms.group_shares import ONE
 from farthing.mechanisms.keys import GaussianKeys, OptimalKeys
 from farthing.privacy import convert
 
@@ -97,6 +98,83 @@ def test_planted_deltas_are_caught(bug):
 
     assert truth <= booked(keys, float(keys.delta), 30.0) * (1 + 1e-9)
     assert truth > 2 * booked(keys, bug(keys).delta, 30.0)
+
+
+def share(keys, groups):
+    """Return what a unit of so many groups counts by in each, in units."""
+    one = ONE if isinstance(keys, GaussianKeys) else 1
+    return next((Fraction(share, one) for most, share in keys.shares if groups <= most), Fraction(1))
+
+
+def worst_shared(keys, counts, epsilon):
+    """Return the larger divergence between neighbours: a unit of these groups joins what others count by there."""
+    mine = share(keys, len(counts))
+    step = float(mine) if isinstance(keys, GaussianKeys) else int(mine)
+    before, after = ([keys.chance(n + more) for n in counts] for more in (0, step))
+    one, other = outcomes(before), outcomes(after)
+    return max(hockey_stick(one, other, epsilon), hockey_stick(other, one, epsilon))
+
+
+SHARED = [
+    GaussianKeys.plan(size, confidence=0.9, delta=delta, max_groups=4)
+    for size, delta in ((20, 1e-3), (3, 0.05), (5, 0.05), (20, 0.4))
+]
+
+
+@given(
+    keys=st.sampled_from(SHARED),
+    counts=st.lists(st.sampled_from([0, 0, 1, 2.25, 7.5, 19, 30]), min_size=1, max_size=4),
+    epsilon=st.sampled_from(EPSILONS),
+)
+@settings(max_examples=150, deadline=None)
+def test_gaussian_shares_keep_what_is_booked(keys, counts, epsilon):
+    """A unit of k <= K groups counts by its share in each, and moves the answer no more than one of K groups."""
+    assert share(keys, 1) > 1 == share(keys, 4)
+    assert worst_shared(keys, counts, epsilon) <= booked(keys, float(keys.delta), epsilon) * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("keys", SHARED)
+def test_the_delta_of_shares_is_reached(keys):
+    """Of all numbers of groups one reaches the booked delta; the plan keeps what it was allowed, at the same price."""
+    truth = max(worst_shared(keys, [0] * groups, 30.0) for groups in range(1, 5))
+    plain = GaussianKeys(keys.grains, keys.threshold, 4)
+
+    assert truth == pytest.approx(float(keys.delta), rel=1e-9)
+    assert plain.loss == keys.loss
+    assert plain.delta == pytest.approx(keys.delta, rel=1e-6)
+
+
+def test_shares_as_large_as_the_price_allows_are_caught():
+    """Planted: sqrt(K/k) in each of k groups keeps mu, but a unit alone is told more often than delta says."""
+    keys = GaussianKeys.plan(3, confidence=0.9, delta=0.05, max_groups=4)
+    roots = tuple((k, math.isqrt(4 * ONE**2 // k)) for k in range(1, 5))
+    planted = GaussianKeys(keys.grains, keys.threshold, 4, shares=roots)
+
+    truth = max(worst_shared(planted, [0] * groups, 30.0) for groups in range(1, 5))
+
+    assert truth > 1.2 * float(keys.delta)
+    assert truth == pytest.approx(float(planted.delta), rel=1e-9)  # the books see it: the rule's own delta is honest
+
+
+@given(
+    epsilon=st.sampled_from([0.05, 0.5, 4.0]),
+    counts=st.lists(st.sampled_from([0, 0, 1, 2, 4, 7, 12, 20]), min_size=1, max_size=6),
+)
+@settings(max_examples=150, deadline=None)
+def test_optimal_shares_keep_epsilon_and_delta(epsilon, counts):
+    """A unit of k <= K groups counts by a whole share in each, and (epsilon, delta) holds."""
+    keys = OptimalKeys(int(epsilon * 2**40), Fraction(1, 1000), max_groups=6)
+
+    assert share(keys, 1) > 1 == share(keys, 6)
+    assert worst_shared(keys, counts, epsilon) <= 1e-3 * (1 + 1e-9)
+
+
+def test_optimal_shares_of_k_groups_in_k_are_caught():
+    """Planted: K/k in each of k groups keeps epsilon, but delta grows with e^epsilon."""
+    keys = OptimalKeys(4 * 2**40, Fraction(1, 1000), max_groups=6)
+
+    assert keys.chance(6) > 4e-3
+    assert share(keys, 1) == 2
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (2, 1e-6), (0.125, 2**-40)])

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sweeps import sweep
 
 from farthing import Budget, Session
 from farthing.accuracy.quantile_ranks import QuantileGoal
@@ -18,7 +19,7 @@ ENDS = st.floats(-1e9, 1e9, allow_subnormal=False) | st.floats(-1e-9, 1e-9) | st
 
 @given(lower=ENDS, width=st.floats(1e-12, 1e9), share=st.floats(0, 1), leaves=st.sampled_from([1, 7, 16]))
 @example(lower=-26.63, width=7.29 + 26.63, share=(26.63 - 9.67) / (7.29 + 26.63), leaves=16)
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=sweep(600, 2_000), deadline=None)
 def test_a_leaf_holds_its_values(lower, width, share, leaves):
     """Every value is between the ends of the leaf that it is counted in; the ends stay within the clamps."""
     upper = lower + width

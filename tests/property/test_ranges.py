@@ -54,7 +54,7 @@ def refusal(work):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("chunk", sweep(range(3), range(6)))
+@pytest.mark.parametrize("chunk", sweep(range(2), range(6)))
 def test_what_a_plan_calls_answerable_is_answered(chunk):
     """Ranges, kinds, targets, budgets, units: what a plan refuses is refused alike and free, or it answers."""
     answered = 0

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 from farthing.mechanisms import Exponential, LargeMargin, NoisyMax, PermuteAndFlip, UnknownTopK
 from farthing.mechanisms.exponential import Exponential as Choice
@@ -238,9 +239,9 @@ def unknown_excess(mechanism, lead, cases):
 
 
 def unknown_cases(moved):
-    """Return all neighbours with counts up to 3 of four options, one unit counting in at most `moved`."""
+    """Return all neighbours with counts up to 2 or 3 of four options, one unit counting in at most `moved`."""
     steps = [each for each in itertools.product((0, 1), repeat=4) if 0 < sum(each) <= moved]
-    for counts in itertools.product(range(4), repeat=4):
+    for counts in itertools.product(range(sweep(3, 4)), repeat=4):
         for step in steps:
             yield tuple(
                 dict(zip("ABab", each, strict=True))

@@ -1,5 +1,6 @@
 """Groups are told as often as their chance says; a noise 5 % off is caught."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from levels import ALPHA
 from scipy.stats import binom
 
+from farthing.mechanisms.group_shares import ONE
 from farthing.mechanisms.keys import GaussianKeys, OptimalKeys
 from farthing.noise.bits import seeded
 
@@ -30,6 +32,17 @@ def test_gaussian_keys_are_told_as_often_as_they_say():
     assert all(fits(told[n], keys.chance(n), len(counts)) for n in counts)
     assert not all(fits(told[n], off.chance(n), len(counts)) for n in counts)
     assert not all(fits(told[n], shifted.chance(n), len(counts)) for n in counts)
+
+
+@pytest.mark.statistical
+def test_units_of_few_groups_are_told_as_often_as_their_shares_say():
+    """A unit alone in each of k groups, and many units with shares; not as units that count by 1 would be."""
+    keys = replace(GaussianKeys.plan(12, confidence=0.9, delta=0.05, max_groups=4), bits=seeded(83))
+    sums = (*(share for _, share in keys.shares), 9 * ONE + 517)
+    told = {n: int(keys.found(np.full(N, n)).sum()) for n in sums}
+
+    assert all(fits(told[n], keys.chance(n / ONE), len(sums)) for n in sums)
+    assert not fits(told[sums[0]], keys.chance(1))
 
 
 @pytest.mark.statistical

@@ -3,6 +3,8 @@
 Size: every test shares ALPHA among what it looks at. Power: noise of two thirds of the size is seen.
 """
 
+import contextlib
+
 import numpy as np
 import pytest
 from levels import ALPHA, dkw_band
@@ -11,6 +13,7 @@ from scipy.stats import binom
 
 from farthing.mechanisms import noisy_answers as noisy
 from farthing.mechanisms import small_database
+from farthing.mechanisms.adaptive_tables import CHOICE, SHARES, AdaptiveTables, MeasuredTables
 from farthing.mechanisms.linear_queries import MatrixQueries, uniform
 from farthing.mechanisms.noisy_answers import chooser, deviation, noisy_answers, shared
 from farthing.mechanisms.online_weights import OnlineRule, OnlineRun
@@ -74,6 +77,62 @@ def test_a_small_database_is_chosen_by_its_score(loss, monkeypatch):
         assert min(binom.cdf(many, runs, chance), binom.sf(many - 1, runs, chance)) > ALPHA / 6
 
 
+def first_choices(loss, runs=400):
+    """Return how often each candidate is the first to be chosen, and its chance at the price that is told."""
+    counts = {(0,): np.array([60, 40]), (1,): np.array([30, 70]), (0, 1): np.array([[30, 30], [0, 40]])}
+    rule = AdaptiveTables(loss, ((0, 1),))
+    shares = shared(shared(shared(loss, *SHARES)[1], 1, 7)[0], *CHOICE)
+
+    class Known:
+        """A model that knows each candidate but for some rows."""
+
+        def counts(self, columns):
+            """Return the table, off by rows that the first choice is to find."""
+            return counts[columns] + {1: 9.0, 2: 12.0}[len(columns)]
+
+        def cells(self, _):
+            """Return that there is room."""
+            return 0
+
+    found = MeasuredTables((np.ones(2),) * 2, (np.arange(2),) * 2, ())
+    truth = tuple(counts[one] for one in rule.candidates)
+    scores = list(rule.scores(truth, Known(), 1.0, 1).values())
+    seen = np.zeros(3)
+
+    class Stopped(Exception):  # noqa: N818
+        """The end of the first round."""
+
+    def noted(_, columns, *__):
+        """Note what was chosen."""
+        seen[rule.candidates.index(columns)] += 1
+        raise Stopped
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AdaptiveTables, "_ones", lambda *_: (found, truth))
+        patch.setattr(AdaptiveTables, "_measured", noted)
+        patch.setattr(AdaptiveTables, "_deviation", lambda *_: 1.0)
+        for _ in range(runs):
+            with contextlib.suppress(Stopped):
+                rule.run(counts, 2, lambda _: Known())
+    return seen, chooser(shares[0]).probabilities(np.array(scores), 1 << 16)
+
+
+def test_the_first_table_is_chosen_by_its_score():
+    """Each candidate with the chance of the choice at the price of its round, one row moving a score by its weight."""
+    seen, told = first_choices(Gdp(0.3))
+
+    assert told.max() < 0.9
+    for many, chance in zip(seen.tolist(), told.tolist(), strict=True):
+        assert min(binom.cdf(many, 400, chance), binom.sf(many - 1, 400, chance)) > ALPHA / 6
+
+
+def test_a_table_chosen_at_four_times_its_price_is_seen(monkeypatch):
+    """Power: the same look at choices whose sensitivity is told too small fails."""
+    monkeypatch.setattr(AdaptiveTables, "moves", property(lambda self: self.reach << 14))
+    with pytest.raises(AssertionError):
+        test_the_first_table_is_chosen_by_its_score()
+
+
 @pytest.mark.parametrize("loss", [Gdp(0.2), Pure(0.4)], ids=["gdp", "pure"])
 def test_the_projection_is_no_further_off_than_its_theorem(loss):
     """The mean squared error over runs is below the bound, and below that of the noise."""
@@ -85,6 +144,35 @@ def test_the_projection_is_no_further_off_than_its_theorem(loss):
 
     assert np.sqrt(np.mean(errors)) < Projection(loss).error(queries, 400, 500)
     assert np.sqrt(np.mean(errors)) < IndependentNoise(loss).deviation(queries) / 2
+
+
+@pytest.mark.parametrize("shape", ["one cell", "even", "few"])
+@pytest.mark.parametrize("loss", [Gdp(0.02), Pure(0.02), Pure(1)], ids=["gdp", "pure", "much"])
+def test_a_small_database_is_no_further_off_than_its_theorem(loss, shape):
+    """The mean of the largest error over runs is below the bound, which is of its expectation, at each truth."""
+    counts = np.array({"one cell": [2_000, 0, 0, 0], "even": [500] * 4, "few": [1_200, 800, 0, 0]}[shape])
+    assert mean_error(loss, counts) < SmallDatabase(loss, rows=5).error(SIGNS, 2_000)
+
+
+SIGNS = MatrixQueries(np.random.default_rng(2).choice([-1.0, 1.0], (16, 4)))
+
+
+def mean_error(loss, counts, runs=12):
+    """Return the mean over runs of the largest error of a query."""
+    truth = SIGNS.exact(counts) * SIGNS.step
+    found = [SmallDatabase(loss, rows=5).run(counts, SIGNS).weights for _ in range(runs)]
+    return float(np.mean([abs(SIGNS.of(weights) - truth).max() for weights in found]))
+
+
+def test_a_choice_that_is_nearly_blind_is_seen(monkeypatch):
+    """Power: at a millionth of the price, the error is far above what the choice and the total may add."""
+    loss, counts = Pure(1), np.array([20_000, 0, 0, 0])
+    bound = 20 * (SmallDatabase(loss, rows=5).error(SIGNS, 20_000) - 20_000 * np.sqrt(2 * np.log(32) / 5))
+    truth = SIGNS.exact(counts) * SIGNS.step
+    assert abs(SIGNS.of(SmallDatabase(loss, rows=5).run(counts, SIGNS).weights) - truth).max() < bound
+    monkeypatch.setattr(small_database, "chooser", lambda _: chooser(Pure(1e-6)))
+    found = [SmallDatabase(loss, rows=5).run(counts, SIGNS).weights for _ in range(6)]
+    assert np.mean([abs(SIGNS.of(weights) - truth).max() for weights in found]) > bound
 
 
 def asked(rule, counts, bits=None):

@@ -25,7 +25,7 @@ COUNTS = np.array([[0, 3, 70_000], [1, 900, 12]])
 RUNS = 3_000
 SIZES = {"a": 2, "b": 3, "c": 4}
 TRUTH = np.array([0, 1, 5, 40, 0, 900, 20_000, 3, 0, 0, 17, 2, 8, 1, 0, 0, 300, 6, 0, 50, 9, 0, 1, 2]).reshape(2, 3, 4)
-ASKS = sweep(100, 150)
+ASKS = sweep(80, 150)
 
 
 def draws(grains, reach=1):

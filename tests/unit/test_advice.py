@@ -12,6 +12,7 @@ from pathlib import Path
 import mcp
 import pytest
 import servers
+from sources import nodes
 from typer.main import get_command
 
 import farthing
@@ -73,7 +74,7 @@ def written() -> list[tuple[str, str, str]]:
     for path in sorted(SOURCE.rglob("*.py")):
         name, code = path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8")
         named = any(f"{fact}=" in code for fact in FACTS)
-        for node in ast.walk(ast.parse(code)) if named else ():
+        for node in nodes(path) if named else ():
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
                 if keyword.arg in FACTS:
                     place = f"{name}:{keyword.value.lineno}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from itertools import combinations
 
@@ -13,6 +14,7 @@ from farthing import Bounds, Budget, Session
 from farthing.advice import Face, told
 from farthing.cli.app import app
 from farthing.errors import FarthingError, InvalidBounds, InvalidKeys, InvalidTarget, UnsupportedQuery, whole
+from farthing.session.questions import pipeline
 
 TABLE = pa.table({"who": [1, 2, 3], "zone": ["a", "b", "a"], "fare": [1.0, 2.0, 3.0]})
 PARTS = ("keys", "bounds", "clamps", "target")
@@ -63,6 +65,71 @@ def test_all_that_is_missing_is_said_at_once(ask, missing):
         assert what in caught.value.what or part not in missing
     assert isinstance(caught.value, tuple({TYPES[part] for part in missing}))
     assert (f"{len(missing)} things are missing" in caught.value.what) == (len(missing) > 1)
+
+
+FARES = {"lower": 0, "upper": 5}
+RANGES = {"x_range": (0, 5), "y_range": (0, 5)}
+ZONES = {"keys": {"zone": ["a", "b"]}}
+OF = {"target": {"absolute": 5.0}, "keys": ZONES, "clamps": FARES}
+METHODS = {
+    "count": (lambda s, **given: s.count("zone", **given), OF | {"clamps": None}),
+    "count_distinct": (lambda s, **given: s.count_distinct("zone", value="fare", **given), OF | {"clamps": None}),
+    "sum": (lambda s, **given: s.sum("fare", by="zone", **given), OF),
+    "mean": (lambda s, **given: s.mean("fare", by="zone", **given), OF),
+    "variance": (lambda s, **given: s.variance("fare", by="zone", **given), OF),
+    "quantile": (lambda s, **given: s.quantile("fare", 0.5, by="zone", **given), OF | {"target": {"rank": 0.1}}),
+    "histogram": (lambda s, **given: s.histogram("fare", [0, 1], by="zone", **given), OF | {"clamps": None}),
+    "ratio": (lambda s, **given: s.ratio("fare", by="zone", **given), OF | {"clamps": {"top_range": (0, 5)}}),
+    "correlation": (lambda s, **given: s.correlation("fare", "who", by="zone", **given), OF | {"clamps": RANGES}),
+    "covariance": (lambda s, **given: s.covariance("fare", "who", by="zone", **given), OF | {"clamps": RANGES}),
+    "slope": (lambda s, **given: s.slope("fare", "who", by="zone", **given), OF | {"clamps": RANGES}),
+    "difference": (lambda s, **given: s.difference("zone", ("a", "b"), value="fare", **given), OF | {"keys": None}),
+    "sql": (lambda s, **given: s.sql(SQL, **given), OF),
+    "most_common": (lambda s, **given: s.most_common("zone", 1, value="fare", **given), OF),
+    "top_k": (lambda s, **given: s.top_k("zone", 1, value="fare", **given), OF | {"target": {"within": 5}}),
+    "ranking": (lambda s, **given: s.ranking("zone", 1, value="fare", **given), OF | {"target": None}),
+}
+OTHERWISE = {"bounds_report", "online", "plan"}
+"""What takes bounds and is no answer to a target: a report on them, a watch over a histogram, and SQL's plan, above."""
+
+
+def test_every_question_of_a_session_is_among_them():
+    """Whatever takes bounds of its own is asked here, or said to be something else."""
+    options = {name: inspect.signature(getattr(Session, name)).parameters for name in dir(Session) if name[0] != "_"
+               if inspect.isfunction(getattr(Session, name))}  # fmt: skip
+    asking = {name for name, given in options.items() if "bounds" in given or "asking" in given}
+
+    assert set(METHODS) | OTHERWISE == asking
+    assert not set(METHODS) & OTHERWISE
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_question_names_all_that_it_leaves_out(name):
+    """With nothing given all parts are named at once; each part that is given is named no more; nothing is paid."""
+    ask, parts = METHODS[name]
+    parts = {part: given for part, given in parts.items() if given is not None}
+    for left in [set(), *({part} for part in parts)]:
+        missing = sorted({*parts, "bounds"} - left)
+        with opened_anew() as session:
+            with pytest.raises(FarthingError) as caught:
+                ask(session, **{key: value for part in left for key, value in parts[part].items()})
+
+            assert f"{len(missing)} things are missing" in caught.value.what
+            assert not session.spent
+
+
+def test_a_question_that_names_one_thing_at_a_time_is_seen(monkeypatch):
+    """Planted: what is missing is said as it is found, one by one."""
+    monkeypatch.setattr(pipeline, "whole", lambda read: read(frozenset()))
+    with opened_anew() as session, pytest.raises(InvalidTarget) as caught:
+        session.histogram("fare", [0, 1], by="zone")
+
+    assert "things are missing" not in caught.value.what
+
+
+def opened_anew():
+    """Return a session without bounds."""
+    return Session(TABLE, unit="who", budget=Budget(epsilon=1, delta=1e-6), bounds=Bounds())
 
 
 @pytest.mark.parametrize(("face", "words"), [(Face.TERMINAL, "--relative 0.1"), (Face.HTTP, '"relative": 0.1')])

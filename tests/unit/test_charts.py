@@ -15,6 +15,8 @@ from farthing import charts
 from farthing.errors import DataError, FarthingError, InvalidOption
 from farthing.privacy import profile
 
+pytestmark = pytest.mark.thorough
+
 
 def rows(groups: int, missed: int = 0) -> pa.Table:
     """Return an answer's rows: groups of rising size, the first ones missed."""

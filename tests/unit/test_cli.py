@@ -72,6 +72,16 @@ def process(*args: str, **how):
     )
 
 
+def test_the_package_runs_as_the_command():
+    """`python -m farthing` is the command, where no script is on the path."""
+    env = os.environ | {"PYTHONPATH": SOURCE}
+    told = subprocess.run(
+        [sys.executable, "-m", "farthing", "version"], check=True, capture_output=True, text=True, env=env
+    )
+
+    assert (0, run("version").stdout) == (told.returncode, told.stdout)
+
+
 def spent() -> float:
     """Return what the folder's ledger has charged."""
     return json.loads(run("status", "--json").stdout)["spent"]["mu"]

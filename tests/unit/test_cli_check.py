@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 import farthing
 from farthing.cli.app import app
 
+pytestmark = pytest.mark.thorough
+
 
 def run(*args):
     """Run the command line in this process."""

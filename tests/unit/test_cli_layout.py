@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import typer
+from rich.text import Text
 from sources import nodes
 from typer.main import get_command
 
@@ -74,6 +75,21 @@ def test_help_lists_the_commands_in_the_order_of_a_first_day():
     names = list(typer.main.get_command(app).commands)
     assert ["demo", "init", "ask", "plan"] == names[:4]
     assert "attack" == names[-1]
+
+
+def helps(group):
+    """Return the help of each command below a group, and of each of its options."""
+    for command in getattr(group, "commands", {}).values():
+        yield command.help or ""
+        yield from (option.help or "" for option in command.params if hasattr(option, "help"))
+        yield from helps(command)
+
+
+def test_help_shows_every_bracket_that_it_has():
+    """Square brackets are style to the printer of help, and vanish if they are not escaped."""
+    found = list(helps(get_command(app)))
+    assert [] == [text for text in found if Text.from_markup(text).plain != text.replace("\\[", "[")]
+    assert any("[[part]]" in Text.from_markup(text).plain for text in found)
 
 
 def test_every_environment_variable_is_in_the_reference():

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from farthing.cli import show
 from farthing.cli.app import app
 
+pytestmark = pytest.mark.thorough
+
 BOTH = "SELECT zone, COUNT(*) AS n, AVG(fare) AS mean FROM rides GROUP BY zone"
 CLAMPS = ("--lower", "0", "--upper", "20")
 ERRORS = ("--absolute", "n=150", "--absolute", "mean=1")

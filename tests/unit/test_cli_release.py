@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from farthing.cli.app import app
 
+pytestmark = pytest.mark.thorough
+
 KEYS = ("--keys", "zone=a,b,c,d", "--keys", "late=true,false")
 THREE = ("--columns", "zone,late,day", *KEYS)
 
@@ -81,6 +83,17 @@ def test_synthetic_rows_are_written(how):
     assert "synthetic rows, seed 0" in shown.stdout
     assert pq.read_table("more.parquet").equals(rows)
     assert told("status")["spent"]["mu"] == facts["paid"]["mu"]
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("folder")
+def test_a_model_of_prefix_sums_has_rows_too():
+    """Any workload by a mechanism that holds the domain: errors of its products, rows by the lower edges of bins."""
+    how = ("--prefixes", "day=0,1,2,3", "--loss", "mu=0.2", "--cap", "all", "--mechanism", "projection")
+    facts = told("release", *how, "--synthetic", "rows.parquet")
+    assert pq.read_table("rows.parquet").column_names == ["day_from"]
+    assert [one["product"] for one in facts["tables"]] == ["prefixes of day"]
+    assert "prefixes of day" in run("release", *how).stdout
 
 
 @pytest.mark.usefixtures("folder")

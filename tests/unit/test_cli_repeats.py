@@ -19,6 +19,8 @@ from farthing.cli import main, repeats
 from farthing.cli.app import app
 from farthing.cli.run import ask as run_ask
 
+pytestmark = pytest.mark.thorough
+
 ZONES = ["ask", "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone", "--absolute", "60"]
 HEAVY = ("numpy", "scipy", "pandas", "pyarrow", "duckdb", "ibis", "sqlglot", "sqlalchemy", "flint", "rich", "typer",
          "tomlkit", "httpx", "cryptography", "asyncio")  # fmt: skip

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from farthing.cli.app import app
 from farthing.mechanisms import Exponential, PermuteAndFlip
 
+pytestmark = pytest.mark.thorough
+
 
 def run(*args: str):
     """Run the command line in this process."""

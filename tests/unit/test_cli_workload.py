@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from farthing.cli.app import app
 
+pytestmark = pytest.mark.thorough
+
 SQL = """
 -- name: zones
 SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone;

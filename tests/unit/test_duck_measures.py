@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import sweep
 
 from farthing.engines import open_table
 from farthing.engines.bounded import BoundedQuery
@@ -155,7 +156,7 @@ def questions(draw, outputs=OUTPUTS, unit=units):
 
 
 @given(rows, questions(), st.sampled_from([0, 2**64 - 1]), st.sampled_from([1, 2, 1 << 20]))
-@settings(max_examples=50)
+@settings(max_examples=sweep(25, 50))
 def test_measures_are_those_of_the_slow_engine(table, query, hash_key, at_once):
     """Every measure of every question, side by side, exactly; joins, groupings and parts too; few groups at a time."""
     engine, oracle = fast(table), slow(table)
@@ -178,7 +179,7 @@ def test_units_that_choose_groups_are_asked_about_all_of_them():
 
 
 @given(rows, questions((NamedAggregate("q", QUANTILE),)), st.sampled_from([0, 5]))
-@settings(max_examples=40)
+@settings(max_examples=sweep(20, 40))
 def test_histograms_are_those_of_the_slow_engine(table, query, hash_key):
     """Groups, leaves and rows kept by the hash."""
     expected = slow(table).histogram(query, QUANTILE, hash_key)
@@ -189,13 +190,13 @@ def test_histograms_are_those_of_the_slow_engine(table, query, hash_key):
     assert expected.counts.tolist() == found.counts.tolist()
 
 
-@given(rows, questions(()), st.sampled_from([0, 5]))
-@settings(max_examples=40)
-def test_found_keys_are_those_of_the_slow_engine(table, query, hash_key):
-    """The groups that exist, with their units: the same sum of units where a choice is made, else the same groups."""
+@given(rows, questions(()), st.sampled_from([0, 5]), st.sampled_from([(), ((9, 9),), ((1, 9), (2, 5), (9, 3))]))
+@settings(max_examples=sweep(20, 40))
+def test_found_keys_are_those_of_the_slow_engine(table, query, hash_key, shares):
+    """The groups that exist, with what units count by: the same sum where a choice is made, else the same groups."""
     if not query.by:
         return
-    expected, found = (engine(table).found(query, hash_key) for engine in (slow, fast))
+    expected, found = (engine(table).found(query, hash_key, shares) for engine in (slow, fast))
     mine, theirs = (
         dict(zip(zip(*each.keys.to_pydict().values(), strict=True), each.units.tolist(), strict=True))
         for each in (found, expected)
@@ -207,7 +208,7 @@ def test_found_keys_are_those_of_the_slow_engine(table, query, hash_key):
 
 
 @given(rows, questions(), st.sampled_from([None, X, HALF]))
-@settings(max_examples=40)
+@settings(max_examples=sweep(20, 40))
 def test_spreads_are_those_of_the_slow_engine(table, query, value):
     """Units by groups, rows, least and greatest value."""
     expected, found = (engine(table).spread(query, value, 3) for engine in (slow, fast))

@@ -20,7 +20,7 @@ from farthing.experiments.chance import stream
 from farthing.experiments.choice import PublicChoice
 from farthing.experiments.picking import Pace, follow, in_order, race
 from farthing.experiments.runner import played, tuned
-from farthing.experiments.setting import Played, Setting, Side, amount, on_grid, pick_prices
+from farthing.experiments.setting import GRID, Played, Setting, Side, amount, on_grid, pick_prices, residue_prices
 from farthing.experiments.tuned import STORED, store, stored
 from farthing.privacy.filters import (
     BrownianRun,
@@ -33,6 +33,7 @@ from farthing.privacy.filters import (
     ZcdpFilter,
 )
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
+from farthing.privacy.residue import choice_cost
 
 pytestmark = pytest.mark.thorough
 
@@ -299,7 +300,8 @@ def test_counts_that_were_given_up_are_picked_again_and_then_released():
 
     assert [300, 300, 178, 132, 106] == followed.sizes[0][:5].tolist()
     assert [False, True, True, True, True, False] == followed.runs.kept[0].tolist()
-    assert math.inf == followed.runs.cost[0, 5]
+    assert 0 == followed.runs.cost[0, 5]
+    assert [True] * 5 + [False] == followed.made[0].tolist()
 
 
 def test_the_numbers_of_a_method_are_those_of_the_sweep():
@@ -385,3 +387,30 @@ def test_the_stored_choices_are_a_table_that_is_read_and_written_alike(tmp_path)
     assert len(stored()) == before.count("\n") - 1 > 150
     store(stored().items(), tmp_path / "again.csv")
     assert before == (tmp_path / "again.csv").read_text(encoding="utf-8")
+
+
+def test_residue_prices_are_the_library_s_prices():
+    """Pick by pick, what a pick takes out of a total is what `choice_cost` says; slots without a pick take nothing."""
+    exponent, cost = np.array([[-150, -120, -100, -90]]), np.array([[0.01, 0.02, 0.0, 0.02]])
+    made, left = np.array([[True, True, False, True]]), Fraction(1, 10)
+    found = residue_prices(exponent, cost, 0.1, made=made)[0]
+
+    for price, at, spent, there in zip(found, exponent[0], cost[0], made[0], strict=True):
+        exact = choice_cost(Fraction(GRID ** int(at)), left) if there else 0
+        assert float(exact) * (1 - 1e-12) <= price <= float(exact) * 1.001
+        left -= Fraction(price) + Fraction(spent)
+
+
+def test_a_round_that_finds_too_few_open_counts_ends_no_session():
+    """What a round cannot pick costs nothing: counts that were given up are picked again in the next round."""
+    task = laws.zipf("steep", 100_000, 12)
+
+    def release(truth, _expected, least):
+        return chains.Runs(np.ones_like(truth), truth, truth >= least)
+
+    followed = follow(task, Pace(1e4), 40, 2, stream(2), release=release)
+
+    assert np.isfinite(followed.runs.cost).all()
+    assert [12, 12] == (followed.runs.kept & followed.made).sum(axis=1).tolist()
+    assert not followed.runs.cost[~followed.made].any()
+    assert not followed.runs.kept[~followed.made].any()

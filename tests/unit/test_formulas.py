@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from accuracy.runs import surely_above
 from levels import ALPHA
+from work import calls_of
 
 from farthing.accuracy import formulas
 from farthing.accuracy.enclosures import Enclosure
@@ -21,11 +22,11 @@ from farthing.query.aggregates import (
     Sum,
     Variance,
     clamping,
-    needed,
 )
 from farthing.query.expressions import Column
 from farthing.query.measures import Rows, Total
 from farthing.query.pairs import KINDS, Pair
+from farthing.query.shared_measures import needed
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(0, 10, 4000)
@@ -201,6 +202,53 @@ def test_an_interval_without_bends_would_miss(monkeypatch):
 
     monkeypatch.setattr(formulas, "_over", straight)
     assert not holds()
+
+
+def each_anew(plant):
+    """Compute everything where it is asked for, and keep nothing."""
+    plant.setattr(formulas, "_at", lambda statistic, lanes, *, bent: formulas._over(statistic, lanes, lanes, bent=bent))
+    plant.setattr(Enclosure, "over", lambda one, other: one * Enclosure.inverse(Enclosure(*ends(other))))
+
+
+def ends(made):
+    """Return what an enclosure says, without what it keeps."""
+    return made.value, made.slopes, made.bends
+
+
+@pytest.mark.parametrize("place", range(len(KINDS_OF)))
+def test_what_is_kept_changes_no_bit(place, monkeypatch):
+    """Estimates, slopes and intervals are those of computing everything again, also where denominators are 0."""
+    statistic, values = lanes(KINDS_OF[place])
+    rough = values * RNG.normal(1, 0.3, (len(values), 40))
+    rough[:, 0], rough[0, 1] = 0.0, -1.0
+    variances = (0.1 * values) ** 2 + 1.0
+
+    def told():
+        widths = np.full(40, 0.5), np.full(40, 0.01)
+        slopes = [statistic.slopes(rough, width) for width in widths]
+        return np.concatenate(
+            [np.stack([statistic.estimate(rough), *statistic.interval(rough, variances, 0.05)]), *slopes]
+        )
+
+    quick = told()
+    with monkeypatch.context() as plant:
+        each_anew(plant)
+        assert quick.tobytes() == told().tobytes()
+
+
+def test_one_number_is_computed_once_for_several_looks(monkeypatch):
+    """Slopes for two widths, an interval and its doubt take one evaluation at the lanes, not one each."""
+    statistic, values = lanes(PAIRS[0])
+
+    def look():
+        for width in (0.5, 0.1, 0.02):
+            statistic.slopes(values, np.full(1, width))
+            statistic.estimate(values)
+
+    formulas._kept.cache_clear()
+    quick = calls_of(look)
+    each_anew(monkeypatch)
+    assert quick < calls_of(look) / 2
 
 
 def test_quantiles_and_too_much_at_once_are_refused():

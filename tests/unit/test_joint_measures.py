@@ -336,6 +336,34 @@ def test_a_larger_cap_goes_on_from_there():
     assert then.paid.mean() < 1.4 * once.paid.mean()
 
 
+@pytest.mark.parametrize("kind", ["mean", "variance"])
+def test_a_claim_that_a_cap_paused_costs_little_more_in_the_end(kind):
+    """Whether a cap is a third, three fifths or nine tenths of what is needed, a larger one goes on from there."""
+    sizes, target = [1e4] * 250, joint(KINDS[kind], 0.05, cap=2**56)
+    once = answered(target, sizes).paid.mean()
+    for part in (0.3, 0.6, 0.9):
+        first = answered(replace(target, cap_grains=int(once * part)), sizes, seed=2)
+        paused = first.pivot.done < 1
+        then = answered(target, sizes, state=first, seed=3)
+
+        assert then.met.all()
+        assert then.paid.mean() < 1.2 * once
+        assert not (first.met[0] & paused).any(), "who is within the target is not asked to go on"
+        assert (first.pivot.begun[paused] < first.pivot.clock[paused]).all()
+
+
+def test_a_cap_that_was_spent_whatever_comes_is_gone_on_from():
+    """Where the cap was spent on the narrowest interval, a larger one costs at most half more than at once."""
+    sizes, target = [1e4] * 250, joint((VARIANCE,), 0.1, cap=2**56)
+    once = answered(target, sizes).paid.mean()
+    for part in (0.3, 0.6):
+        first = answered(replace(target, cap_grains=int(once * part), spend=True), sizes, seed=2)
+        then = answered(target, sizes, state=first, seed=3)
+
+        assert then.met.all()
+        assert then.paid.mean() < 1.5 * once
+
+
 def test_what_was_told_at_the_whole_beta_leaves_its_share_to_the_claims():
     """After an absolute target alone a relative one goes on with claims: together they are missed with beta at most."""
     lanes = (Linear((0,)), Linear((1,)))

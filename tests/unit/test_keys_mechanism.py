@@ -1,5 +1,6 @@
 """Private keys: plans, prices, and refusals."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import pytest
 
 from farthing.errors import InvalidBounds, InvalidBudget, InvalidTarget
 from farthing.mechanisms.gaussian import worst_cost
+from farthing.mechanisms.group_shares import ONE
 from farthing.mechanisms.keys import GaussianKeys, OptimalKeys
 from farthing.noise.bits import seeded
 from farthing.privacy.loss import Approx
@@ -29,6 +31,20 @@ def test_the_gaussian_plan_meets_its_target_at_least_cost(found_above, confidenc
     assert lean.delta > Fraction(delta)
     assert raised.delta <= Fraction(delta) * (1 + Fraction(1, 10**6))
     assert raised.chance(found_above) < confidence
+
+
+@pytest.mark.parametrize("kind", [GaussianKeys, OptimalKeys])
+@pytest.mark.parametrize("groups", [1, 2, 16, 17, 40, 5000])
+def test_shares_fall_with_the_number_of_groups(kind, groups):
+    """Shares end at max_groups, fall, and are never below what a unit of all its groups counts by."""
+    keys = kind.plan(60, confidence=0.95, delta=1e-8, max_groups=groups)
+    one, shares = ONE if kind is GaussianKeys else 1, keys.shares or ((groups, 0),)
+
+    assert shares[-1][0] == groups
+    assert len(shares) <= 17 + math.log(max(1, groups / 16), 1.1)
+    assert all(before > after for (_, before), (_, after) in itertools.pairwise(shares))
+    assert bool(keys.shares) == (groups > (1 if kind is GaussianKeys else 2))
+    assert shares[-1][1] >= (one if keys.shares else 0)
 
 
 @pytest.mark.parametrize("groups", [1, 7, 1000])
@@ -129,6 +145,9 @@ def test_plans_refuse(rule, kind, arguments):
         (InvalidBudget, lambda: GaussianKeys(0, 5.0)),
         (InvalidTarget, lambda: GaussianKeys(1 << 50, 0.5)),
         (InvalidTarget, lambda: GaussianKeys(1 << 50, math.nan)),
+        (InvalidBounds, lambda: GaussianKeys(1 << 50, 5.0, 4, shares=((1, 2049), (4, 1024)))),
+        (InvalidBounds, lambda: GaussianKeys(1 << 50, 5.0, 4, shares=((1, 2048), (3, 1024)))),
+        (InvalidBounds, lambda: GaussianKeys(1 << 50, 5.0, 4, shares=((2, 1400), (2, 1024), (4, 1024)))),
         (InvalidBudget, lambda: OptimalKeys(0, Fraction(1, 10))),
         (InvalidBudget, lambda: OptimalKeys(1 << 40, Fraction(1, 1 << 90))),
         (InvalidBudget, lambda: OptimalKeys(1 << 10, Fraction(1, 1 << 40))),

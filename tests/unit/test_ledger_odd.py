@@ -142,7 +142,7 @@ def test_a_disk_that_is_full_while_a_ledger_is_made_leaves_nothing(tmp_path):
     whole = tmp_path / "whole.ledger"
     Ledger.open(whole, TERMS).close()
     size, ends = whole.stat().st_size, set()
-    for limit in [0, 512, *range(4096, size + 2 * 8192, sweep(16_384, 8192))]:
+    for limit in [0, 512, *range(4096, size + 2 * 8192, sweep(32_768, 8192))]:
         path = tmp_path / str(limit) / "a.ledger"
         path.parent.mkdir()
         done = subprocess.run([sys.executable, "-c", FULL, path, str(limit)], check=False, timeout=60)

@@ -16,6 +16,8 @@ from IPython.core.error import UsageError  # noqa: E402
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 SQL = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 
 

@@ -5,15 +5,18 @@ import math
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from farthing.errors import BudgetExceeded, InvalidBudget
-from farthing.privacy import convert
+from farthing.privacy import Rdp, convert
 from farthing.privacy.ex_post import BrownianRun, ExPost, LinearBoundary, MixtureBoundary
 from farthing.privacy.filters import (
     AdditiveFilter,
     GdpFilter,
     PureFilter,
+    RenyiFilter,
+    ResidueFilter,
     RogersConcurrentFilter,
     RogersExPostFilter,
     RogersUnifiedFilter,
@@ -32,6 +35,8 @@ FILTERS = [
     PureFilter.from_epsilon(1),
     ZcdpFilter.from_epsilon(1, delta=1e-6),
     GdpFilter.from_epsilon(1, delta=1e-6),
+    ResidueFilter.from_epsilon(1, delta=1e-6),
+    RenyiFilter.from_epsilon(1, delta=1e-6, order=24),
     RogersZcdpFilter.from_epsilon(1, delta=1e-6),
     RogersUnifiedFilter.from_epsilon(1, delta=1e-6),
     RogersExPostFilter.from_epsilon(1, delta=1e-6),
@@ -326,3 +331,28 @@ def test_the_old_name_still_sums():
 
     assert isinstance(books.remaining, Loss)
     assert Zcdp(0.25) + Zcdp(convert.pure_zcdp(1)) == books.spent
+
+
+def test_the_renyi_filter_keeps_to_one_order():
+    """It adds divergences at its own order, and what it lets through is (epsilon, delta)-DP at that order alone."""
+    books = RenyiFilter.from_epsilon(1, delta=1e-6, order=24)
+    after = books.spend(Gdp(0.1)).spend(BoundedRange(0.05))
+
+    (order, spent), total = after.spent.curve[0], books.total
+    assert 24 == order
+    assert math.isclose(spent, 24 * 0.005 + convert.bounded_range_renyi(0.05, 24), rel_tol=1e-9)
+    assert total.epsilon(1e-6) <= 1 < Rdp(24, total.curve[0][1] + Fraction(1, 2**30)).epsilon(1e-6)
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.5, 3.0])
+@pytest.mark.parametrize("order", [1.125, 2, 24, 256])
+def test_the_renyi_curve_of_a_choice_is_its_worst_interval(eta, order):
+    """The closed form is the largest divergence over all intervals of losses, and below the zCDP line and the range."""
+    t = np.linspace(1e-6, 1 - 1e-6, 20001) * eta
+    high = -np.expm1(t - eta) / -math.expm1(-eta)  # the chance under P of the larger loss t, the other being t - eta
+    moment = np.logaddexp(np.log(high) + (order - 1) * t, np.log(1 - high) + (order - 1) * (t - eta))
+    worst = float(moment.max()) / (order - 1)
+
+    assert worst <= convert.bounded_range_renyi(eta, order) + 1e-13
+    assert math.isclose(worst, convert.bounded_range_renyi(eta, order), rel_tol=1e-5)
+    assert convert.bounded_range_renyi(eta, order) <= min(order * eta**2 / 8, eta)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from farthing.errors import InvalidOption, InvalidTarget, NoiseError
 from farthing.mechanisms import (
+    adaptive_tables,
     linear_queries,
     multiplicative_weights,
     online_weights,
@@ -16,6 +17,7 @@ from farthing.mechanisms import (
     small_database,
     spanning_tree,
 )
+from farthing.mechanisms.adaptive_tables import AdaptiveTables
 from farthing.mechanisms.linear_queries import MatrixQueries, TableQueries, distances, steps_of, uniform
 from farthing.mechanisms.multiplicative_weights import Mwem
 from farthing.mechanisms.noisy_answers import chooser, noisy_answers, shared
@@ -25,6 +27,8 @@ from farthing.mechanisms.small_database import SmallDatabase, databases
 from farthing.mechanisms.spanning_tree import SpanningTree, merged
 from farthing.privacy.loss import Gdp, Pure, Zcdp
 from farthing.sealed import sealed
+from farthing.synthetic import cliques
+from farthing.synthetic.cliques import CliqueFit
 
 pytestmark = pytest.mark.thorough
 
@@ -107,7 +111,7 @@ def parts_of(mechanism, monkeypatch, run):
 
         return Noted()
 
-    for module in (projection, multiplicative_weights, spanning_tree, small_database):
+    for module in (projection, multiplicative_weights, spanning_tree, adaptive_tables, small_database):
         if hasattr(module, "noisy_answers"):
             monkeypatch.setattr(module, "noisy_answers", measuring)
         if hasattr(module, "chooser"):
@@ -131,6 +135,9 @@ RUNS = {
     "mwem": (lambda loss: Mwem(loss, rounds=3), lambda it: it.run(COUNTS, TABLES)),
     "small database": (lambda loss: SmallDatabase(loss, rows=2), lambda it: it.run(COUNTS, MATRIX)),
     "tree": (SpanningTree, lambda it: it.run(PAIRS, 3)),
+    "adaptive": (
+        lambda loss: AdaptiveTables(loss, ((0, 1), (0, 2), (1, 2))), lambda it: it.run(PAIRS, 3, CliqueFit)
+    ),
 }  # fmt: skip
 
 
@@ -138,6 +145,7 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_all_that_is_drawn_costs_at_most_the_loss(name, loss, monkeypatch):
     """Measurements and choices together, and nearly all of it is used."""
+    monkeypatch.setattr(cliques, "DRAWN", 1 << 12)
     make, run = RUNS[name]
     spent = parts_of(make(loss), monkeypatch, run)
 
@@ -212,6 +220,65 @@ def test_mwem_learns_what_it_measures_and_small_databases_are_the_closest():
     counts = np.array([30_000, 0, 10_000, 0])
     best = SmallDatabase(Gdp(6), rows=4).run(counts, MatrixQueries(np.eye(4)))
     assert np.allclose(best.weights / best.total, counts / 40_000)
+
+
+def test_the_theorems_of_the_largest_error_have_the_exponents_of_the_post():
+    """SmallDB at its best size: -1/3 in the rows and the loss. Online: loss by rows by error squared stays as it is."""
+    queries = MatrixQueries(RANDOM.choice([-1.0, 1.0], (2, 200_000)))
+    sizes = np.unique(np.geomspace(1, 600, 60).astype(int)).tolist()
+
+    def best(loss, rows):
+        """Return the least bound over sizes of the database, in shares of the rows."""
+        return min(SmallDatabase(Pure(loss), rows=size).error(queries, rows) for size in sizes) / rows
+
+    for change in ((1, 10**5), (100, 10**3)):
+        assert np.log(best(*change) / best(1, 10**3)) / np.log(100) == pytest.approx(-1 / 3, abs=0.05)
+
+    def price(error, rows):
+        """Return the mu of all runs that the theorem allows."""
+        rule = OnlineRule(error * rows, 1_000, 64, rows, currency=Gdp)
+        return float(np.sqrt(float(rule.run.amount) * rule.updates))
+
+    assert np.log(price(0.1, 10**7) / price(0.1, 10**5)) / np.log(100) == pytest.approx(-1, abs=0.02)
+    assert np.log(price(0.2, 10**6) / price(0.05, 10**6)) / np.log(4) == pytest.approx(
+        -2, abs=0.15
+    )  # beside logarithms
+
+
+def slope(run, *, largest, sizes=(500, 8_000), cells=64):
+    """Return the slope of log error, the largest or the mean square, in the rows, of the worst of several data."""
+    rng = np.random.default_rng(3)
+    queries, found = MatrixQueries(rng.choice([-1.0, 1.0], (128, cells))), []
+    for rows in sizes:
+        worst = 0.0
+        for used in (2, 8, 32):
+            counts = np.bincount(rng.choice(used, rows), minlength=cells)
+            apart = abs(queries.of(run(rows).run(counts, queries).weights) - queries.exact(counts) * queries.step)
+            worst = max(worst, float(apart.max() if largest else np.sqrt((apart**2).mean())) / rows)
+        found.append(worst)
+    return float(np.log(found[1] / found[0]) / np.log(sizes[1] / sizes[0]))
+
+
+@pytest.mark.parametrize(
+    ("run", "exponent"),
+    [
+        (lambda _: Projection(Gdp(0.1), rounds=100), -1 / 2),
+        (lambda _: Projection(Pure(0.1), rounds=100), -1 / 2),
+        (lambda rows: Mwem(Pure(1), rounds=round((rows / 19) ** (2 / 3)), passes=4), -1 / 3),
+    ],
+    ids=["projection", "pure projection", "mwem"],
+)
+def test_errors_fall_with_the_rows_at_least_as_the_post_says(run, exponent):
+    """The worst of the data falls by the exponent of its cell, or faster."""
+    assert slope(run, largest=exponent > -1 / 2) < exponent + 0.12
+
+
+def test_errors_that_do_not_fall_are_seen():
+    """Power: noise that grows with the rows leaves a slope of zero."""
+    with pytest.raises(AssertionError):
+        test_errors_fall_with_the_rows_at_least_as_the_post_says(
+            lambda rows: Projection(Gdp(50 / rows), rounds=100), -1 / 2
+        )
 
 
 def test_the_tree_keeps_pairs_that_go_together():

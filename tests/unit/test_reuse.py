@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import sweep
 
 from farthing import Bounds, Budget, Pure, Session
 from farthing.accuracy import cell_sums
@@ -119,7 +120,7 @@ predicates = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=sweep(60, 150))
 @given(predicates)
 def test_the_normal_form_is_true_where_the_predicate_is(predicate):
     """Truth, falsehood and unknown agree on every row, NULL and NaN among them; it is its own normal form."""
@@ -301,7 +302,7 @@ def test_pure_sums_are_free_too():
     assert session.count(by="dest", keys={"dest": DESTS}, where="month IN (1, 2, 3, 4)", absolute=70).paid
 
 
-@settings(max_examples=60)
+@settings(max_examples=sweep(30, 60))
 @given(
     st.lists(st.tuples(st.sampled_from([None, "a", "b", "é", ""]), st.integers(0, 4)), min_size=1, unique=True),
     st.randoms(use_true_random=False),

@@ -27,6 +27,7 @@ from farthing.noise import races
 from farthing.noise.bits import seeded
 from farthing.privacy import Gdp, Pure, Zcdp
 from farthing.privacy.loss import Approx, BoundedRange
+from farthing.privacy.residue import choices
 
 
 class Script:
@@ -128,7 +129,8 @@ def test_prices_in_every_currency():
     assert Pure(1) == LargeMargin(1, 0.25, k=3).price(Pure)
     assert Pure(1).to(Gdp) == LargeMargin(1, 0.25).price(Gdp) == AboveThreshold(0, 1).price(Gdp)
     assert Pure(1.5) == AboveThreshold(0, 1).price(Pure, Pure(0.5))
-    assert UnknownTopK(3, 5, 1, 0.25).price(Gdp, 2) == Exponential(1).price(Gdp) * 2
+    assert UnknownTopK(3, 5, 1, 0.25).price(Gdp, 2) == choices(BoundedRange(1), 2, Gdp) == TopK(2, 1).price(Gdp)
+    assert UnknownTopK(3, 5, 1, 0.25).price(Zcdp, 2) == Exponential(1).price(Zcdp) * 2
     assert Fraction(1, 4) == UnknownTopK(3, 5, 1, 0.25).loss.slack
 
 

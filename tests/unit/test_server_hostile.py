@@ -17,6 +17,7 @@ import servers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pygwire import PygwireError, messages
+from sweeps import sweep
 
 import farthing
 from farthing.server import connections, guard, static
@@ -25,11 +26,21 @@ from farthing.server.guard import Limits
 from farthing.server.wire.client import Client
 from farthing.server.wire.desk import Desk
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def world(tmp_path):
     """A server with one table."""
     made = servers.World(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def unpaid(tmp_path_factory):
+    """A server of which nothing is ever bought."""
+    made = servers.World(tmp_path_factory.mktemp("unpaid"))
     yield made
     made.close()
 
@@ -205,18 +216,18 @@ def test_what_is_no_plan_is_told_so_by_both(world, plan):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_one_clear_error_and_nothing_else(world, name, caplog):
+def test_one_clear_error_and_nothing_else(unpaid, name, caplog):
     """Of each a status, four short facts, no charge; no row, path, token or question in the error or the log."""
     caplog.set_level(logging.DEBUG, logger="farthing")
     asked, status = HOSTILE[name]
-    came = world.request("POST", "/v1/ask", "alice", content=json.dumps(servers.COUNT | asked))
+    came = unpaid.request("POST", "/v1/ask", "alice", content=json.dumps(servers.COUNT | asked))
     assert came.status_code == status, came.text[:300]
     assert set(came.json()["error"]) == {"kind", "message", "rule", "got", "next"}
     assert len(came.text) < 5_000
-    assert str(world.folder) not in came.text
-    assert not [word for word in ("<script>", "root:", world.tokens["alice"]) if word in came.text + caplog.text]
+    assert str(unpaid.folder) not in came.text
+    assert not [word for word in ("<script>", "root:", unpaid.tokens["alice"]) if word in came.text + caplog.text]
     assert "SELECT" not in caplog.text
-    assert not spent(world)
+    assert not spent(unpaid)
 
 
 def test_strangers_from_everywhere_take_a_bounded_memory(monkeypatch):
@@ -371,7 +382,7 @@ TEXTS = st.text(max_size=200) | st.builds(
 
 
 @given(text=TEXTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sweep(60, 150), deadline=None)
 def test_statements_of_rows_tell_no_row(shared, text):
     """No text of a statement brings a row out: what is told has the declared names, or is an error."""
     desk = Desk(shared.service, shared.person("alice"), shared.catalog)

@@ -21,6 +21,8 @@ from farthing.server.wire import catalog, listener, prepared, values
 from farthing.server.wire.catalog import EmptyTables
 from farthing.server.wire.listener import Listener
 
+pytestmark = pytest.mark.thorough
+
 BY_ZONE = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
 
 

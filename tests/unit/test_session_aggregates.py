@@ -31,7 +31,7 @@ from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Query
 from farthing.query.aggregates import Mean, NamedAggregate, Sum, Variance
 from farthing.query.expressions import Column
-from farthing.session.answering.joint_measures import JointMeasuresMethod, blob_of, subtracted
+from farthing.session.answering.joint_measures import JointMeasuresMethod, blob_of, state_of, subtracted
 
 RNG = np.random.default_rng(7)
 N = 60_000
@@ -354,4 +354,18 @@ def test_a_record_of_plain_squares_is_read_as_what_it_is():
     kept = older_record(None, 1, 1250.0)
     again = JointMeasuresMethod.of(query, blob_of(kept, subtracted(query))).state
     assert np.array_equal(kept.means, again.means)
-    assert np.array_equal(kept.pivot.shown, again.pivot.shown)
+    for name in kept.pivot.__slots__:
+        assert np.array_equal(getattr(kept.pivot, name), getattr(again.pivot, name))
+
+
+def test_a_record_that_knows_of_no_pause_goes_on_from_its_whole_claim(monkeypatch):
+    """Older versions paused no claims: what they stored is read as claims that went to their end."""
+    kept = older_record(None, 1, 1250.0)
+    monkeypatch.setattr("farthing.session.answering.joint_measures._PAUSED", ())
+    blob = blob_of(kept)
+    monkeypatch.undo()
+    read, _ = state_of(blob)
+
+    assert np.array_equal(kept.pivot.shown, read.pivot.base)
+    assert np.array_equal(kept.pivot.clock, read.pivot.begun)
+    assert [1.0] == read.pivot.done.tolist()

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from asks import ASKS, BY, opened_session
 
 from farthing import Bounds, Budget, BudgetExceeded, InvalidTarget, Session
 from farthing.engines.duck.engine import DuckDBEngine
@@ -70,6 +71,31 @@ def test_units_in_several_groups_pay_for_all_of_them():
             assert not {"tiny", "one"} & set(answer.keys.column("zone").to_pylist())
 
     assert prices[0] < prices[1]
+
+
+@pytest.mark.parametrize("kind", [*ASKS, "most_common", "plan", "explain", "workload"])
+def test_the_size_of_groups_is_refused_where_none_are_to_be_found(kind):
+    """Whatever is asked of listed groups, or of none, found_above= is refused, and nothing is charged."""
+    asks = ASKS | {
+        "most_common": lambda s, **how: s.most_common("g", k=2, keys=BY["keys"], absolute=50, **how),
+        "plan": lambda s, **how: s.plan(**BY, absolute=50, **how),
+        "explain": lambda s, **how: s.sql("EXPLAIN SELECT COUNT(*) AS n FROM data", absolute=50, **how),
+        "workload": lambda s, **how: s.workload([BY | how], absolute=50),
+    }
+    with opened_session() as session:
+        with pytest.raises(InvalidTarget, match="found_above"):
+            asks[kind](session, found_above=50)
+        assert not session.spent
+
+
+@pytest.mark.parametrize("budget", [BUDGET, Budget(epsilon=2, delta=1e-7, keys_delta=1e-7)])
+def test_units_of_few_groups_make_their_groups_easier_to_find(budget):
+    """With 16 groups allowed, groups of units that are in one each are found below the size that is promised."""
+    table = pa.table({"zone": np.arange(4_000) % 8, "who": np.arange(4_000), "x": np.zeros(4_000)})
+    with Session(table, unit="who", bounds=Bounds(max_groups=16, max_rows=1), budget=budget) as session:
+        answer = session.count(by="zone", keys="private", found_above=900, absolute=300, cap="all")
+
+        assert answer.keys.column("zone").to_pylist() == list(range(8))
 
 
 def test_a_pure_ledger_with_delta_for_keys_alone():

@@ -159,7 +159,7 @@ def test_one_total_makes_no_answer_worse():
     """Errors stay centred and are at most as wide as is told."""
     found, truth = [], np.concatenate([np.cumsum(counts()), counts(by=(MALE_FIRST,), sizes=(2,))])
     with opened(budget=Budget(mu=50)) as session:
-        for number in range(sweep(100, 200)):
+        for number in range(sweep(60, 200)):
             how = {"keys": KEYS, "absolute": 60, "cap": "all", "mechanism": "factors", "where": f"age > -{number + 9}"}
             release = session.release(PRE + LISTED, **how)
             found.append(np.concatenate([release[PRE].value, release["sex"].value]) - truth)

@@ -401,7 +401,7 @@ def test_a_relative_target_costs_little_more_where_cells_are_small_and_much_less
     allowed = {("a", "b"): 6_000, ("a", "c"): 8_000, ("b", "c"): 10_000}
     assert all(release[table].half_width.max() <= width for table, width in allowed.items())
     assert "within 10 % or 50" in release.goal
-    assert 1 <= release.optimality().ratio < 2
+    assert 1 <= release.optimality().ratio < 3
 
 
 def test_a_relative_target_is_planned_at_its_worst_and_asked_again_for_nothing():
@@ -429,9 +429,9 @@ def test_what_is_measured_never_decides_how_precisely(monkeypatch):
     """The noise of the answers changes neither designs nor prices: they follow from the pilot alone."""
     real = ResidualMeasurements.measure
 
-    def shifted(self, subset, state, grains, shape=None):
+    def shifted(self, subset, state, grains, *more):
         """Measure; what is for the answer, which is measured last, comes out far too large."""
-        seen = real(self, subset, state, grains, shape)
+        seen = real(self, subset, state, grains, *more)
         return seen if looking[0] else replace(seen, mean=seen.mean + 1e6)
 
     looking, found = [True], []

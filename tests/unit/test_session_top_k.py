@@ -1,5 +1,7 @@
 """The largest groups through the session: booked, kept, priced by currency, proved or not, refused clearly."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ import farthing
 from farthing import Bounds, Budget, BudgetExceeded, Gdp, InvalidTarget, Pure, Session, UnsupportedQuery, Zcdp
 from farthing.errors import FarthingError, InvalidBounds, InvalidBudget, InvalidKeys
 from farthing.mechanisms import Exponential, TopK
+from farthing.privacy.residue import choices_price
 
 SIZES = {"a": 30_000, "b": 12_000, "c": 5_000, "d": 900, "e": 40, "f": 0}
 ROWS = sum(SIZES.values())
@@ -72,14 +75,47 @@ def test_asking_again_is_free():
         assert session.count("zone", keys=KEYS, absolute=500).met.all()
 
 
+@pytest.mark.parametrize(("budget", "told"), [("mu", True), ("pure", True), ("rho", False)])
+def test_leads_are_told_where_the_noise_allows_it_and_kept(budget, told):
+    """Gaussian and exponential noise tell how far ahead each group was, at the same price; asking again, the same."""
+    with opened(budget, **({} if told else RIDERS)) as session:
+        chosen, again = (session.top_k("zone", 3, keys=KEYS, within=1_000) for _ in range(2))
+
+        assert told == (chosen.ahead is not None) == (chosen.settled is not None)
+        assert chosen.paid == session.spent == chosen.compared[0][1]
+        assert not again.paid
+        assert told == ("3 of 3 places settled" in again.caption)
+        if told:
+            assert np.abs(chosen.ahead - [18_000, 7_000, 4_100]).max() < 1_000
+            assert [True] * 3 == chosen.settled.tolist() == again.settled.tolist()
+            assert chosen.ahead.tolist() == again.ahead.tolist()
+
+
+def test_leads_of_sums_are_in_the_unit_of_the_answer():
+    """Scores are whole steps; leads are minutes. Of all groups the last has none."""
+    with opened("pure") as session:
+        chosen = session.top_k("zone", 6, keys=KEYS, value="delay", lower=-5, upper=25, epsilon=0.5)
+
+        assert np.abs(chosen.ahead - [52_000, 47_100, 900, 0, 90_000]).max() < 3_000
+        assert [True, True, True] == chosen.settled[[0, 1, 5]].tolist()
+
+
+def test_ties_are_not_settled():
+    """Groups that are next to tied are chosen, but their places are not said to be right."""
+    table = pa.table({"zone": np.arange(3_000) % 3})
+    with Session(table, budget=BUDGETS["mu"]) as session:
+        assert not session.top_k("zone", 2, keys={"zone": range(3)}, within=200).settled.any()
+
+
 def test_k_choices_cost_k_times_one():
-    """Ten choices cost ten times one, in the price that is added up: not what one costs."""
+    """Five choices cost five times one, and in Gaussian DP what five cost together: not what one costs."""
     for budget, currency in (("mu", Gdp), ("rho", Zcdp), ("pure", Pure)):
         with opened(budget) as session:
             paid = session.top_k("zone", 5, keys=KEYS, epsilon=0.01).paid
             one = Exponential(0.01).price(currency)
+            five = choices_price(Fraction(1, 100), 5) if currency is Gdp else 5 * one.amount
 
-            assert 5 * one.amount <= paid.amount <= 5 * one.amount + 2.0**-39
+            assert one.amount * Fraction(7, 2) < five <= paid.amount <= five + 2.0**-39
 
 
 def test_signed_sums_are_not_monotone():
@@ -128,8 +164,8 @@ def test_unlisted_groups_are_chosen_and_only_these_are_paid():
         assert {"a", "b"} <= set(chosen) <= {"a", "b", "c", "d"}
         assert list(chosen) == list(again)
         assert not again.paid
-        one = Exponential(0.15).price(Gdp)
-        assert (len(chosen) + 1) * one.amount <= chosen.paid.amount <= (len(chosen) + 1) * one.amount + 2.0**-39
+        made = choices_price(0.15, len(chosen) + 1)
+        assert made <= chosen.paid.amount <= made + 2.0**-39
         assert before * 0.9 == pytest.approx(session.status()["keys_delta"]["left"])
         session.verify()
 

@@ -1,5 +1,6 @@
 """No exact number is in a repr, in a frame that a callback or an error can reach, or behind what stands there."""
 
+import ast
 import copy
 import dataclasses
 import functools
@@ -9,10 +10,12 @@ import pickle
 import pkgutil
 import types
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import pytest
 from asks import ASKS, PURE, SILENT, SIZES, opened_session
+from sources import parsed
 
 from farthing import accuracy, mechanisms, models, session
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
@@ -290,3 +293,22 @@ def test_a_leak_is_found(monkeypatch):
         ASKS["count"](session, progress=lambda _: found.extend(leaks(stack(), secrets)))
         assert found
     assert shield.shielded(lambda x: x + 1, 2) == 3
+
+
+def uninitialised(tree):
+    """Return the functions that are given a callback and take memory as it was left."""
+    return [
+        function.name
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        and "progress" in {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in {"np.empty", "np.empty_like"}
+    ]
+
+
+def test_no_memory_that_was_used_before_is_seen_by_a_callback():
+    """NumPy hands out memory as it was left, with exact numbers in it: what a callback can reach begins as zeros."""
+    source = Path(session.__file__).parents[1]
+    assert [] == [(path.name, name) for path in source.rglob("*.py") for name in uninitialised(parsed(path))]
+    assert ["refine"] == uninitialised(ast.parse("def refine(progress):\n    mean = np.empty(3)"))

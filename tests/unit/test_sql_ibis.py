@@ -96,6 +96,7 @@ CONDITIONS = [
         _.zone.startswith("a") & _.zone.endswith("b") & _.zone.contains("c") & _.zone.like("%d_"),
         "starts_with(zone, 'a') AND ends_with(zone, 'b') AND contains(zone, 'c') AND zone LIKE '%d_'",
     ),
+    (_.zone.replace("a", "b") == "bc", "replace(zone, 'a', 'b') = 'bc'"),
 ]
 
 

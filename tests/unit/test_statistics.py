@@ -13,11 +13,12 @@ from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatist
 from farthing.accuracy.stop_rule import two_sided
 from farthing.engines.contributions import contribution
 from farthing.errors import UnsupportedQuery
-from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, NamedAggregate, Quantile, Sum, needed
+from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, NamedAggregate, Quantile, Sum
 from farthing.query.aggregates import Ratio as Quotient
 from farthing.query.aggregates import Variance as Spread
 from farthing.query.expressions import Column
 from farthing.query.measures import Rows, Total
+from farthing.query.shared_measures import needed
 
 MEAN = RatioStatistic(0, 1, 50.0, 0.0, 100.0)
 LESS = 50.0**2 / 2

@@ -12,14 +12,15 @@ from farthing.errors import InvalidOption, InvalidTarget, UnsupportedQuery
 from farthing.ledger.store import Ledger
 from farthing.mechanisms.online_weights import OnlineRun
 from farthing.session.answering import online as online_module
+from farthing.session.answering import synthetic as synthetic_module
 from farthing.session.answering.release_options import MODELS
-from farthing.synthetic import HistogramModel, TreeModel
+from farthing.synthetic import HistogramModel, TreeModel, cliques
 from farthing.synthetic import rows as rows_module
 from farthing.synthetic.mixing import apportioned, shuffled
 from farthing.synthetic.model import forest, furthest_pairs, rake, simplex
 from farthing.synthetic.rows import noise_reach, tallies
 from farthing.synthetic.shrinking import centred, shrunk
-from farthing.workloads import conditions, marginals
+from farthing.workloads import conditions, marginals, matrix, prefixes, ranges
 
 pytestmark = pytest.mark.thorough
 
@@ -30,6 +31,12 @@ A = RANDOM.integers(0, 3, ROWS)
 TABLE = pa.table({"a": A, "b": (A + RANDOM.integers(0, 2, ROWS)) % 4, "c": (A > 0).astype(np.int64)})
 KEYS = {name: list(range(size)) for name, size in SIZES.items()}
 TWO = marginals(list(SIZES), ways=2)
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    """Draw fewer rows of each model of cliques than a release does."""
+    monkeypatch.setattr(cliques, "DRAWN", 1 << 13)
 
 
 def opened(**options):
@@ -52,7 +59,7 @@ def errors(rows, release_total):
     return np.array(found)
 
 
-@pytest.mark.parametrize(("mechanism", "rows"), [(None, 500), (None, 6_000), *((name, 500) for name in MODELS[:3])])
+@pytest.mark.parametrize(("mechanism", "rows"), [(None, 500), (None, 6_000), *((name, 500) for name in MODELS[:-1])])
 def test_the_report_holds_the_true_error(mechanism, rows):
     """Of rows from tables with intervals, and from each model, few rows and many."""
     how = {"absolute": 80, "cap": "all"} if mechanism is None else {"loss": Gdp(1), "mechanism": mechanism}
@@ -139,16 +146,115 @@ def test_a_model_is_charged_its_loss_once(mechanism):
             release["b"]
 
 
+def test_weights_make_another_question_where_they_are_read():
+    """Tables chosen by their weights are not those chosen by others; the other models do not read them."""
+    with opened() as session:
+        for name, paid in (("adaptive", True), ("tree", False)):
+            session.release(TWO, keys=KEYS, loss=Gdp(0.3), mechanism=name)
+            weighted = (
+                9.0 * marginals(["a", "b"], ways=2) + marginals(["a", "c"], ways=2) + marginals(["b", "c"], ways=2)
+            )
+            assert weighted.tables == TWO.tables
+            assert bool(session.release(weighted, keys=KEYS, loss=Gdp(0.3), mechanism=name).paid) is paid
+
+
+PRODUCTS = (
+    ranges("b", [0, 1, 2, 3, 4]) * marginals(["c"], ways=1)
+    + 3.0 * prefixes("b", [0, 2, 4])
+    + conditions(["a = 1"])
+    + matrix([[0.5, -2, 1], [1, 1, 1]], over="a")
+)
+
+
+def truths():
+    """Return the exact answers of the products."""
+    a, b, c = (TABLE.column(name).to_numpy() for name in "abc")
+    between = [(low, high) for low in range(4) for high in range(low + 1, 5)]
+    return [
+        np.array(
+            [((b >= low) & ((b < high) | (high == 4)) & (c == one)).sum() for low, high in between for one in (0, 1)]
+        ),
+        np.array([(b < 2).sum(), ROWS]),
+        np.array([(a == 1).sum()]),
+        np.array([[0.5, -2, 1], [1, 1, 1]]) @ np.bincount(a, minlength=3),
+    ]
+
+
+@pytest.mark.parametrize(("mechanism", "most"), [("mwem", 0.1), ("projection", 0.1), ("small database", 0.8)])
+def test_products_are_told_by_mechanisms_that_hold_the_domain(mechanism, most):
+    """For tables too small for a database, too: answers, their error with its ends, rows; paid once, pure or not."""
+    keys, workload = {"a": KEYS["a"], "c": KEYS["c"]}, PRODUCTS
+    if mechanism == "small database":
+        keys, workload = {"c": KEYS["c"]}, prefixes("b", [0, 2, 4]) * marginals(["c"], ways=1)
+    for budget, loss in ((Budget(mu=6), Gdp(2)), (Budget(epsilon=20), Pure(4))):
+        how = {"keys": keys, "loss": loss, "mechanism": mechanism, "confidence": 0.999999}
+        with opened(budget=budget) as session:
+            assert session.plan_release(workload, **how).worst_price == loss
+            found = session.release(workload, **how)
+            assert found.paid == session.spent == loss
+            again = session.release(workload, **how)
+            assert (again.paid.amount, again.to_arrow()) == (0, found.to_arrow())
+        lower, upper = found.errors
+        assert upper.max() < most
+        rows = found.synthetic(900)
+        assert rows.table.num_rows == 900
+        assert rows.report().num_rows == len(found) == len(found.to_arrow())
+        assert (rows.upper >= lower).all()
+        if workload is PRODUCTS:
+            total = found._model.total
+            true = [
+                abs(found[words]["count"].to_numpy() - truth).mean() / total
+                for words, truth in zip(found, truths(), strict=True)
+            ]
+            assert (lower <= true).all()
+            assert (true <= upper).all()
+    with pytest.raises(UnsupportedQuery, match="no product"):
+        found["prefixes of z"]
+
+
+def test_errors_of_products_are_priced_at_what_a_row_moves(monkeypatch):
+    """Each at its largest column, in steps, at an equal share; a product is counted as its own axes have it."""
+    real, seen = synthetic_module.noisy_answers, []
+    monkeypatch.setattr(synthetic_module, "noisy_answers", lambda truth, loss, **how: seen.append((loss.amount, how))
+                        or real(truth, loss, **how))  # fmt: skip
+    with opened() as session:
+        session.release(PRODUCTS, keys={"a": KEYS["a"], "c": KEYS["c"]}, loss=Gdp(2), mechanism="projection")
+
+    moved = [round(one * (1 << 16)) for one in (6, 2, 1, (2 + 1) / 2)]
+    assert [how["total"] for _, how in seen] == moved
+    assert [how["squares"] for _, how in seen] == [one**2 for one in moved]
+    assert sum(amount for amount, _ in seen) == Gdp(2).amount / 10
+
+
+def test_products_that_do_not_fit_are_refused_free():
+    """The size of the domain or of the matrix, the limit, and what would do."""
+    with opened() as session:
+        for workload, match in (
+            (
+                prefixes("a", range(300)) * prefixes("b", range(300)) * prefixes("c", range(300)),
+                "1,048,576 cells.*auto",
+            ),
+            (ranges("a", range(50)) * prefixes("b", range(50)), "8,388,608 weights.*auto"),
+        ):
+            with pytest.raises(InvalidOption, match=match):
+                session.release(workload, loss=Gdp(0.1), mechanism="projection")
+        with pytest.raises(InvalidOption, match=r"262,144 databases.*mwem"):
+            session.release(prefixes("a", range(60)), loss=Gdp(0.1), mechanism="small database")
+        with pytest.raises(InvalidTarget, match="not known before it is paid"):
+            session.release(prefixes("a", range(6)), absolute=50, mechanism="mwem")
+        assert session.spent.amount == 0
+
+
 def test_what_a_model_cannot_do_is_refused_free():
     """Targets, other workloads, domains that do not fit: each with its size, its limit and what would do."""
     wide = {name: list(range(40)) for name in "abc"} | {"d": list(range(40))}
-    table = pa.table({name: [0, 1] for name in wide})
+    table = pa.table({name: [0, 1] for name in [*wide, *(f"c{at}" for at in range(31))]})
     with opened() as session:
         for how in ({"absolute": 50}, {"loss": Gdp(0.1), "rms": 5}, {}):
             with pytest.raises(InvalidTarget, match="not known before it is paid"):
                 session.release(TWO, keys=KEYS, mechanism="tree", **how)
         with pytest.raises(InvalidOption, match="is for tables"):
-            session.release(conditions(["a > 1"]), loss=Gdp(0.1), mechanism="mwem")
+            session.release(conditions(["a > 1"]), loss=Gdp(0.1), mechanism="tree")
         with pytest.raises(BudgetExceeded):
             session.release(TWO, keys=KEYS, loss=Gdp(7), mechanism="tree")
         assert session.spent.amount == 0
@@ -156,8 +262,11 @@ def test_what_a_model_cannot_do_is_refused_free():
         for name, match in (("projection", r"1,048,576 cells.*2,560,000.*tree"), ("mwem", "too large")):
             with pytest.raises(InvalidOption, match=match):
                 session.release(marginals(list(wide)), keys=wide, loss=Gdp(0.1), mechanism=name)
+        many = {f"c{at}": [0, 1] for at in range(31)}
+        with pytest.raises(InvalidOption, match=r"4,096 tables.*4,991.*tree"):
+            session.release(marginals(list(many), ways=3), keys=many, loss=Gdp(0.1), mechanism="adaptive")
         with pytest.raises(InvalidOption, match=r"262,144 databases.*mwem"):
-            session.release(marginals(["a", "b"]), keys={n: wide[n] for n in "ab"}, loss=Gdp(0.1), mechanism=MODELS[3])
+            session.release(marginals(["a", "b"]), keys={n: wide[n] for n in "ab"}, loss=Gdp(0.1), mechanism=MODELS[-1])
         assert session.release(marginals(list(wide)), keys=wide, loss=Gdp(0.1), mechanism="tree").paid <= Gdp(0.1)
 
 

@@ -382,7 +382,7 @@ def test_an_interrupt_at_any_line_leaves_nothing_open(
         every = interrupted_at(session, ask, 0, kind)
     assert every > 40
 
-    for at in range(1, every + 1, sweep(2, 1)):
+    for at in range(1, every + 1, sweep(3, 1)):
         with opened() as session:
             assert at == interrupted_at(session, ask, at, kind)
             assert not session.status()["open"], at

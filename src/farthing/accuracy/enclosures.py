@@ -6,7 +6,7 @@ derivatives. Two uses: over a box of lanes, what a function can be at most; and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ class Enclosure:
         slopes: float64[lanes, groups] twice, the first derivatives; None where only values are wanted. Only values are
             cut to what is possible: between the truth and what was measured, lanes may be what no rows could give.
         bends: float64[lanes, lanes, groups] twice, the second derivatives.
+        known: its inverse (at 0), and by their ids what it divides, each computed once: most are divided by one count.
 
     Guarantee: for lanes anywhere in their intervals, the number and its derivatives are in theirs.
     Proof: docs/proofs/accuracy.joint_measures.md (claim 5).
@@ -45,6 +46,7 @@ class Enclosure:
     value: Ends
     slopes: Ends | None = None
     bends: Ends | None = None
+    known: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, value: Ends, place: int | None = None, lanes: int = 0) -> Enclosure:
@@ -59,7 +61,7 @@ class Enclosure:
     def __add__(self, other: Enclosure | float) -> Enclosure:
         """Return the sum."""
         if not isinstance(other, Enclosure):
-            return replace(self, value=_of(lambda end: end + other, self.value))
+            return Enclosure(_of(lambda end: end + other, self.value), self.slopes, self.bends)
         if self.slopes is None or self.bends is None or other.slopes is None or other.bends is None:
             return Enclosure(_sum(self.value, other.value))
         return Enclosure(_sum(self.value, other.value), _sum(self.slopes, other.slopes), _sum(self.bends, other.bends))
@@ -91,11 +93,20 @@ class Enclosure:
 
     def over(self, other: Enclosure) -> Enclosure:
         """Return it over a number that is never below zero; anything where that may be zero."""
-        sure = other.value[0] > 0
-        safe = _of(lambda end: np.where(sure, end, 1.0), other.value)
-        inverse = _of(lambda end: 1 / end, safe, falls=True)
-        second = _of(lambda end: 2 / end**3, safe, falls=True)
-        return self * other._through(inverse, _of(lambda end: -1 / end**2, safe), second, sure)
+        if id(self) not in other.known:  # beside its quotient it is kept, so that nothing else has its id
+            other.known[id(self)] = self, self * other.inverse()
+        made: Enclosure = other.known[id(self)][1]
+        return made
+
+    def inverse(self) -> Enclosure:
+        """Return one over a number that is never below zero; anything where it may be zero."""
+        if 0 not in self.known:
+            sure = self.value[0] > 0
+            safe = _of(lambda end: np.where(sure, end, 1.0), self.value)
+            first, second = _of(lambda end: -1 / end**2, safe), _of(lambda end: 2 / end**3, safe, falls=True)
+            self.known[0] = self._through(_of(lambda end: 1 / end, safe, falls=True), first, second, sure)
+        made: Enclosure = self.known[0]
+        return made
 
     def squared(self) -> Enclosure:
         """Return the square."""
@@ -127,7 +138,7 @@ class Enclosure:
             return Enclosure(
                 (np.where(few, np.minimum(below, 0.0), below), np.where(few, np.maximum(above, 0.0), above))
             )
-        less = replace(count, value=(np.where(few, -1.0, low - 1.0), high - 1.0))
+        less = Enclosure((np.where(few, -1.0, low - 1.0), high - 1.0), count.slopes, count.bends)
         return self + self.over(less)
 
     def within(self, low: float, high: float) -> Enclosure:

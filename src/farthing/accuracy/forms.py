@@ -30,7 +30,8 @@ def from_aggregates(outputs: Sequence[_NamedAggregate], measures: Sequence[Any])
     Which function an aggregate is, its form says. A sum whose centred sum and count are there for another output is
     read from these.
 
-    >>> from farthing.query.aggregates import Mean, NamedAggregate, Sum, needed
+    >>> from farthing.query.aggregates import Mean, NamedAggregate, Sum
+    >>> from farthing.query.shared_measures import needed
     >>> from farthing.query.expressions import Column
     >>> outputs = [NamedAggregate("a", Sum(Column("fare"), 0, 100)), NamedAggregate("b", Mean(Column("fare"), 0, 100))]
     >>> measures = needed(output.aggregate for output in outputs)

@@ -6,6 +6,7 @@ Their intervals are exact as those of `statistics` are, by one way for all: see 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -53,8 +54,7 @@ class CurvedStatistic:
 
     def estimate(self, values: Floats) -> Floats:
         """Return its value, float64[groups], at lanes float64[lanes, groups]; 0 where it could be anything."""
-        lanes = values[list(self.reads)]
-        low, high = _over(self, lanes, lanes, bent=False).value
+        low, high = _at(self, values[list(self.reads)], bent=False).value
         with np.errstate(invalid="ignore"):
             middle = low + (high - low) / 2
         return np.where(np.isfinite(middle), middle, 0.0)
@@ -71,7 +71,7 @@ class CurvedStatistic:
         """Return the derivatives, with about what bends add to an interval of that half-width."""
         lanes, slopes = values[list(self.reads)], np.zeros_like(values)
         point, scale = (
-            _over(self, lanes, lanes, bent=True),
+            _at(self, lanes, bent=True),
             np.array([self.scales[lane] for lane in self.reads])[:, None],
         )
         with np.errstate(invalid="ignore", over="ignore"):
@@ -242,13 +242,25 @@ def bent_interval(
     with np.errstate(invalid="ignore", over="ignore"):
         hull = _over(statistic, lanes - reach, lanes + reach, bent=False).value
         bends = _largest(_over(statistic, lanes - reach, lanes + reach, bent=True).bends)
-        point = _over(statistic, lanes, lanes, bent=True)
+        point = _at(statistic, lanes, bent=True)
         turned = np.einsum("lkg,kg->lg", bends, reach)
         half = half_of(_largest(point.slopes) + turned) + (turned * reach).sum(axis=0) / 2
         low, high = point.value[0] - half, point.value[1] + half
     low = np.fmax(np.where(np.isnan(low), -np.inf, low), hull[0])
     high = np.fmin(np.where(np.isnan(high), np.inf, high), hull[1])
     return np.minimum(low, high), np.maximum(low, high)
+
+
+def _at(statistic: Any, lanes: Floats, *, bent: bool) -> Enclosure:
+    """Return a number at lanes, with its derivatives if bent; the latest are kept, since looks ask for one again."""
+    return _kept(statistic, lanes.shape, lanes.tobytes(), bent)
+
+
+@lru_cache(maxsize=8)
+def _kept(statistic: Any, shape: tuple[int, ...], lanes: bytes, bent: bool) -> Enclosure:  # a key
+    """Return the same of lanes as bytes: what lanes are alike is told by every bit of them."""
+    values = np.frombuffer(lanes).reshape(shape)
+    return _over(statistic, values, values, bent=bent)
 
 
 def _over(statistic: Any, low: Floats, high: Floats, *, bent: bool) -> Enclosure:

@@ -11,16 +11,20 @@ measurement of C^2 ticks. With t_k in proportion to w_k^2, C^2 is all that was b
 
 A later, sharper claim goes on from there: that sum, times sqrt(1 - part), is its beginning, and its fresh stages share
 `part` of the final variance, which follows from the targets and what the pilot told, from nothing that came after.
+
+The weights need not be fixed beforehand: it is enough that each is known before its stage is measured, and that the
+squares add up to 1 in the end. So a claim whose cap runs out is *paused*: a larger cap goes on from the sum so far, and
+gives what is left of the squares to its own stages.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, in_blocks, in_parts
+from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices, in_blocks, in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +120,11 @@ class Pivot:
         shown: float64[lanes, groups], the weighted means.
         clock: float64[groups], C; 0 where nothing was claimed.
         guess: float64[lanes, groups], the lanes as the pilot told them, before anything was claimed.
-        planned: float64[groups], the ticks that the claim was to come to, by the guess.
+        planned: float64[groups], the ticks that the claim was to come to, by the guess; 0 for an interval of a group
+            that was given up beforehand, from which nothing goes on.
+        base, begun: float64[lanes, groups] and float64[groups], weighted means and clock when the claim was paused:
+            what came after is in its interval alone, and a later claim goes on from here. Else `shown` and `clock`.
+        done: float64[groups], the part of the final variance that had been used up then; 1 where nothing was paused.
     """
 
     shape: Ints
@@ -124,22 +132,20 @@ class Pivot:
     clock: Floats
     guess: Floats
     planned: Floats
+    base: Floats
+    begun: Floats
+    done: Floats
 
     @classmethod
     def nothing(cls, lanes: int, groups: int) -> Pivot:
         """Return what there is before any claim."""
         rows = (lanes, groups)
-        return cls(np.zeros(rows, np.int64), np.zeros(rows), np.zeros(groups), np.zeros(rows), np.zeros(groups))
+        none = np.zeros(groups)
+        return cls(np.zeros(rows, np.int64), np.zeros(rows), none, np.zeros(rows), none, np.zeros(rows), none, none + 1)
 
     def of(self, groups: Ints) -> Pivot:
         """Return that of some groups."""
-        return Pivot(
-            self.shape[:, groups],
-            self.shown[:, groups],
-            self.clock[groups],
-            self.guess[:, groups],
-            self.planned[groups],
-        )
+        return Pivot(*(getattr(self, name)[..., groups] for name in self.__slots__))
 
     def put(self, groups: Ints, other: Pivot) -> Pivot:
         """Return the same with some groups' replaced."""
@@ -150,6 +156,10 @@ class Pivot:
             return mine
 
         return Pivot(*(with_(getattr(self, name), getattr(other, name)) for name in self.__slots__))
+
+    def only_told(self) -> Pivot:
+        """Return the same as an interval from which no claim goes on: its shape was guessed from too little."""
+        return replace(self, planned=np.zeros_like(self.planned))
 
     def intervals(self, prices: JointPrices, beta: float) -> tuple[Floats, Floats]:
         """Return the intervals that were claimed, read at this failure probability; infinite before any claim."""
@@ -220,27 +230,30 @@ def claim(
     shape = np.where(anew, in_parts(lanes, prices.used, PARTS), held.shape)
     guess = np.where(anew, purse.means[:, groups], held.guess)
     size = shape.sum(axis=0)
-    kept = np.sqrt(1 - part) * held.clock
-    now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.shown, kept)
-    left = room // size
+    kept, used = np.sqrt(1 - part) * held.begun, (1 - part) * held.done
+    now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.base, kept, used)
+    left, fresh_part = room // size, 1 - used
     planned = np.where(anew, np.minimum(ticks(prices, guess, shape, beta), left), held.planned)
-    lost = np.zeros(len(groups), np.bool_)
+    pause, lost = _Pause.none(shape), np.zeros(len(groups), np.bool_)
+    may_end = (anew | (held.done < 1)) & (prices.patience <= 1)
     for stage, weight in enumerate(weights):
         rest, later = sum(weights[stage:]), len(weights) - 1 - stage
         means, information = purse.means[:, groups], purse.information[:, groups]
         more = now.missing(means, np.sqrt(wanted.sum(axis=0) / size))
         if stage and later:  # every later stage is as short as it can be
-            lost |= anew & prices.beyond((now.time + more) ** 2 * size, means, information, room)
+            short = prices.short((more / rest) ** 2 * rest / fresh_part, left, rest)
+            lost |= may_end & (short | prices.beyond((now.time + more) ** 2 * size, means, information, room))
+            pause.at(now, short | lost)
         most = np.floor((left - later) * (weight / rest))
-        wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2 / part, most)), 1.0)
+        wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2 / fresh_part, most)), 1.0)
         wished = np.where(lost, 1.0, wished)
         bought = np.minimum(wished.astype(np.int64), left - later)  # beyond 2^53 the product above may round up
         fresh = purse.buy(shape * bought, groups)
-        now.tell(fresh, np.sqrt(part * weight * bought))
+        now.tell(fresh, fresh_part * weight, bought)
         left = left - bought
         if later:
             wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
-    return *now.ends(), Pivot(shape, now.weighted / now.time, now.time, guess, planned)
+    return *now.ends(), pause.left(now, shape, guess, planned)
 
 
 @dataclass(slots=True)
@@ -253,6 +266,7 @@ class _Clock:
         tick: float64[lanes, n], the information of one tick; anything in lanes not in use.
         weighted: float64[lanes, n], the sum of w sqrt(t) X.
         time: float64[n], the sum of w sqrt(t).
+        used: float64[n], the sum of w^2.
     """
 
     prices: JointPrices
@@ -260,11 +274,14 @@ class _Clock:
     tick: Floats
     weighted: Floats
     time: Floats
+    used: Floats
 
-    def tell(self, fresh: Floats, gain: Floats) -> None:
-        """Add a stage's fresh means, with w sqrt(t)."""
+    def tell(self, fresh: Floats, part: Floats, bought: Ints) -> None:
+        """Add a stage's fresh means, of w^2 and t."""
+        gain = np.sqrt(part * bought)
         self.weighted = self.weighted + gain * fresh
         self.time = self.time + gain
+        self.used = self.used + part
 
     def ends(self) -> tuple[Floats, Floats]:
         """Return the intervals at the end."""
@@ -291,3 +308,37 @@ class _Clock:
             return np.asarray(np.maximum(np.minimum(end, _BEYOND * guess) - time, 0.0))
 
         return in_blocks(run, means, self.weighted, self.time, self.tick, np.maximum(guess, 1.0))
+
+
+@dataclass(slots=True)
+class _Pause:
+    """Where groups' claims stood when what they may pay was seen not to be enough: a larger cap goes on from there.
+
+    Attributes:
+        base, begun, done: as in `Pivot`; of groups that were paused.
+        paused: bool[n], which groups.
+    """
+
+    base: Floats
+    begun: Floats
+    done: Floats
+    paused: Flags
+
+    @classmethod
+    def none(cls, shape: Ints) -> _Pause:
+        """Return that of groups none of which was paused."""
+        groups = shape.shape[1]
+        return cls(np.zeros(shape.shape), np.zeros(groups), np.ones(groups), np.zeros(groups, np.bool_))
+
+    def at(self, now: _Clock, groups: Flags) -> None:
+        """Pause groups that are not yet: whether they are is known before the next stage is measured."""
+        fresh = groups & ~self.paused
+        self.base = np.where(fresh, now.weighted / np.where(now.time > 0, now.time, 1.0), self.base)
+        self.begun, self.done = np.where(fresh, now.time, self.begun), np.where(fresh, now.used, self.done)
+        self.paused = self.paused | fresh
+
+    def left(self, now: _Clock, shape: Ints, guess: Floats, planned: Floats) -> Pivot:
+        """Return what the claim leaves at its end."""
+        shown = now.weighted / now.time
+        base, begun = np.where(self.paused, self.base, shown), np.where(self.paused, self.begun, now.time)
+        return Pivot(shape, shown, now.time, guess, planned, base, begun, self.done)

@@ -48,6 +48,7 @@ OUT: Final = 1.5
 
 _LEAST_ROOM: Final = 2 * PARTS * len(WEIGHTS)  # grains; a group that may pay less is not measured
 _CLAIMS: Final = 6  # most claims of one run
+_SPENT: Final = 1 + 2.0**-20  # to spend a cap promises a little more than to stop within it, and less than a larger one
 _UP: Final = 1 + 2.0**-40  # an exact price is rounded up past every float error
 _NEARLY: Final = 1 + 1e-9
 _MUCH: Final = 1 << 62  # grains that leave no doubt
@@ -175,7 +176,7 @@ class JointMeasures:
     def _promise(self) -> tuple[float, ...]:
         """What is asked for, in numbers of which smaller ones are sharper."""
         widths = (width for target in self.targets for width in target)
-        return (self.beta, -float(self.cap_grains) * self.prices.patience, *widths)
+        return (self.beta, -float(self.cap_grains) * (_SPENT if self.spend else 1.0), *widths)
 
     def _sharper(self, state: JointState) -> bool:
         """Return whether a promise is to be made that the state's present one does not hold."""
@@ -272,7 +273,7 @@ class JointMeasures:
         price = prices.price(now.means[:, going], now.information[:, going], self._share(number))
         if state.pivot is not None:  # what the claims hold is not bought again
             held = state.pivot.of(going)
-            price = np.maximum(price - held.clock**2 * held.shape.sum(axis=0), price / 4)
+            price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)
         anyway = self.spend and number <= 1
         return going[~known | anyway | (AFFORDABLE * price <= room[going])]
 
@@ -290,7 +291,8 @@ class JointMeasures:
         part, planned = self._fresh(state, pivot, needed, most)
         state = replace(state, since=state.stages, promise=self._promise, pivot=pivot)
         room = self.cap_grains - purse.information.sum(axis=0)
-        going = (part > 0) & ~out_of_reach & (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)
+        affordable = (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)
+        going = ((part > 0) | (pivot.done < 1)) & ~out_of_reach & affordable
         anew = np.flatnonzero(going & (part >= 1))
         pilot(prices, purse, anew, beta)
         second = self._was_steady(state)  # what was told before stands in the place of the second claim
@@ -363,9 +365,11 @@ class JointMeasures:
                     prices, purse, chosen, most[some], beta=beta, weights=weights,
                     held=pivot.of(chosen), part=part[chosen],
                 )  # fmt: skip
+                if first:  # who was paused goes on, whatever the interval says: so it does not say "within the target"
+                    low, high = prices.outside(low, high, made.done < 1)
                 held = (lower[:, chosen], upper[:, chosen])
                 better = prices.ratio(low, high) < np.where(np.isfinite(held[1]), prices.ratio(*held), np.inf)
                 better |= first
                 lower[:, chosen], upper[:, chosen] = np.where(better, low, held[0]), np.where(better, high, held[1])
-                after = after.put(chosen, made)
+                after = after.put(chosen, made if weights is WEIGHTS or prices.named_loss else made.only_told())
         return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)

@@ -32,7 +32,11 @@ _SEEN: Final = 2.0  # standard deviations from 0 at which an answer is clear eno
 _WEIGHED: Final = 4.0  # the same where several answers are weighed against each other, in lanes fixed for good
 _SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
 _HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
+_SHORT: Final = 1.25  # times what is left, a claim needs that is paused
+_LATE: Final = 0.2  # of a claim's stages are left when it is paused and its group given up for that
+_HALF: Final = 0.5  # the same where the cap is to be spent whatever comes
 _SLIGHTLY: Final = 1.001
+_WIDER: Final = 1.001  # times what the target allows
 _ROUNDS: Final = 8  # of the ascent on several outputs' prices
 _BLOCK: Final = 1 << 13  # groups whose arrays fit in cache together
 _UNKNOWN: Final = 1e40  # the variance of what was not measured, in those of a grain
@@ -224,6 +228,18 @@ class JointPrices:
             return np.zeros(means.shape[1], np.bool_)
         return np.asarray(price * self.hope(means, information) > self.patience * room)
 
+    def short(self, needed: Floats, left: Ints, rest: float) -> Flags:
+        """Return which claims cannot end within what is left, late enough for that to be known; bool[groups].
+
+        Args:
+            needed: float64[groups], the ticks that seem to be needed yet.
+            left: int64[groups], the ticks that may be bought.
+            rest: the part of the claim's stages that is to come.
+        """
+        if self.named_loss or rest > (_LATE if self.patience <= 1 else _HALF):
+            return np.zeros(needed.shape, np.bool_)
+        return np.asarray(needed > _SHORT * left)
+
     def intervals(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return lower and upper ends, float64[outputs, groups]."""
         ends = [statistic.interval(values, variances, beta) for statistic in self.statistics]
@@ -233,6 +249,13 @@ class JointPrices:
         """Return by what factor intervals are too wide for their targets, float64[outputs, groups]."""
         allowed = self.allowed(lower) + self.allowed(upper)
         return np.asarray(np.where(self.asked, (upper - lower) / np.maximum(allowed, _TINY), 0.0))
+
+    def outside(self, lower: Floats, upper: Floats, groups: Flags) -> tuple[Floats, Floats]:
+        """Return intervals of which those of some groups are made wider until an output is not within its target."""
+        ratio = self.ratio(lower, upper).max(axis=0)
+        more = np.where(groups & (ratio > 0) & (ratio <= _WIDER), _WIDER / np.maximum(ratio, _TINY), 1.0)
+        spare = (more - 1) * np.where(np.isfinite(upper - lower), upper - lower, 0.0) / 2
+        return lower - spare, upper + spare
 
     def excess(self, values: Floats, variances: Floats, beta: float, caution: float) -> Floats:
         """Return the largest such factor of a group at these lanes, with so many standard deviations to spare."""

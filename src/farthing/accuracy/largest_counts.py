@@ -90,7 +90,7 @@ class Picked(NamedTuple):
         values: float64[counts], the means of what was measured; 0 where nothing was.
         grains: int64[counts], what was spent on each.
         order: int64[returned], the counts at their target, in the order in which they were.
-        cost: the grains that one unit pays at most, picks and all.
+        cost: the grains that one unit is charged at most, picks and what smooths them and all.
     """
 
     values: Floats
@@ -108,7 +108,8 @@ class LargestCounts:
         max_groups: for each question, how many of its counts one unit can move.
         schedules: for each question, when its counts are looked at, and when they are good enough.
         spread: the most that one unit moves any count; it moves all of them up, or all down.
-        price: the grains of one pick of a bounded range epsilon.
+        price: the grains of one pick of a bounded range epsilon, where so many grains are left before it.
+        residue: the grains that have to be left, or charged, for that price to hold.
         limit: the grains that everything may come to.
 
     Guarantee: `run` never spends more than `limit`. The chance that a count is returned and its interval misses its
@@ -123,7 +124,8 @@ class LargestCounts:
     max_groups: tuple[int, ...]
     schedules: tuple[Schedule, ...]
     spread: float
-    price: Callable[[float], int]
+    price: Callable[[float, int], int]
+    residue: Callable[[float], int]
     limit: int
 
     def run(
@@ -137,7 +139,7 @@ class LargestCounts:
         Args:
             pick: returns the places of some counts that are picked among these, best first, given epsilon and how many.
             measure: returns a fresh noisy value of one count, in answer units, of so many grains.
-            begin: is told, before each race and each look, how many grains a unit may then have paid in all.
+            begin: is told, before each race and each look, how many grains all is worth by itself then.
         """
         run, pace = _Going(self, measure, begin), Pace(EAGER)
         seen: list[tuple[float, bool]] = []
@@ -146,11 +148,12 @@ class LargestCounts:
             many = min(pace.round(len(seen)), int(run.open.sum()))
             rate = float(pace.epsilon(np.array([level]), max(len(self.question) / (len(seen) + 1), 1.0))[0])
             epsilon = GRID ** math.floor(math.log(rate * self.spread) / math.log(GRID))
-            if not run.fits(self.price(epsilon)):
+            if not run.fits(self.price(epsilon, run.left)):
                 break
-            begin(min(run.paid + many * self.price(epsilon), self.limit))
+            run.residue = max(run.residue, self.residue(epsilon))
+            begin(min(run.charged + many * self.price(epsilon, 0), self.limit))
             for cell in pick(np.flatnonzero(run.open), epsilon, many).tolist():
-                if not run.pays(self.price(epsilon)) or (kept := run.refined(cell, level)) is None:
+                if not run.pays(self.price(epsilon, run.left)) or (kept := run.refined(cell, level)) is None:
                     return run.ended()
                 seen.append((float(run.values[cell]), kept))
             later = np.array(seen[len(seen) // 2 :]).reshape(1, -1, 2)
@@ -167,8 +170,8 @@ class LargestCounts:
     def _first_level(self, pace: Pace) -> float:
         """Return the size that the first pick is priced for: what a small part of the purse can tell apart."""
         exponent = math.ceil(math.log(max(self.limit, 1)) / 2 / math.log(GRID))
-        while self.price(GRID**exponent) > self.limit / _FIRST and GRID**exponent > _TINY:
-            exponent -= 1 + int(math.log(max(self.price(GRID**exponent) * _FIRST / self.limit, 1)) / 3 / math.log(GRID))
+        while (price := self.price(GRID**exponent, 0)) > self.limit / _FIRST and GRID**exponent > _TINY:
+            exponent -= 1 + int(math.log(max(price * _FIRST / self.limit, 1)) / 3 / math.log(GRID))
         return self.spread * (pace.eagerness + math.log(len(self.question))) / GRID**exponent
 
 
@@ -186,6 +189,7 @@ class _Going:
     grains: Ints = field(init=False)
     open: Bools = field(init=False)
     picks: int = 0
+    residue: int = 0
     order: list[int] = field(default_factory=list)
     again: set[int] = field(default_factory=set)
 
@@ -198,6 +202,16 @@ class _Going:
     def paid(self) -> int:
         """The grains that one unit has paid at most, picks and all."""
         return self.picks + self.plan.cost(self.grains)
+
+    @property
+    def left(self) -> int:
+        """The grains that may still be spent."""
+        return max(self.plan.limit - self.paid, 0)
+
+    @property
+    def charged(self) -> int:
+        """The grains that everything is worth by itself: what was paid, and by what the picks were smoothed."""
+        return min(self.paid + self.residue, self.plan.limit)
 
     def fits(self, more: int) -> bool:
         """Return whether so many grains more are within the limit."""
@@ -236,11 +250,11 @@ class _Going:
         if not self.fits(0):
             self.grains[cell] = before
             return False
-        self.begin(self.paid)
+        self.begin(self.charged)
         fresh = self.measure(cell, after - before)
         self.values[cell] = (self.values[cell] * before + fresh * (after - before)) / after
         return True
 
     def ended(self) -> Picked:
         """Return what was released."""
-        return Picked(self.values, self.grains, np.array(self.order, np.int64), self.paid)
+        return Picked(self.values, self.grains, np.array(self.order, np.int64), self.charged)

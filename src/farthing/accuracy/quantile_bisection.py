@@ -4,6 +4,9 @@ The q-quantile is the first leaf t at which D(t) = #(x <= t) - q n is no longer 
 measured with Gaussian noise and refined in looks, until its sign is sure or |D| is surely within the rank target. Each
 step halves the range of the value; it stops when a threshold is good, or the range as narrow as was asked, or at the
 cap. What it measured is left behind (`Trail`): a sharper question goes the same way and pays for what is new.
+
+Where a rank alone is asked for, a cheap search that may err chooses the thresholds (`Scouts`), and the first of them is
+most often good: it has most of beta, and its noise is bounded by a line at every information.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.accuracy.quantile_plan import one_sided, spent
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
-from farthing.accuracy.quantile_run import Run, one_sided, spent
+from farthing.accuracy.quantile_run import Run
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, Trail
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE
@@ -36,6 +40,24 @@ COUNT_SHARE: Final = 0.1
 
 LAST_SHARE: Final = 0.6
 """Part of a threshold's beta that is kept for its last look, where most of the money goes."""
+
+CLOSING_SHARE: Final = 0.1
+"""The same part, where a search chose the threshold: the rest is the line's."""
+
+USUAL: Final = 0.8
+"""Part of beta for thresholds that a search chose that falls geometrically; the rest falls as 1/2, 1/6, 1/12, ..."""
+
+AGAIN: Final = 0.6
+"""The part of it that a next threshold has of the one before."""
+
+STEEP: Final = 1.6
+"""The slope of that line, over log(1/chance) and turned over the slack: 1 is best at the quantile itself."""
+
+ERRING: Final = 1.4
+"""About what a search and its proofs cost with noise, over what they cost without."""
+
+MOST_WIDTH: Final = 0.25
+"""The count may be off by no more than this share of it."""
 
 _UP: Final = 1 + 1e-9
 
@@ -183,8 +205,12 @@ class QuantileBisection:
         asked = self.asked
         lower, upper = asked.ends(run.low, run.high)
         by_rank = (run.good | (run.low == run.high)) if asked.rank else np.zeros(len(run.low), np.bool_)
-        middle = (asked.edge(run.low) + asked.edge(run.high + 1)) / 2
-        value = np.where(run.good, asked.edge(run.middle + 1), middle)
+        leaf = run.good & (run.least > run.most)
+        low, high = np.where(leaf, run.least, run.low), np.where(leaf, run.least, run.high)
+        middle = (asked.edge(low) + asked.edge(high + 1)) / 2
+        least, most = np.maximum(run.least, run.low - 1), np.minimum(run.most, run.high)
+        chosen = np.maximum(np.minimum(run.middle, most), least)  # every threshold from least to most is right
+        value = np.where(run.good & ~leaf, asked.edge(chosen + 1), middle)
         met = by_rank | run.within(np.arange(len(run.low)))
         paid = run.trail.paid
         return QuantileState(
@@ -200,10 +226,45 @@ class QuantileBisection:
         """Return the one-sided critical value of the count's attempts, counted from 0."""
         return float(one_sided(spent(self.beta * COUNT_SHARE, attempt)))
 
+    def line(self, grains: Int64, slack: Float64, depth: Int64) -> Float64:
+        """Return half-widths that noise passes at no information at all, with a threshold's chance for them."""
+        slope, offset = self._line(slack, depth)
+        return np.asarray(slope / (grains * self.per_grain) + offset)
+
+    def wanted(self, off: Float64, slack: Float64, depth: Int64) -> Float64:
+        """Return the grains at which the line proves a threshold that is so far off; infinite where it does not."""
+        slope, offset = self._line(slack, depth)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            grains = slope / (slack - offset - off) / self.per_grain * _UP
+        return np.where(off < slack - offset, grains, np.inf)
+
+    def _line(self, slack: Float64, depth: Int64) -> tuple[Float64, Float64]:
+        """Return slope m and offset c/(2m): noise passes m/information + offset anywhere with chance exp(-c)."""
+        c = -np.log(self._share(depth) * (1 - CLOSING_SHARE))
+        with np.errstate(divide="ignore"):
+            slope = STEEP * c / slack
+        return slope, c / (2 * slope)
+
+    def z_last_at(self, depth: Int64 | int) -> Float64:
+        """Return the one-sided critical values of thresholds' last looks, by how many thresholds are behind."""
+        return one_sided(self._share(depth) * (CLOSING_SHARE if self.scouts else LAST_SHARE))
+
     @property
     def z_last(self) -> float:
-        """The one-sided critical value of a threshold's last look."""
-        return float(one_sided(self.beta * self._descending / self.asked.leaves_log2 * LAST_SHARE))
+        """The one-sided critical value of the first threshold's last look."""
+        return float(self.z_last_at(0))
+
+    @property
+    def scouts(self) -> bool:
+        """Whether a search chooses the thresholds: where it is the rank alone that is asked for."""
+        return bool(self.asked.rank) and not (self.relative or self.absolute)
+
+    def _share(self, depth: Int64 | int) -> Float64:
+        """Return the part of beta that a threshold has, by how many are behind it."""
+        beta = self.beta * self._descending
+        if not self.scouts:
+            return np.asarray(beta / self.asked.leaves_log2 + 0.0 * depth)
+        return np.asarray(USUAL * beta * (1 - AGAIN) * AGAIN**depth + (1 - USUAL) * spent(beta, depth))
 
     @property
     def _descending(self) -> float:
@@ -223,14 +284,13 @@ class QuantileBisection:
     @property
     def count_width(self) -> float:
         """How far the count may be off, as a share of it: where a better one would cost what it saves."""
-        return float(
-            min(0.5, (self.asked.slack * self.asked.max_rows / (2 * self.asked.lane_sensitivity / WHOLE)) ** (2 / 3))
-        )
+        counted = self.asked.slack * self.asked.max_rows
+        return float(min(MOST_WIDTH, (counted / (2 * self.asked.lane_sensitivity / WHOLE)) ** (2 / 3)))
 
-    def last_grains(self, slack: Float64) -> Int64:
+    def last_grains(self, slack: Float64, depth: Int64 | int = 0) -> Int64:
         """Return the grains whose half-width is half of the slack, in rows: they settle any threshold."""
         with np.errstate(divide="ignore", over="ignore"):
-            grains = np.ceil((2 * self.z_last / slack) ** 2 / self.per_grain * _UP)
+            grains = np.ceil((2 * self.z_last_at(depth) / slack) ** 2 / self.per_grain * _UP)
         return np.minimum(grains, float(MOST_GRAINS)).astype(np.int64)
 
     def count_grains(self, rows: int) -> int:
@@ -259,7 +319,8 @@ class QuantileBisection:
         def full(_grains: Int64, groups: Int64) -> Float64:
             return np.full(len(groups), float(rows))
 
-        return int(self.run(evenly, full, groups=1).paid[0])
+        paid = int(self.run(evenly, full, groups=1).paid[0])
+        return int(paid * ERRING) if self.scouts else paid
 
 
 def _none_of(groups: int) -> Flags:

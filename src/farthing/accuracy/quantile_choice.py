@@ -15,6 +15,7 @@ from farthing.errors import InvalidTarget
 from farthing.mechanisms.exponential import BitSource, Exponential, choose_runs, uniform_below
 from farthing.mechanisms.gaussian import Coin
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
+from farthing.privacy.residue import choices
 from farthing.rounding import FARTHING
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def compare(descent: QuantileBisection, currency: type[Booked], *, rows: int, ma
     chosen = Fraction(ExponentialQuantile(asked).price(asked.slack * rows, beta=beta)) * FARTHING
     if currency is Pure:
         return QuantilePrices("exponential", None, Pure.of_amount(chosen * max_groups))
-    picked = BoundedRange.of_amount(chosen).to(currency) * max_groups
+    picked = choices(BoundedRange.of_amount(chosen), max_groups, currency)
     bisected = _gaussian(descent.typical(rows), currency, max_groups)
     picked = picked + _gaussian(descent.count_grains(rows), currency, max_groups)
     return QuantilePrices("descent" if bisected <= picked else "exponential", bisected, picked)

@@ -55,6 +55,8 @@ class Trail:
         counted: int64[lanes, groups], the grains that they hold.
         thresholds: int64[depths, groups], the threshold that was met after so many others; -1 for none.
         starts: int64[depths, groups], the place in LEVELS of the threshold's first look.
+        scouted: int64[depths, groups], the grains that were read to choose the threshold, and are not kept.
+        firm: int64[depths, groups], what has to be sure before the threshold is left; 0 if it may always be left.
         means: float64[depths, groups], of D at the threshold, in rows.
         grains: int64[depths, groups], the grains that they hold.
         places: int64[depths, groups], the place in LEVELS of the last look at a level; -1 for none.
@@ -66,6 +68,8 @@ class Trail:
     counted: Int64
     thresholds: Int64
     starts: Int64
+    scouted: Int64
+    firm: Int64
     means: Float64
     grains: Int64
     places: Int64
@@ -80,7 +84,7 @@ class Trail:
         [0, 0]
         """
         whole, real = np.zeros((0, groups), np.int64), np.zeros((0, groups))
-        return cls(real, whole, whole, whole, real, whole, whole, real, np.zeros(groups, np.int64))
+        return cls(real, whole, whole, whole, whole, whole, real, whole, whole, real, np.zeros(groups, np.int64))
 
     def copy(self) -> Trail:
         """Return a trail that may be added to."""
@@ -115,10 +119,20 @@ class Trail:
         for depth in range(int(rows[new].min(initial=len(self.thresholds))), len(self.thresholds)):
             gone = groups[new & (rows <= depth)]
             self.thresholds[depth, gone], self.starts[depth, gone] = -1, 0
+            self.scouted[depth, gone], self.firm[depth, gone] = 0, 0
             self.means[depth, gone], self.grains[depth, gone] = 0.0, 0
             self.shown[depth, gone], self.places[depth, gone] = 0.0, -1
         self.thresholds[rows[new], groups[new]] = thresholds[new]
         self.starts[rows[new], groups[new]] = starts[new]
+
+    def scout(self, rows: Int64, grains: Int64, firm: Int64, groups: Int64) -> None:
+        """Keep what it cost to choose the thresholds at these depths, and how firm they are."""
+        self.scouted[rows, groups], self.firm[rows, groups] = grains, firm
+
+    def chosen(self, rows: Int64, groups: Int64) -> Int64:
+        """Return the thresholds that were met at these depths before; -1 for none."""
+        self._grow(int(rows.max(initial=-1)))
+        return np.asarray(self.thresholds[rows, groups])
 
     def grow_counts(self, lane: int) -> None:
         """Make room for a lane."""
@@ -132,6 +146,8 @@ class Trail:
             none = np.zeros(len(self.paid), np.int64)
             self.thresholds = np.vstack([self.thresholds, none - 1])
             self.starts = np.vstack([self.starts, none])
+            self.scouted = np.vstack([self.scouted, none])
+            self.firm = np.vstack([self.firm, none])
             self.means = np.vstack([self.means, np.zeros(len(self.paid))])
             self.grains = np.vstack([self.grains, none])
             self.places = np.vstack([self.places, none - 1])

@@ -41,6 +41,7 @@ def bounded() -> tuple[Finding, ...]:
     checks: tuple[Callable[[], str], ...] = (
         groups_are_cut,
         rows_are_cut,
+        different_values_are_cut,
         values_are_clamped,
         squares_are_centred,
         missing_values_add_nothing,
@@ -66,6 +67,15 @@ def rows_are_cut() -> str:
         told = float(np.sum(session.count("g", keys={"g": range(WIDE)}, **FINE).value))
         added = float(np.sum(session.sum("x", lower=0, upper=1, by="g", keys={"g": range(WIDE)}, **FINE).value))
     return _far(told, 6 * UNITS, 3 * WIDE) or _far(added, 6 * UNITS, 3 * WIDE)
+
+
+def different_values_are_cut() -> str:
+    """Of twelve different values of a unit in a group three count there; a value that all units have counts once."""
+    with _heavy() as session:
+        by: dict[str, Any] = {"by": "g", "keys": {"g": range(WIDE)}, **FINE}
+        told = float(np.sum(session.count_distinct(value="n", **by).value))
+        shared = float(np.sum(session.count_distinct(value="x", **by).value))
+    return _far(told, 6 * UNITS, 3 * WIDE) or _far(shared, WIDE, 3 * WIDE)
 
 
 def values_are_clamped() -> str:
@@ -147,7 +157,8 @@ def ledgers_cut_by_keys_of_their_own() -> str:
 def _heavy() -> Session:
     """Open a session on units with twelve rows in each of eight groups, where three in two may count."""
     units = np.repeat(np.arange(UNITS), WIDE * DEEP)
-    return _session({"u": units, "g": np.tile(np.repeat(np.arange(WIDE), DEEP), UNITS), "x": np.ones(len(units))})
+    rows = {"u": units, "g": np.tile(np.repeat(np.arange(WIDE), DEEP), UNITS), "n": np.arange(len(units))}
+    return _session(rows | {"x": np.ones(len(units))})
 
 
 def _session(columns: dict[str, Any], beside: dict[str, Any] | None = None) -> Session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import sqrt
+from math import sqrt, tanh
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -119,7 +119,7 @@ def what_is_told_is_booked() -> str:
 
 
 def choices_add_up() -> str:
-    """Choices of k listed groups at epsilon each cost k epsilon in a pure ledger, and k times one in another."""
+    """Choices of k listed groups at epsilon each cost k epsilon in a pure ledger; in Gaussian DP their divergence."""
     for budget in (Budget(epsilon=100), Budget(mu=10)):
         spent = []
         for k in (1, 3):
@@ -127,7 +127,9 @@ def choices_add_up() -> str:
                 session.top_k("g", k=k, keys={"g": range(GROUPS)}, epsilon=0.5)
                 spent.append(session.spent)
         one, three = spent
-        if three.amount < 3 * one.amount * (1 - NEARLY) or (isinstance(one, Pure) and one != Pure(0.5)):
+        pure = isinstance(one, Pure)
+        least = 3 * one.amount if pure else 3 * 0.5 * tanh(0.125)  # twice the relative entropy, as of Gaussian noise
+        if three.amount < least * (1 - NEARLY) or (pure and one != Pure(0.5)):
             return f"one choice cost {one!r}, three {three!r}"
     return ""
 

@@ -124,8 +124,8 @@ SHAPES: Final = (
     Case("small average", "SELECT AVG(x) AS n FROM u WHERE uid IN (7, 8)", "bounded", noisy=True, moves=18),
     Case("quotient", "SELECT SUM(x) / COUNT(*) AS n FROM u WHERE uid IN (7, 8)", "bounded", noisy=True, moves=18),
     Case("average threshold", _counted("x >= (SELECT AVG(x) FROM u)"), moves=48),
-    Case("forged unit", "SELECT COUNT(DISTINCT uid % 5) AS n FROM u", moves=5),
-    Case("distinct values", "SELECT COUNT(DISTINCT amt) AS n FROM u JOIN o USING (uid)", moves=40),
+    Case("forged unit", "SELECT COUNT(DISTINCT uid % 5) AS n FROM u", "bounded", moves=5),
+    Case("distinct values", "SELECT COUNT(DISTINCT amt) AS n FROM u JOIN o USING (uid)", "bounded", moves=40),
     Case("shadowed private table", "WITH cat AS (SELECT * FROM u) SELECT COUNT(*) AS n FROM cat", moves=1),
 )
 """Shapes, with how far one person moves the raw answer."""

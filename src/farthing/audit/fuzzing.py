@@ -104,7 +104,8 @@ def wild(choices: SeededChoices) -> Made:
     grouped = choices.below(3) == 0
     joined = choices.of(("", "", " JOIN o USING (uid)", " JOIN cat ON u.g = cat.g", " LEFT JOIN o ON u.uid = o.uid"))
     number = _expression(choices, (*_WILD, *_PLAIN), DEEP, joined)
-    count = ("COUNT(*)", f"COUNT({number})", f"SUM({number})", "COUNT(DISTINCT uid)" if not joined else "COUNT(*)")
+    units = "COUNT(DISTINCT uid)" if not joined else "COUNT(*)"
+    count = ("COUNT(*)", f"COUNT({number})", f"SUM({number})", units, f"COUNT(DISTINCT {number})")
     aggregate = choices.of(count)
     refined = aggregate.startswith("COUNT(*") and choices.below(4) == 0
     condition = _condition(choices, (*_WILD, *_PLAIN), joined)

@@ -111,7 +111,7 @@ def judged(lane: Lane, trials: int, confidence: float) -> Row:
     )
 
 
-def lone_keys(trials: int, confidence: float) -> Row:
+def lone_keys(trials: int, confidence: float, *, max_groups: int = 1, found_above: int = 20) -> Row:
     """Return what keys found privately tell of units that are alone in their group: that is the delta they are charged.
 
     Without the unit its key cannot be told at all, so how often it is told bounds delta from below.
@@ -122,10 +122,10 @@ def lone_keys(trials: int, confidence: float) -> Row:
     with Session(
         pa.table({"u": alone, "g": alone}),
         unit="u",
-        bounds=Bounds(max_groups=1, max_rows=1),
+        bounds=Bounds(max_groups=max_groups, max_rows=1),
         budget=Budget(mu=10, delta=0.5, keys_delta=KEYS_DELTA),
     ) as session:
-        told = len(session.count("g", keys="private", found_above=20, absolute=5, cap="all").value)
+        told = len(session.count("g", keys="private", found_above=found_above, absolute=5, cap="all").value)
     found, claimed = rate_lower(told, trials, 1 - confidence), KEYS_DELTA / SEARCHES
     return Row(
         "keys found privately, of lone units",

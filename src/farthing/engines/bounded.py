@@ -6,12 +6,13 @@ and how much of it counts is decided here and nowhere else: backends read nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from farthing.query.aggregates import Quantile
 from farthing.query.expressions import Column
 from farthing.query.joins import Join
+from farthing.query.measures import Distinct
 from farthing.query.normal import conjunction
 from farthing.query.per_unit import PerUnit
 
@@ -137,9 +138,21 @@ class BoundedQuery:
 
     @property
     def chooses(self) -> bool:
-        """Return whether a hash chooses anything of a unit: its part, its groups, or its rows in a histogram."""
-        ranks = bool(self.quantiles) and not self.unit.is_row
-        return self.max_groups is not None or self.parted or ranks
+        """Return whether a hash chooses anything of a unit: its part, groups, values, or rows in a histogram."""
+        ranks = bool(self.quantiles) or any(isinstance(measure, Distinct) for measure in self.measures)
+        return self.max_groups is not None or self.parted or (ranks and not self.unit.is_row)
+
+    @property
+    def passes(self) -> tuple[tuple[list[int], BoundedQuery], ...]:
+        """Return the measures that one pass over the cells gives, as questions, each with their places in this one.
+
+        What cells add is added in one; different values of units are told apart in a pass for each measure of them.
+        """
+        places = range(len(self.measures))
+        alone = [at for at in places if isinstance(self.measures[at], Distinct) and not self.unit.is_row]
+        added = [at for at in places if at not in alone]
+        split = [*([added] if added else []), *([at] for at in alone)]
+        return tuple((few, replace(self, measures=tuple(self.measures[at] for at in few))) for few in split)
 
 
 def bounded(query: Query) -> BoundedQuery:

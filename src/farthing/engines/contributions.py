@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from farthing.query.aggregates import Quantile
-    from farthing.query.measures import Measure
 
 
 def number(value: Any) -> float | None:
@@ -22,7 +21,7 @@ def number(value: Any) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def contribution(measure: Measure, values: Sequence[Any], max_rows: int) -> int:
+def contribution(measure: Rows | Units | Total, values: Sequence[Any], max_rows: int) -> int:
     """Return the whole number that one unit adds to a measure of one group; of a total, in fine steps.
 
     Guarantee: at most `measure.sensitivity(max_rows)` in magnitude; of a total, at most `measure.finest(max_rows)`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from farthing.errors import DataError
 from farthing.query.per_unit import columns_of_source, scoped
@@ -42,11 +42,11 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundGroups:
-    """The groups that exist, with the number of units that count in each. Raw: presence itself is private.
+    """The groups that exist, with what units count by in each. Raw: presence itself is private.
 
     Attributes:
         keys: an Arrow table of key combinations, one row per group, columns named as the question's `by`.
-        units: int64[groups], privacy units that count in the group, > 0.
+        units: int64[groups], the sum of what units count by in the group, > 0: without shares their number.
     """
 
     keys: pa.Table
@@ -74,6 +74,10 @@ BUCKETS: Final = 129
 1 to 64, the last without end."""
 
 
+Shares: TypeAlias = tuple[tuple[int, int], ...]
+"""What a unit counts by in each of its groups, by how many it keeps: (most, share), see `Engine.found`."""
+
+
 class Described(Protocol):
     """What anybody may know of a table."""
 
@@ -91,10 +95,10 @@ class Engine(Protocol):
 
     Guarantee: when one unit is added or removed, each row of `measure` changes in at most `query.max_groups` places,
         each by at most the measure's sensitivity; `histogram` in at most `max_groups` groups, by `max_rows` rows in
-        each; `found` in at most `max_groups` groups, by one unit each; `crossed` in at most `max_groups` combinations
-        of all columns, by `max_rows` rows in each. Of the parts of one partition, one unit counts in one only: with a
-        unit column in the one that a hash of unit, part and hash key chooses among those in which it has rows, whatever
-        is asked of them.
+        each; `found` in k <= `max_groups` groups, by the share of k or by 1 in each; `crossed` in at most `max_groups`
+        combinations of all columns, by `max_rows` rows in each. Of the parts of one partition, one unit counts in one
+        only: with a unit column in the one that a hash of unit, part and hash key chooses among those in which it has
+        rows, whatever is asked of them.
     Proof: [design, bound last] rows that count (WHERE TRUE, key listed, unit not NULL) are aggregated per unit and
         group, each cell is cut to `max_rows` rows, and the kept cells of a unit are chosen by a hash of unit, group
         and hash key: a function of that unit's own cells. In full in docs/proofs/engines.bounded.md.
@@ -161,8 +165,15 @@ class Engine(Protocol):
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
         """Return the bounded rows by group and leaf; of more than max_rows of a unit a hash chooses which count."""
 
-    def found(self, query: Query, hash_key: int) -> FoundGroups:
-        """Return the groups that exist and their units, for a question without outputs."""
+    def found(self, query: Query, hash_key: int, shares: Shares = ()) -> FoundGroups:
+        """Return the groups that exist and their units, for a question without outputs.
+
+        Args:
+            query: the question.
+            hash_key: as in `measure`.
+            shares: (most, share) pairs: a unit that keeps k groups counts in each by the first share whose `most` is at
+                least k; the last is for all up to `max_groups`. Empty: by 1.
+        """
 
     def crossed(self, query: Query, crossing: Crossing, hash_key: int) -> list[NDArray[np.int64]]:
         """Return the bounded rows by every set of columns, int64[sizes] each; one query to the engine.

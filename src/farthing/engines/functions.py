@@ -126,6 +126,13 @@ def _concat(*texts: str) -> str | None:
     return "".join(texts) if sum(map(len, texts)) <= MOST_LETTERS else None
 
 
+def _replace(text: str, part: str, by: str) -> str | None:
+    """Return a text with every part replaced, none where the part is empty, if what it could become is not too long."""
+    if len(text) * max(len(by), 1) > MOST_LETTERS:
+        return None
+    return text.replace(part, by) if part else text
+
+
 def _like(text: str, pattern: str) -> bool:
     """Return whether a text matches a pattern: % is any text, _ one code point; a longest-first search of no depth."""
     place = at = 0
@@ -215,6 +222,7 @@ FUNCTIONS: Final[dict[FunctionName, Callable[..., Any]]] = {
     FunctionName.LTRIM: lambda text: text.lstrip(" "),
     FunctionName.RTRIM: lambda text: text.rstrip(" "),
     FunctionName.CONCAT: _concat,
+    FunctionName.REPLACE: _replace,
     FunctionName.STARTS_WITH: str.startswith,
     FunctionName.ENDS_WITH: str.endswith,
     FunctionName.CONTAINS: operator.contains,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.engines.engine import engine_failed
 from farthing.engines.own import require_own
-from farthing.engines.reading import text
+from farthing.engines.reading import lakehouse, text
+from farthing.engines.reading.footers import footer, require_alike
 from farthing.engines.reading.source import from_csv
 from farthing.errors import DataError
 from farthing.query.reading import Csv
@@ -136,6 +137,48 @@ class Arrow:
         return []
 
 
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A version of a Delta or Iceberg table that its own library reads.
+
+    Attributes:
+        rows: what it hands over.
+        listed: the files that it reads.
+    """
+
+    rows: Arrow
+    listed: Files
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None that the embedded engine may read."""
+        return ()
+
+    @property
+    def categories(self) -> Mapping[str, tuple[str, ...]]:
+        """None."""
+        return {}
+
+    def scan(self) -> None:
+        """Nothing to scan."""
+
+    def load(self, columns: tuple[str, ...] | None) -> Any:
+        """Return the columns."""
+        return self.rows.load(columns)
+
+    def check(self) -> None:
+        """Refuse a file that is gone, a folder or empty, and another process: the library runs threads."""
+        self.rows.check()
+        self.listed.check()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def identity(self) -> list[list[int]]:
+        """Return what tells one state of the files from another."""
+        return self.listed.identity()
+
+
 def _in_utc(schema: pa.Schema) -> pa.Schema:
     """Return a schema whose times have no zone."""
     import pyarrow as pa
@@ -151,10 +194,13 @@ def from_path(path: str | Path | Csv) -> RowSource:
     """Return the files of a path or glob; CSV is read as it is declared, else by the strict dialect with text alone.
 
     Raises:
-        DataError: nothing there, a folder, an empty file, neither Parquet nor CSV, a header that does not fit, a
-            Parquet file that was cut off, or one with other columns or types than the first.
+        DataError: nothing there, a folder without a Delta or Iceberg table, an empty file, neither Parquet nor CSV, a
+            header that does not fit, a Parquet file that was cut off, or one of other columns or types than the first.
     """
     named = str(path.path if isinstance(path, Csv) else path)
+    version = lakehouse.version_of(Path(named).absolute()) if Path(named).is_dir() else None
+    if version is not None and not isinstance(path, Csv):
+        return _of_version(version)
     if "://" in named:
         raise DataError(
             "not a local file",
@@ -162,17 +208,7 @@ def from_path(path: str | Path | Csv) -> RowSource:
             next_step="open it with ibis and pass the ibis table",
             rule="a path names a file on this machine",
         )
-    if glob.has_magic(named) and not Path(named).exists():
-        found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(named, recursive=True)))  # noqa: PTH207  # absolute globs
-        if not found:
-            raise DataError(
-                "no file matches",
-                got=named,
-                next_step="check the pattern and the working folder",
-                rule="a pattern matches at least one file",
-            )
-    else:
-        found = (str(Path(named).absolute()),)
+    found = _matching(named)
     kinds = {_is_parquet(Path(name)) for name in found}
     if len(kinds) > 1:
         raise DataError(
@@ -192,65 +228,34 @@ def from_path(path: str | Path | Csv) -> RowSource:
             got=named,
             next_step="pass the path alone",
         )
-    _require_alike(files.files)
+    require_alike(files.files)
     return files
 
 
-def _require_alike(files: tuple[str, ...]) -> None:
-    """Refuse Parquet files that were cut off, or whose columns differ: read as one table, they could fail on a row.
-
-    Guarantee: what is read as a column of one type is of that type in every file, so no value decides between an answer
-        and an error.
-    Proof: [design, errors are outputs] DuckDB reads all files as the first one says and casts the values of the others,
-        which fails on a value that does not fit; here there is nothing to cast.
-    Assumes: footers are public, as the schema is; a file whose last row group is whole was not cut off.
-    Rounds: nothing.
-    """
-    first: frozenset[tuple[str, str, str]] | None = None
-    for path in files:
-        found = _footer(path)
-        if first is not None and found != first:
-            raise DataError(
-                "two files of one table have different columns",
-                rule="all Parquet files of a table have the same columns, of the same types",
-                got=", ".join(sorted({name for name, *_ in found ^ first})[:5]),
-                next_step="open them one by one, or write them again with one schema",
-            )
-        first = found
-
-
-def _footer(path: str) -> frozenset[tuple[str, str, str]]:
-    """Return the columns of a Parquet file, with their types; refuse a file without its end or its middle."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    about = None
-    with suppress(pa.ArrowException, OSError):
-        about = pq.read_metadata(path)
-        if about.num_row_groups and _end(about) > Path(path).stat().st_size - about.serialized_size - 8:
-            about = None
-    if about is None:
+def _matching(named: str) -> tuple[str, ...]:
+    """Return the files that a path or pattern names, as absolute paths."""
+    if not glob.has_magic(named) or Path(named).exists():
+        return (str(Path(named).absolute()),)
+    found = tuple(sorted(str(Path(name).absolute()) for name in glob.glob(named, recursive=True)))  # noqa: PTH207  # absolute globs
+    if not found:
         raise DataError(
-            "the table cannot be read",
-            rule="a Parquet file is whole: its rows and its footer are there",
-            got=path,
-            next_step="write the file again, or leave it out of the pattern",
+            "no file matches",
+            got=named,
+            next_step="check the pattern and the working folder",
+            rule="a pattern matches at least one file",
         )
-    columns = map(about.schema.column, range(about.num_columns))
-    kinds = ((each.path, each.physical_type, str(each.logical_type).partition(", is_from_")[0]) for each in columns)
-    return frozenset(kinds)
+    return found
 
 
-def _end(about: Any) -> int:
-    """Return where the last row group of a Parquet file ends, in bytes from its beginning."""
-    last = about.row_group(about.num_row_groups - 1)
-    chunks = [last.column(place) for place in range(last.num_columns)]
-    return max((_start(chunk) + chunk.total_compressed_size for chunk in chunks), default=0)
-
-
-def _start(chunk: Any) -> int:
-    """Return where a column of a row group begins."""
-    return int(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)
+def _of_version(version: lakehouse.Version) -> Files | Lake:
+    """Return the files of a Delta or Iceberg table where they are the table, else what its library reads of them."""
+    files = Files(version.files, parquet=True)
+    files.check()
+    footers = {footer(each) for each in files.files}  # all are whole
+    if version.plain and [{name.partition(".")[0] for name, *_ in each} for each in footers] == [{*version.names}]:
+        return files
+    lakehouse.require_lossless(version)
+    return Lake(Arrow(version.read, opened_by=os.getpid()), Files(version.files + version.deletes, parquet=True))
 
 
 def _is_parquet(path: Path) -> bool:
@@ -260,7 +265,7 @@ def _is_parquet(path: Path) -> bool:
             "a folder is not a table",
             got=path,
             next_step=f"give a pattern: {path}/*.parquet",
-            rule="a table is a file or a pattern",
+            rule="a table is a file, a pattern, or a folder with a Delta or Iceberg table",
         )
     if path.name.lower().endswith(PARQUET):
         return True

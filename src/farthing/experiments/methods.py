@@ -15,7 +15,7 @@ import numpy as np
 from farthing.accuracy.stop_rule import two_sided
 from farthing.experiments import chains, picking
 from farthing.experiments.choice import PublicChoice
-from farthing.experiments.setting import Played, Side, amount, on_grid, pick_prices
+from farthing.experiments.setting import Played, Side, amount, on_grid, pick_prices, residue_prices
 from farthing.privacy.filters import (
     GdpFilter,
     PureFilter,
@@ -152,8 +152,9 @@ def farthing(setting: Setting, choice: PublicChoice, trials: int, rng: Generator
     """Play our session: calibrated refinement in the currency that suits the promise, picks priced in it.
 
     Guarantee: (epsilon, delta)-DP for the whole session, as the filter of the chosen currency has it: the exact
-        Gaussian conversion, the sharper zCDP one, or the sum of epsilons.
-    Proof: docs/proofs/privacy.filters.md; [RogersSRW23, Lemma 5.2] for Laplace chains in the sum of epsilons.
+        Gaussian conversion, with picks by what is left, the sharper zCDP one, or the sum of epsilons.
+    Proof: docs/proofs/privacy.filters.md, docs/proofs/privacy.residue.md; [RogersSRW23, Lemma 5.2] for Laplace chains
+        in the sum of epsilons.
     Assumes: counts that one user moves by at most one; the choice is public.
     Rounds: totals down, prices of picks up; simulated costs are floats.
     """
@@ -162,19 +163,19 @@ def farthing(setting: Setting, choice: PublicChoice, trials: int, rng: Generator
     most, picked = setting.most(affordable), setting.task.picked
 
     def release(truth: Floats, expected: Floats, least: Floats) -> chains.Runs:
-        check = chains.FutilityCheck(expected, least)
+        check = chains.FutilityCheck(expected, np.full_like(least, -np.inf) if choice.steady else least)
         if laplace:
             stop = chains.ReleaseStop(setting.relative, chains.laplace_critical(setting.relative, setting.beta))
             return chains.laplace_refined(stop, truth, setting.epsilon, rng, check)
         looks = chains.calibrated_schedule(setting.relative, setting.beta, setting.mu_squared)
-        return chains.refined(looks, truth, rng, centred=True, check=check if picked else None)
+        return chains.refined(looks, truth, rng, centred=True, check=check if picked and not choice.steady else None)
 
     if picked:
         last = setting.last_size(affordable) if choice.steady else 0.0
         pace = picking.Pace(choice.eagerness, last, flipped=laplace)
-        followed = picking.follow(setting.task, pace, most + most // 4, trials, rng, release=release)
+        followed = picking.follow(setting.task, pace, most + most // 4 + _SPARE, trials, rng, release=release)
         sizes, runs = followed.sizes, followed.runs
-        picks = pick_prices(followed.exponents, _CURRENCIES[choice.currency])
+        picks = _pick_costs(setting, choice, followed)
     else:
         sizes = np.broadcast_to(setting.task.sorted_counts(most).astype(np.float64), (trials, most))
         expected = np.full(sizes.size, setting.task.guess)
@@ -206,6 +207,13 @@ def _brownian(
     runs = chains.refined(looks, sizes.ravel(), rng, centred=False)
     spent = runs.cost.reshape(sizes.shape) / (1 if currency is Gdp else 2)
     return _settled(setting, [Side(spent + pick.price(currency), total)], runs, sizes)
+
+
+def _pick_costs(setting: Setting, choice: PublicChoice, followed: picking.Followed) -> Floats:
+    """Return what each pick of ours costs, in the currency of the books."""
+    if choice.currency == "gdp":
+        return residue_prices(followed.exponents, followed.runs.cost, setting.mu_squared, made=followed.made)
+    return np.asarray(pick_prices(followed.exponents, _CURRENCIES[choice.currency]) * followed.made)
 
 
 def _our_side(setting: Setting, currency: str, cost: Floats, picks: Floats) -> Side:
@@ -266,6 +274,7 @@ def _our_choices(setting: Setting) -> list[PublicChoice]:
     return [each for kind in kinds for each in _eager(setting, **kind)]
 
 
+_SPARE: Final = 100  # more picks than counts, for those that are given up and picked again
 _CLOSE: Final = 0.6  # a currency is tried if its oracle returns this part of what the other's does
 _SHARES: Final = (0.5, 0.65, 0.8, 0.9, 0.98)
 _BATCHES: Final = (0.5, 0.65, 0.8, 0.9, 1.0, 1.2)

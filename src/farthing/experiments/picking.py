@@ -64,11 +64,13 @@ class Followed:
         exponents: of the picks' epsilons on the grid of prices.
         sizes: what was picked, the true counts.
         runs: how the releases ended.
+        made: where there was a pick at all: a round ends early in trials where fewer counts are open than it picks.
     """
 
     exponents: Ints
     sizes: Floats
     runs: Runs
+    made: NDArray[np.bool_]
 
 
 def follow(
@@ -98,7 +100,7 @@ def follow(
     """
     shape = (trials, most)
     exponents, sizes = np.zeros(shape, np.int64), np.zeros(shape)
-    runs = Runs(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_))
+    runs, made = Runs(np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_)), np.zeros(shape, np.bool_)
     left, again = np.tile(task.counts.astype(np.float32), (trials, 1)), np.zeros((trials, task.size), np.bool_)
     median, done = np.full(trials, task.guess), 0
     level = median
@@ -111,8 +113,8 @@ def follow(
         expected = np.repeat(level, many)
         least = np.where(np.take_along_axis(again, places, axis=1).ravel(), -np.inf, HOPELESS * expected)
         ended = release(sizes[at].ravel(), expected, least).shaped(trials, many)
-        there = np.isfinite(np.take_along_axis(left, places, axis=1))  # else all counts were returned before
-        runs.cost[at] = np.where(there, ended.cost, np.inf)
+        there = np.isfinite(np.take_along_axis(left, places, axis=1))  # else no count is open before the next round
+        made[at], runs.cost[at] = there, np.where(there, ended.cost, 0.0)
         runs.value[at], runs.kept[at] = ended.value, ended.kept & there
         put_back = np.where(ended.kept | ~there, -np.inf, sizes[at])
         np.put_along_axis(left, places, put_back.astype(np.float32), axis=1)
@@ -121,7 +123,7 @@ def follow(
         later = np.s_[:, done // 2 : done]
         median = median_level(runs.value[later], runs.kept[later], median)
         level = median * done / (done + 1)
-    return Followed(exponents, sizes, runs)
+    return Followed(exponents, sizes, runs, made)
 
 
 __all__ = ["GROWTH", "HOPELESS", "Followed", "Pace", "follow", "in_order", "race"]

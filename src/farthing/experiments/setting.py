@@ -14,6 +14,7 @@ from farthing.accuracy.largest_counts import GRID
 from farthing.accuracy.stop_rule import two_sided
 from farthing.privacy.filters import GdpFilter
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
+from farthing.privacy.residue import LEAST_KAPPA, MOST_KAPPA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,6 +149,27 @@ def pick_prices(exponent: Ints, currency: type[Loss]) -> Floats:
     return np.asarray(prices[where].reshape(exponent.shape))
 
 
+def residue_prices(exponent: Ints, cost: Floats, total: float, *, made: NDArray[np.bool_]) -> Floats:
+    """Return what selections take out of a total of mu^2, each by what is left when it has paid.
+
+    Args:
+        exponent: int64[trials, picks], of their epsilons on the grid of prices.
+        cost: float64[trials, picks], the mu^2 of the release that follows each.
+        total: of a session.
+        made: bool[trials, picks], where there was a pick at all.
+    """
+    size, price = GRID ** (2.0 * exponent), pick_prices(exponent, Gdp) * made
+    left = np.full(len(cost), total)
+    for k in range(cost.shape[1]):
+        alone = price[:, k].copy()
+        for _ in range(2):
+            kappa = np.minimum((left - price[:, k]) / size[:, k], float(MOST_KAPPA))
+            less = size[:, k] * (0.25 + 1 / (90 * np.maximum(kappa, float(LEAST_KAPPA)) + 4.5))
+            price[:, k] = np.where(kappa >= float(LEAST_KAPPA), np.minimum(alone, less), alone)
+        left = left - price[:, k] - cost[:, k]
+    return price
+
+
 @lru_cache(maxsize=4096)
 def _pick_price(exponent: int, currency: str) -> float:
     """Return the certified price of one selection by the exponential mechanism, in the currency of that name."""
@@ -160,4 +182,4 @@ if TYPE_CHECKING:
 
     Costs = Callable[[Floats], Floats]
 
-__all__ = ["GRID", "Played", "Setting", "Side", "amount", "on_grid", "pick_prices"]
+__all__ = ["GRID", "Played", "Setting", "Side", "amount", "on_grid", "pick_prices", "residue_prices"]

@@ -2,7 +2,8 @@
 
 A unit counts by 1 in at most `max_groups` groups. A group that exists for one unit alone must stay hidden but for a
 chance delta, which counts all the groups that one unit can create, not one of them. `GaussianKeys` pays in mu^2 and
-delta, `OptimalKeys` in epsilon and delta with the highest chances that any rule can give.
+delta, `OptimalKeys` in epsilon and delta with the highest chances that any rule can give. A unit in fewer groups
+counts by more than 1 in each, as far as the same price and delta allow: its `shares`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from farthing.errors import InvalidBounds, InvalidBudget, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, sigma_of
+from farthing.mechanisms.group_shares import ONE, check_shares, shares_of
 from farthing.noise.bits import system_bits
 from farthing.noise.gaussian import rounded_gaussian
 from farthing.normal import ndtri
@@ -28,6 +30,7 @@ from farthing.rounding import DELTA_COIN, FARTHING, coins_up, down
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from farthing.mechanisms.group_shares import Shares
     from farthing.noise.bits import BitSource
 
     Int64 = NDArray[np.int64]
@@ -38,6 +41,8 @@ CHANCE_BITS: Final = 128
 
 MOST_STEPS: Final = 1 << 20
 """The longest table of chances; a smaller epsilon a group needs a longer one, and is refused."""
+WHOLE_BITS: Final = 42
+"""Thresholds are below 2^42 units, so that their parts of 1/ONE are exact in a float64."""
 
 _UP: Final = 1 + 2.0**-30
 
@@ -49,28 +54,35 @@ class GaussianKeys:
     Attributes:
         grains: the cost a group, in 2^-56 of mu^2; sigma = 1/mu, rounded up.
         threshold: in units, >= 1; a float64 is the exact number it is.
-        max_groups: K, the most groups that one unit counts in, by 1 in each.
+        max_groups: K, the most groups that one unit counts in.
         bits: where random bits come from; None is the system's stream cipher.
+        shares: by how much a unit of so many groups counts in each, in 1/ONE; empty for 1. `plan` gives the largest
+            that cost nothing: min(sqrt(K/k), what keeps delta) for k groups.
 
     Guarantee: but for events of chance `delta`, mu-GDP with mu^2 = K/sigma^2; so (epsilon, delta + delta')-DP wherever
-        mu-GDP gives (epsilon, delta'). `delta` is 1 - Phi((threshold - 1)/sigma)^K: all K groups of a unit may be new.
-    Proof: docs/proofs/mechanisms.keys.md.
+        mu-GDP gives (epsilon, delta'). `delta` is the largest 1 - Phi((threshold - share)/sigma)^k, k <= K: all groups
+        of a unit may be new.
+    Proof: docs/proofs/mechanisms.keys.md; shares of sqrt(1/k) are those of [GopiGKSSY20].
     Assumes: add/remove one unit; only groups with units >= 1 are passed, and their keys leave in an order that the
         units do not choose; exact sampler.
     Rounds: sigma up; delta up to whole coins of 2^-80.
 
     >>> keys = GaussianKeys.plan(100, confidence=0.95, delta=1e-7, max_groups=5)
-    >>> f"{keys.sigma:.2f} {keys.threshold:.2f} {keys.loss.mu:.4f}", keys.found(np.array([1, 500])).tolist()
-    ('13.87 77.18 0.1612', [False, True])
+    >>> f"{keys.sigma:.2f} {keys.threshold:.2f} {keys.loss.mu:.4f}", keys.shares[0]
+    ('13.87 77.18 0.1612', (1, 2289))
+    >>> keys.found(np.array([1, 500]) * 1024).tolist()
+    [False, True]
     """
 
     grains: int
     threshold: float
     max_groups: int = 1
     bits: BitSource | None = None
+    shares: Shares = ()
 
     def __post_init__(self) -> None:
         _check_groups(self.max_groups)
+        check_shares(self.shares, self.max_groups)
         if not 1 <= self.grains <= MOST_GRAINS:
             raise InvalidBudget(
                 "the cost is out of range",
@@ -78,10 +90,10 @@ class GaussianKeys:
                 got=self.grains,
                 next_step="use GaussianKeys.plan",
             )
-        if not 1 <= self.threshold < 2.0**52:
+        if not 1 <= self.threshold < 2.0**WHOLE_BITS:
             raise InvalidTarget(
                 "the threshold is out of range",
-                rule="1 <= threshold < 2^52 units",
+                rule=f"1 <= threshold < 2^{WHOLE_BITS} units",
                 got=self.threshold,
                 next_step="use GaussianKeys.plan",
             )
@@ -108,11 +120,10 @@ class GaussianKeys:
         Guarantee: `.delta <= delta`, and P[found] >= confidence for every group of at least `found_above` units.
         Proof: docs/proofs/mechanisms.keys.md.
         Assumes: nothing.
-        Rounds: the cost up, by 2^-30 of it; the threshold up.
+        Rounds: the cost up, by 2^-30 of it; the threshold up; shares down, never below 1.
         """
         allowed = _checked(found_above, confidence, delta, max_groups)
-        one = -math.expm1(math.log1p(-float(allowed)) / max_groups)  # the chance that one new group is told
-        hide, find = float(-ndtri(one)) * _UP + 1e-9, float(ndtri(confidence)) * _UP + 1e-9
+        hide, find = _hiding(allowed, max_groups), float(ndtri(confidence)) * _UP + 1e-9
         if hide <= 0:
             raise InvalidTarget(
                 "delta is too large", rule="delta / max_groups < 1/2", got=float(delta), next_step="1e-7 is usual"
@@ -126,7 +137,14 @@ class GaussianKeys:
                 next_step="raise found_above, or lower the confidence",
             )
         sigma = float(sigma_of(np.array([grains]), 1)[0])
-        return cls(grains, max(1.0, 1 + hide * sigma), max_groups, bits)
+        threshold = max(1.0, 1 + hide * sigma)
+
+        def most(groups: int) -> int:
+            """Return the largest share at which neither the price nor delta rises."""
+            free = (threshold - _hiding(allowed, groups) * sigma) * ONE
+            return min(math.isqrt(max_groups * ONE * ONE // groups), math.floor(free))
+
+        return cls(grains, threshold, max_groups, bits, shares_of(max_groups, most, one=ONE))
 
     @property
     def sigma(self) -> float:
@@ -145,18 +163,21 @@ class GaussianKeys:
 
     @property
     def delta_coins(self) -> int:
-        """Delta in coins of 2^-80, rounded up: 1 - Phi((threshold - 1)/sigma)^K."""
+        """Delta in coins of 2^-80, rounded up: the largest of 1 - Phi((threshold - share)/sigma)^k."""
         with working() as flint:
-            tail = normal_tail(flint, (1 - flint.arb(self.threshold)) / flint.arb(self.sigma))
-            return coins_up(upper(-(self.max_groups * (-tail).log1p()).expm1()), DELTA_COIN)
+            tails = [
+                (most, normal_tail(flint, (flint.arb(share) / ONE - flint.arb(self.threshold)) / self.sigma))
+                for most, share in self.shares or ((self.max_groups, ONE),)
+            ]
+            return coins_up(max(upper(-(most * (-tail).log1p()).expm1()) for most, tail in tails), DELTA_COIN)
 
     @property
     def delta(self) -> Fraction:
         """Delta as it is booked."""
         return self.delta_coins * DELTA_COIN
 
-    def chance(self, units: int) -> float:
-        """Return the chance that a group of that many units is told."""
+    def chance(self, units: float) -> float:
+        """Return the chance that a group is told in which units count by so much in all."""
         from scipy.special import ndtr
 
         return float(ndtr((units - self.threshold) / self.sigma)) if units else 0.0
@@ -165,13 +186,15 @@ class GaussianKeys:
         """Return which groups are told, bool[groups]; groups without units never are.
 
         Args:
-            units: int64[groups], the exact numbers of units of the groups that exist.
+            units: int64[groups], the exact sums of what units count by in the groups that exist: with shares, in 1/ONE.
         """
         # With 1/2 - threshold = part - whole, exactly, units + sigma Z > threshold says that
         # units - whole + round(part + sigma Z) >= 1: the comparison is the sampler's certified rounding.
-        whole = math.floor(self.threshold)
-        part = 0.5 - (self.threshold - whole)
-        noisy = units - whole + rounded_gaussian(self.sigma, offset=part, size=units.shape, bits=self.bits)
+        one = ONE if self.shares else 1
+        threshold, sigma = self.threshold * one, self.sigma * one  # exact: `one` is a power of two
+        whole = math.floor(threshold)
+        part = 0.5 - (threshold - whole)
+        noisy = units - whole + rounded_gaussian(sigma, offset=part, size=units.shape, bits=self.bits)
         return np.asarray((noisy >= 1) & (units > 0))
 
 
@@ -185,11 +208,11 @@ class OptimalKeys:
     Attributes:
         farthings: epsilon, for a unit in all its K groups, in 2^-40.
         delta: the chance, exact.
-        max_groups: K, the most groups that one unit counts in, by 1 in each.
+        max_groups: K, the most groups that one unit counts in, by its `shares` or by 1 in each.
         bits: where random bits come from; None is the system's stream cipher.
 
     Guarantee: (epsilon, delta)-DP.
-    Proof: docs/proofs/mechanisms.keys.md; the recursion is that of Desfontaines, Voss, Gipson and Mandayam (2022).
+    Proof: docs/proofs/mechanisms.keys.md; the recursion is that of [DesfontainesVGM22].
     Assumes: add/remove one unit; only groups with units >= 1 are passed, and their keys leave in an order that the
         units do not choose.
     Rounds: each chance down to a multiple of 2^-128 inside the recursion, so the numbers drawn with obey it exactly.
@@ -270,6 +293,28 @@ class OptimalKeys:
         """Delta in coins of 2^-80."""
         return coins_up(self.delta, DELTA_COIN)
 
+    @property
+    def shares(self) -> Shares:
+        """By how much a unit of so many groups counts in each: what k groups allow at the same epsilon and delta.
+
+        Guarantee: (epsilon, delta)-DP if a unit of k groups counts by its share j in each, as if it counted by 1 in K.
+        Proof: docs/proofs/mechanisms.keys.md: k j <= K, and 1 - (1 - d (1 + e^eps + ... + e^((j-1) eps)))^k <= delta.
+        Assumes: add/remove one unit.
+        Rounds: shares down, to whole numbers.
+        """
+        with working(2 * CHANCE_BITS + 64) as flint:
+            epsilon = ball(flint, self.farthings * FARTHING) / self.max_groups
+            whole = (-ball(flint, self.delta)).log1p()
+            one = -(whole / self.max_groups).expm1()
+
+            def most(groups: int) -> int:
+                """Return the largest share that k groups allow."""
+                ratio = -(whole / groups).expm1() / one
+                longest = (ratio * epsilon.expm1()).log1p() / epsilon
+                return min(self.max_groups // groups, math.floor(lower(longest)))
+
+            return shares_of(self.max_groups, most, one=1)
+
     def chance(self, units: int) -> float:
         """Return the chance that a group of that many units is told."""
         return down(Fraction(self._table[min(units, len(self._table) - 1)], 1 << CHANCE_BITS))
@@ -278,7 +323,7 @@ class OptimalKeys:
         """Return which groups are told, bool[groups]: a uniform number of 128 bits below the group's chance.
 
         Args:
-            units: int64[groups], the exact numbers of units of the groups that exist.
+            units: int64[groups], the exact sums of what units count by in the groups that exist.
         """
         place = np.minimum(units, len(self._table) - 1)
         kinds, where = np.unique(place, return_inverse=True)
@@ -322,6 +367,12 @@ def _check_groups(max_groups: int) -> None:
             got=repr(max_groups),
             next_step="give the most groups that one unit counts in",
         )
+
+
+def _hiding(delta: Fraction, groups: int) -> float:
+    """Return how many sigmas above its share a unit of so many new groups must have the threshold, rounded up."""
+    one = -math.expm1(math.log1p(-float(delta)) / groups)  # the chance that one of them is told
+    return float(-ndtri(one)) * _UP + 1e-9
 
 
 def _checked(found_above: int, confidence: float, delta: Fraction | float, max_groups: int) -> Fraction:

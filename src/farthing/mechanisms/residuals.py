@@ -147,7 +147,12 @@ class ResidualMeasurements:
         object.__setattr__(self, "tables", sealed(self.tables))
 
     def measure(
-        self, subset: tuple[int, ...], state: Residual, grains: int, shape: NoiseShape | None = None
+        self,
+        subset: tuple[int, ...],
+        state: Residual,
+        grains: int,
+        shape: NoiseShape | None = None,
+        moved: Float64 | None = None,
     ) -> Residual:
         """Return the state of a residual after one more measurement.
 
@@ -156,6 +161,7 @@ class ResidualMeasurements:
             state: what was measured of it before, in the same shape.
             grains: the cost of the new measurement, > 0.
             shape: how noise differs by cell; None for the same everywhere.
+            moved: float64[sizes - 1], noise that residuals share, in contrasts of length 1; drawn without the data.
         """
         table, weights, finer = opened(self.tables)[subset], None, 1
         sigma = sigma_of(grains, table.shape, self.reach)
@@ -166,7 +172,7 @@ class ResidualMeasurements:
         lengths = lengths_of(table.shape, weights) * finer
         exact = contrasts(_held(table, weights), weights)
         released, exponent = on_own_grid(exact, sigma * lengths * UP, self.bits)
-        fresh = np.ldexp(released.astype(np.float64), exponent) / lengths
+        fresh = np.ldexp(released.astype(np.float64), exponent) / lengths + (0.0 if moved is None else moved)
         weight = grains / (state.grains + grains)
         return Residual(state.grains + grains, state.mean + (fresh - state.mean) * weight)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
 from farthing.errors import InvalidBudget, NoiseError
 from farthing.noise.races import Field
-from farthing.privacy.loss import BoundedRange, Zcdp
+from farthing.privacy.loss import BoundedRange, Gdp, Zcdp
 from farthing.privacy.numbers import exact, within_unit
+from farthing.privacy.residue import choices
 from farthing.rounding import down
 
 if TYPE_CHECKING:
@@ -126,6 +127,22 @@ def restated(loss: Loss, currency: type[B]) -> B:
     if currency is Zcdp and isinstance(loss, BoundedRange):
         return min(usual, loss.to(currency, route="tight"))
     return usual
+
+
+def repeated(loss: BoundedRange, many: int, currency: type[B]) -> B:
+    """Return the tightest known price of several choices of one bounded range, each made after those before it.
+
+    Guarantee: the choices together have the price.
+    Proof: docs/proofs/privacy.residue.md, "Several choices as one loss", in Gaussian DP; elsewhere prices add.
+    Assumes: each choice is of that bounded range given the past.
+    Rounds: up.
+
+    >>> repeated(BoundedRange(1), 2, Zcdp).rho < 0.25, repeated(BoundedRange(1), 2, Gdp) < BoundedRange(1).to(Gdp) * 2
+    (True, True)
+    """
+    if currency is Gdp:
+        return cast("B", choices(loss, many, Gdp))
+    return restated(loss, currency) * many
 
 
 def chance(delta: Number) -> Fraction:

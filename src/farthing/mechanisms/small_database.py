@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.mechanisms.linear_queries import require_size, steps_of
-from farthing.mechanisms.noisy_answers import chooser, shared
+from farthing.mechanisms.noisy_answers import chooser, deviation, shared
 from farthing.mechanisms.projection import TOTAL_SHARE, HistogramEstimate, noisy_total
 from farthing.mechanisms.scores import whole
 from farthing.sealed import opened, sealed
@@ -92,6 +92,30 @@ class SmallDatabase:
         chosen = options[int(chooser(rest).choose(scores, most, bits=bits))]
         weights = np.bincount(chosen, minlength=queries.cells) * (total / self.rows)
         return HistogramEstimate(weights.astype(np.float64), total)
+
+    def error(self, queries: LinearQueries, rows: float) -> float:
+        """Return a bound of the largest error of a query, in rows, expected over the noise, whatever the data are.
+
+        It is what a sample of so few rows leaves, what the choice among all databases adds, and the total's noise.
+
+        Args:
+            queries: what is asked.
+            rows: how many rows there are.
+
+        Proof: docs/proofs/mechanisms.linear_queries.md, section 5.
+
+        >>> from farthing.mechanisms.linear_queries import MatrixQueries
+        >>> from farthing.privacy.loss import Pure
+        >>> bool(SmallDatabase(Pure(1), rows=8).error(MatrixQueries([[1, 0, 0]]), 10_000) < 10_000)
+        True
+        """
+        first, rest = shared(self.loss, 1, TOTAL_SHARE - 1)
+        many = queries.groups[-1].stop
+        heaviest = max(queries.total(slice(at, at + 1)) for at in range(many)) * queries.step
+        sampled = rows * math.sqrt(2 * math.log(2 * many) / self.rows)
+        chosen = 2 * self.reach * math.log(databases(queries.cells, self.rows)) / float(chooser(rest).epsilon)
+        total = deviation(first, squares=self.reach**2, total=self.reach)
+        return heaviest * (sampled + chosen + total) + queries.step
 
 
 def queries_by_cell(queries: LinearQueries) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from farthing.mechanisms.noises import Noise, known, loss_of, noisy_field
-from farthing.mechanisms.scores import B, checked_scores, priced, restated, whole
+from farthing.mechanisms.scores import B, checked_scores, priced, repeated, restated, whole
 from farthing.noise.races import leaders
 from farthing.privacy.loss import BoundedRange, Gdp, Pure, Zcdp
 
@@ -65,10 +65,12 @@ class TopK:
 
         >>> TopK(10, 1).price(Zcdp), TopK(10, 1, "gaussian").price(Zcdp)
         (Zcdp(rho=1.23302), Zcdp(rho=0.125))
+        >>> round(float(TopK(10, 1).price(Gdp).amount / TopK(1, 1).price(Gdp).amount), 1)  # together they cost less
+        7.0
         """
         one = loss_of(self.noise, self.epsilon)
         if isinstance(one, BoundedRange):
-            return restated(one, currency) * self.k
+            return repeated(one, self.k, currency)
         return restated(one if isinstance(one, Gdp) else one * self.k, currency)
 
     def choose(

@@ -11,7 +11,18 @@ import numpy as np
 
 from farthing.errors import InvalidBudget
 from farthing.mechanisms.exponential import Exponential
-from farthing.mechanisms.scores import B, chance, checked_scores, field_of, priced, rate_of, refused, spread_of, whole
+from farthing.mechanisms.scores import (
+    B,
+    chance,
+    checked_scores,
+    field_of,
+    priced,
+    rate_of,
+    refused,
+    repeated,
+    spread_of,
+    whole,
+)
 from farthing.noise.races import leaders
 from farthing.privacy.balls import ball, upper, working
 from farthing.rounding import up
@@ -99,6 +110,8 @@ class UnknownTopK:
     def price(self, currency: type[B], peels: int | None = None) -> B:
         """Return the price of a call in a ledger's currency, but for outcomes of chance `delta`, booked beside it.
 
+        In Gaussian DP those that were made are priced together, however many that is: docs/proofs/privacy.residue.md.
+
         Args:
             currency: Pure, Zcdp or Gdp.
             peels: `Found.peels`; at most k, which is what is reserved.
@@ -112,7 +125,7 @@ class UnknownTopK:
             raise InvalidBudget(
                 "the number of choices is out of range", rule="0 <= peels <= k", got=made, next_step="pass Found.peels"
             )
-        return Exponential(self.epsilon).price(currency) * made
+        return repeated(Exponential(self.epsilon).loss, made, currency)
 
     @property
     def loss(self) -> Loss:

@@ -15,6 +15,7 @@ from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import Coin, worst_cost
 from farthing.planning.quantile_sought import QuantileSought
 from farthing.privacy.loss import BoundedRange, Pure
+from farthing.privacy.residue import choices
 from farthing.query.aggregates import Quantile
 from farthing.rounding import FARTHING
 
@@ -75,8 +76,8 @@ class QuantileBisectionPricing:
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
         count = ("the count, with Gaussian noise",) if self.descent.asked.rank else ()
-        found = f"{self.asked} by bisection: rows below at most {self.descent.asked.leaves_log2} thresholds"
-        return *count, f"{found}, with Gaussian noise"
+        number = "a few" if self.descent.scouts else f"at most {self.descent.asked.leaves_log2}"
+        return *count, f"{self.asked} by bisection: rows below {number} thresholds, with Gaussian noise"
 
     @property
     def gives_up(self) -> bool:
@@ -133,7 +134,7 @@ class QuantileChoicePricing:
         """Return the loss of a unit in all its groups, of the count and of a choice at these farthings a group."""
         if self.currency is Pure:
             return Pure.of_farthings((self.count + farthings) * self.max_groups)
-        chosen = BoundedRange.of_amount(farthings * FARTHING).to(self.currency) * self.max_groups
+        chosen = choices(BoundedRange.of_amount(farthings * FARTHING), self.max_groups, self.currency)
         counted = Coin(self.currency, self.max_groups, 1).loss(self.count * self.max_groups)  # type: ignore[arg-type]  # not Pure
         return chosen + counted
 

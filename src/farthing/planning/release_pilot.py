@@ -6,6 +6,7 @@ errors are normal whatever the pilot said, and intervals hold as often as those 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -150,15 +151,16 @@ class Pilot:
         assert self.goal.absolute is not None  # noqa: S101  # a relative target has a floor
         told = ReleaseDesign(self.basis, self.reach, paid)
         residuals = {subset: residual_table(mean) for subset, mean in contrasts.items()}
-        sizes, widest, counts = dict(enumerate(self.basis.sizes)), [], {}
+        sizes, widest, counts, deviations = dict(enumerate(self.basis.sizes)), [], {}, {}
         for table, variance, weight in zip(self.basis.tables, told.variances, self.basis.weights, strict=True):
             least = abs(put_together(table, sizes, residuals)) - SURE * float(np.sqrt(variance))
             wide = np.maximum(self.goal.relative * least, self.goal.absolute)
             widest.append((wide / weight / self.goal.critical) ** 2)
         for subset in self.basis.subsets:
             seen = put_together(subset, sizes, residuals)
-            counts[subset] = np.where(seen > _SEEN * np.sqrt(told.variance_of(subset)), seen, 0.0)
-        return ShapeProgram(self.basis, self.reach, counts, tuple(widest))
+            deviations[subset] = math.sqrt(told.variance_of(subset))
+            counts[subset] = np.where(seen > _SEEN * deviations[subset], seen, 0.0)
+        return ShapeProgram(self.basis, self.reach, counts, tuple(widest), deviations)
 
     def design(self, paid: Float64, contrasts: Contrasts, held: Float64 | None = None) -> ReleaseDesign:
         """Return the cheapest design that has every cell within its own target, going by the pilot.

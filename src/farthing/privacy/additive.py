@@ -12,6 +12,7 @@ from farthing.privacy import convert
 from farthing.privacy.ex_post import BrownianRun, positive
 from farthing.privacy.loss import Approx, Gdp, Loss, Pure, Zcdp
 from farthing.privacy.numbers import exact, within_unit
+from farthing.privacy.renyi import Rdp
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -217,6 +218,40 @@ class GdpFilter(AdditiveFilter[Gdp]):
         return cls(Gdp.of_amount(convert.gdp_from_epsilon(positive(epsilon, "epsilon"), rest)), set_aside=set_aside)
 
 
+@dataclass(frozen=True, slots=True)
+class RenyiFilter(AdditiveFilter[Rdp]):
+    """Sum of Renyi divergences at one order, fixed when the filter is made, <= tau.
+
+    Guarantee: everything let through has D_order <= tau, but for events of mass `set_aside`.
+    Proof: [FeldmanZ21, Thm 3.1] at that order; the best of several orders afterwards is not a filter.
+    Assumes: asked before the draw; each part's divergence at the order is at most its own tau given the past.
+    Rounds: the total down to whole farthings; prices up.
+
+    >>> RenyiFilter.from_epsilon(1, delta=1e-6, order=24).remaining
+    Rdp(order=24, tau=0.580061)
+    """
+
+    currency = Rdp
+
+    def __post_init__(self) -> None:
+        if self.spent is None and isinstance(self.total, Rdp):
+            object.__setattr__(self, "spent", self.total.of_curve((order, ZERO) for order in self.total.orders))
+        super(RenyiFilter, self).__post_init__()
+
+    @classmethod
+    def from_epsilon(cls, epsilon: Number, *, delta: Number, order: Number, set_aside: Number = 0) -> Self:
+        """Return the filter for (epsilon, delta)-DP at one order [CanonneKS20, Prop. 12]."""
+        rest, at = conversion_delta(delta, set_aside), exact(order, "order")
+        tau = convert.renyi_from_epsilon(positive(epsilon, "epsilon"), rest, at)
+        return cls(Rdp.of_curve([(at, tau)]), set_aside=set_aside)
+
+    def _asked(self, loss: Priced, delta: Number) -> tuple[Rdp, Fraction]:
+        """Return the divergences at the filter's own orders, and the mass of the events left out."""
+        rest, own = split(loss)
+        curve = priced(rest, Rdp)
+        return Rdp.of_curve((order, curve.bound(order)) for order in self.total.orders), own + exact(delta, "delta")
+
+
 def filter_for(total: Booked) -> AdditiveFilter[Loss]:
     """Return the filter for a total, with nothing spent.
 
@@ -258,6 +293,7 @@ __all__ = [
     "GdpFilter",
     "Priced",
     "PureFilter",
+    "RenyiFilter",
     "ZcdpFilter",
     "conversion_delta",
     "filter_for",

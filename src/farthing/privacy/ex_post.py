@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from farthing.errors import InvalidBudget
 from farthing.privacy.balls import ball, upper, working
-from farthing.privacy.loss import Gdp, Loss, Pure
+from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp
 from farthing.privacy.numbers import exact, within_unit
 from farthing.rounding import coins_up
 
@@ -196,6 +196,47 @@ class MixtureBoundary:
         return ExPost(cap=self.at(variance), delta=self.delta)
 
 
+@dataclass(frozen=True, slots=True)
+class RenyiStatement:
+    """What a told price says at one Renyi order, with no delta: the loss is below `at(paid)` in the exponential mean.
+
+    With a the order, Z the loss of a unit and E the told loss, E[exp((a - 1)(Z - E))] <= 1. Statements about releases
+    that follow one another add. Whatever is computed from an answer and its price has the statement of that price;
+    where outcomes of several prices become one, that of the largest.
+
+    Attributes:
+        order: a > 1, fixed before the release.
+
+    Guarantee: E[exp((order - 1)(Z - at(paid)))] <= 1 for the price that is told of a Gaussian or zCDP release, wherever
+        it stopped; with chance 1 - delta, Z <= surely(paid, delta).
+    Proof: docs/proofs/privacy.odometers.md, "A told price at one order".
+    Assumes: each look's price is known before it is drawn, and what is told is at least their sum.
+    Rounds: up, to whole farthings of epsilon.
+
+    >>> statement = RenyiStatement(order=100)
+    >>> statement.at(Gdp(0.0625)), statement.surely(Gdp(0.0625), delta=1e-6)
+    (Pure(epsilon=0.195312), Pure(epsilon=0.334863))
+    """
+
+    order: Number
+
+    def __post_init__(self) -> None:
+        if exact(self.order, "order") <= 1:
+            raise InvalidBudget(
+                "the order is out of range", rule="order > 1", got=self.order, next_step="order=100 suits a small loss"
+            )
+
+    def at(self, paid: Gdp | Zcdp) -> Pure:
+        """Return the loss that a told price stands for: order times rho."""
+        return Pure.of_farthings(coins_up(Fraction(self.order) * paid.to(Zcdp).amount))
+
+    def surely(self, paid: Gdp | Zcdp, delta: Number) -> Pure:
+        """Return what the loss is at most, with chance 1 - delta; this alone is not closed under post-processing."""
+        with working() as flint:
+            margin = -ball(flint, within_unit(delta)).log() / ball(flint, Fraction(self.order) - 1)
+            return _epsilon(ball(flint, Fraction(self.order) * paid.to(Zcdp).amount) + margin)
+
+
 def _check(delta: Number, sensitivity: Number, variance: Number, name: str) -> None:
     """Refuse the numbers of a boundary that is none."""
     within_unit(delta)
@@ -214,4 +255,4 @@ def _epsilon(value: Any) -> Pure:
     return Pure.of_farthings(coins_up(upper(value)))
 
 
-__all__ = ["Boundary", "BrownianRun", "ExPost", "LinearBoundary", "MixtureBoundary", "positive"]
+__all__ = ["Boundary", "BrownianRun", "ExPost", "LinearBoundary", "MixtureBoundary", "RenyiStatement", "positive"]

@@ -88,6 +88,15 @@ RULES: Final = (
         "-2 ndtri(1/(1+e^(eta/2)))",
         "[LiuSJK22]",
     ),
+    Rule(
+        BoundedRange,
+        Rdp,
+        lambda loss, _: Rdp.of_curve(
+            (order, Fraction(convert.bounded_range_renyi(loss.amount, order))) for order in ORDERS
+        ),
+        "two outputs eta apart, order by order",
+        "[DongDR20]",
+    ),
     Rule(Gdp, Approx, _at, "Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) = delta", "[DongRS22, Cor. 2.13]"),
     Rule(Gdp, Zcdp, lambda loss, _: Zcdp.of_amount(loss.amount / 2), "mu^2/2", "[DongRS22, Cor. B.6]"),
     Rule(Zcdp, Approx, _at, "the best order a > 1", "[CanonneKS20, Cor. 13]"),

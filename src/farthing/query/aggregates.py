@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from farthing.errors import InvalidBounds, UnsupportedQuery
+from farthing.query.counts import CountValues
 from farthing.query.expressions import And, Case, Literal
 from farthing.query.measures import Rows, Total, Units
 from farthing.query.pairs import Pair
 from farthing.query.ranges import check_range, middle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from farthing.query.expressions import Expression, Scalar
     from farthing.query.measures import Measure
 
@@ -99,6 +98,13 @@ class Sum:
         return f"SUM({self.value} in [{self.lower:g}, {self.upper:g}])"
 
 
+Counts: TypeAlias = Count | CountUnits | CountValues
+"""What counts something: nothing is clamped."""
+
+Single: TypeAlias = Counts | Sum
+"""What is one measure, as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mean:
     """AVG(value): the clamped sum over the count of values."""
@@ -168,12 +174,12 @@ class Ratio:
     asked as the mean of 0 and 1, see `ratio_of`.
     """
 
-    top: Count | CountUnits | Sum
-    bottom: Count | CountUnits | Sum
+    top: Single
+    bottom: Single
     form: ClassVar[str] = "ratio"
 
     def __post_init__(self) -> None:
-        wrong = [part for part in (self.top, self.bottom) if not isinstance(part, Count | CountUnits | Sum)]
+        wrong = [part for part in (self.top, self.bottom) if not isinstance(part, Single)]
         if wrong or self.top == self.bottom:
             raise UnsupportedQuery(
                 "this is not a ratio of two counts or sums",
@@ -213,7 +219,7 @@ class Ratio:
         return f"{self.top} / {self.bottom}"
 
 
-def _row(part: Count | CountUnits | Sum) -> float:
+def _row(part: Single) -> float:
     """Return what a row adds to a count or a sum, about."""
     return max(abs(part.lower), abs(part.upper)) / 2 if isinstance(part, Sum) else 1.0
 
@@ -336,7 +342,7 @@ class Formula:
         return f"({left} {'*' if self.product else '+'} {right})"
 
 
-Aggregate: TypeAlias = Count | CountUnits | Sum | Mean | Variance | Ratio | Pair | Formula | Quantile
+Aggregate: TypeAlias = Single | Mean | Variance | Ratio | Pair | Formula | Quantile
 
 
 def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ...]:
@@ -347,7 +353,7 @@ def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ..
     ['SUM(tip in [0, 9])']
     """
     match aggregate:
-        case Count() | CountUnits():
+        case Count() | CountUnits() | CountValues():
             return ()
         case Ratio(left, right) | Formula(left, right):
             sides = (side for side in (left, right) if not isinstance(side, float))
@@ -382,19 +388,3 @@ class NamedAggregate:
 def counting(name: str) -> tuple[NamedAggregate, ...]:
     """Return COUNT(*) under a name, alone."""
     return (NamedAggregate(name, Count()),)
-
-
-def needed(aggregates: Iterable[Aggregate]) -> tuple[Measure, ...]:
-    """Return the measures that aggregates are functions of, each once, in their order.
-
-    A sum beside a mean of the same clamped values needs none of its own: it is the centred sum and centre times count.
-    """
-    asked = tuple(aggregates)
-    others = {measure for aggregate in asked if not isinstance(aggregate, Sum) for measure in aggregate.measures}
-    spare = {
-        Total(total.value, total.lower, total.upper)
-        for total in others
-        if isinstance(total, Total) and total.power == 1 and Rows(total.value) in others
-    }
-    found = dict.fromkeys(measure for aggregate in asked for measure in aggregate.measures)
-    return tuple(measure for measure in found if measure in others or measure not in spare)

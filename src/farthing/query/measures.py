@@ -1,4 +1,4 @@
-"""The bounded whole numbers a group that engines return: rows, units, and totals of clamped values on a grid.
+"""The bounded whole numbers a group that engines return: rows, units, values, and totals of clamped values on a grid.
 
 Each has a known sensitivity: the most that one unit adds to one group.
 """
@@ -65,6 +65,43 @@ class Units:
     def sensitivity(self, max_rows: int) -> int:  # noqa: ARG002  # one unit is one, whatever its rows
         """Return the most that one unit adds to one group."""
         return 1
+
+    @property
+    def step_log2(self) -> int:
+        """The exponent of what one unit of the whole number stands for."""
+        return 0
+
+    @property
+    def step(self) -> float:
+        """What one unit of the whole number stands for."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Different values that rows of a group have, where of those of one unit at most max_rows count.
+
+    The ones that count are those whose keyed hash of (unit, group's place, value) comes first. A value that several
+    units have counts once. NULL and NaN are not values; 0.0 and -0.0 are one.
+
+    Guarantee: one unit adds at most `sensitivity(max_rows)` to one group, and never less than 0.
+    Proof: docs/proofs/engines.bounded.md, "Different values".
+    Assumes: an engine that keeps the contract of `engines.Engine.measure`.
+    Rounds: nothing.
+    """
+
+    value: Scalar
+
+    def canonical(self) -> str:
+        """Return the identity text."""
+        return f"values({self.value.canonical()})"
+
+    def __str__(self) -> str:
+        return f"different values of {self.value}"
+
+    def sensitivity(self, max_rows: int) -> int:
+        """Return the most that one unit adds to one group: no more values count than rows would."""
+        return Rows().sensitivity(max_rows)
 
     @property
     def step_log2(self) -> int:
@@ -153,4 +190,4 @@ class Total:
         return json.dumps(["total", self.value.canonical(), self.lower, self.upper, self.centre, self.power, *less])
 
 
-Measure: TypeAlias = Rows | Units | Total
+Measure: TypeAlias = Rows | Units | Distinct | Total

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
-from farthing.query.aggregates import needed
 from farthing.query.measures import Total
 from farthing.query.normal import conjunction
 from farthing.query.per_unit import one_row
 from farthing.query.ranges import ADDED
+from farthing.query.shared_measures import needed
 
 if TYPE_CHECKING:
     from typing import Self

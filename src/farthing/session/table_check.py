@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farthing.engines.sources import RowSource
     from farthing.query.reading import Csv
 
 _SHARES: Final = (0.5, 0.95, 0.99, 1.0)
@@ -154,7 +155,7 @@ def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[A
     """
     source = source_of(table)
     csv = source if isinstance(source, CsvFiles) else None
-    found = _csv_columns(csv) if csv is not None else dict(_parquet_columns(tuple(source.files)))
+    found = _csv_columns(csv) if csv is not None else dict(_columns(source))
     for name in (*keys, *(() if unit is None else (unit,))):
         if name not in found:
             raise DataError(
@@ -183,7 +184,7 @@ def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[A
 def values_of(table: str | Csv, column: str) -> list[Any]:
     """Return the different values of a column of a public table."""
     source = source_of(table)
-    found = _csv_columns(source) if isinstance(source, CsvFiles) else dict(_parquet_columns(tuple(source.files)))
+    found = _csv_columns(source) if isinstance(source, CsvFiles) else dict(_columns(source))
     return list(found[column].unique().drop_null().to_pylist())
 
 
@@ -198,10 +199,11 @@ def _csv_columns(csv: CsvFiles) -> dict[str, pa.ChunkedArray]:
     return dict(zip(read.schema.names, read.columns, strict=True))
 
 
-def _parquet_columns(files: tuple[str, ...]) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """Give the columns of Parquet files, each read by itself."""
-    for name in text.types(files).names:
-        yield name, text.parquet(files, (name,)).read_all().column(name)
+def _columns(source: RowSource) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Give the columns of Parquet files, or of a table that they are files of, each read by itself."""
+    names = source.load(None).schema.names if source.scan() is None else text.types(source.files).names
+    for name in names:
+        yield name, source.load((name,)).read_all().column(name)
 
 
 def _lines(path: str) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.errors import InvalidBounds
 from farthing.query.aggregates import Aggregate, Count, CountUnits, Mean, Quantile, Sum, Variance, ratio_of
+from farthing.query.counts import CountValues
 from farthing.query.expressions import Case, Column, Expression, Literal, Scalar
 from farthing.query.measures import Total
 from farthing.query.pairs import Pair
@@ -140,14 +141,14 @@ class Aggregates:
         return order.expressions[0]
 
     def count(self, parts: Parts) -> Read:
-        """Return COUNT(*), COUNT(x) or COUNT(DISTINCT unit)."""
+        """Return COUNT(*), COUNT(x) or COUNT(DISTINCT x)."""
         self._no_order(parts)
         if len(parts.arguments) > 1:
-            raise self._arguments(parts, "COUNT(*), COUNT(x) or COUNT(DISTINCT unit)")
+            raise self._arguments(parts, "COUNT(*), COUNT(x) or COUNT(DISTINCT x)")
         most = self._most_rows(parts)
         first = parts.arguments[0] if parts.arguments else None
         if first is not None and _is(first, "Distinct"):
-            return self._units(parts, list(first.expressions))
+            return self._distinct(parts, list(first.expressions), most)
         if first is None or _is(first, "Star") or (_is(first, "Literal") and parts.condition is None):
             if first is not None:
                 self.reader.only(first, "this", "is_string")
@@ -166,22 +167,25 @@ class Aggregates:
         value = Case(((self.reader.whole(parts.arguments[0]), Literal(1)),))
         return Read(Count(self._filtered(parts, value)), "count_if", self._most_rows(parts))
 
-    def units(self, parts: Parts) -> Read:
-        """Return APPROX_COUNT_DISTINCT(unit)."""
+    def distinct(self, parts: Parts) -> Read:
+        """Return APPROX_COUNT_DISTINCT(x)."""
         self._no_order(parts)
-        return self._units(parts, parts.arguments)
+        return self._distinct(parts, parts.arguments, self._most_rows(parts))
 
-    def _units(self, parts: Parts, columns: list[Node]) -> Read:
-        """Return the count of privacy units; counting other distinct values is refused."""
+    def _distinct(self, parts: Parts, columns: list[Node], most: int | None) -> Read:
+        """Return the count of privacy units, or of the different values of something else."""
         refuse = self.reader.source.refuse
-        unit = self.unit.column
-        scalar = self.reader.scalar(columns[0]) if len(columns) == 1 else None
-        if unit is None or scalar != Column(unit):
-            advice = f"only units are told apart: COUNT(DISTINCT {unit})" if unit else "one row is the unit: COUNT(*)"
-            raise refuse("COUNT(DISTINCT ...)", advice, parts.node)
+        if len(columns) != 1:
+            raise refuse("COUNT(DISTINCT ...) of several values", "name one: COUNT(DISTINCT CONCAT(a, b))", parts.node)
+        scalar, kind = self.reader.typed(columns[0])
+        name = self._named("count_distinct", columns[0])
+        if self.unit.column is None or scalar != Column(self.unit.column):
+            if kind is Type.OTHER:
+                raise refuse("COUNT(DISTINCT ...) of a type that is not read", f"count a value; {DECLARE}", columns[0])
+            return Read(CountValues(self._filtered(parts, scalar)), name, most)
         if parts.condition is not None:
-            raise refuse("FILTER of COUNT(DISTINCT ...)", "put the condition in WHERE", parts.node)
-        return Read(CountUnits(), f"count_distinct_{unit}")
+            raise refuse("FILTER of COUNT(DISTINCT unit)", "put the condition in WHERE", parts.node)
+        return Read(CountUnits(), name)
 
     def amount(self, parts: Parts) -> Read:
         """Return SUM, AVG, the variances and standard deviations, MIN, MAX and MEDIAN: aggregates of one value."""
@@ -372,7 +376,7 @@ def _rules() -> dict[str, Callable[[Aggregates, Parts], Read]]:
     return {
         "COUNT": Aggregates.count,
         **dict.fromkeys(("COUNT_IF", "COUNTIF"), Aggregates.count_if),
-        "APPROX_COUNT_DISTINCT": Aggregates.units,
+        "APPROX_COUNT_DISTINCT": Aggregates.distinct,
         **dict.fromkeys(_AMOUNTS, Aggregates.amount),
         **dict.fromkeys(_PAIRS, Aggregates.pair),
         **dict.fromkeys(("PERCENTILE_CONT", "QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"), Aggregates.quantile),

@@ -15,10 +15,12 @@ from farthing.query.aggregates import (
     Mean,
     Quantile,
     Ratio,
+    Single,
     Sum,
     least,
     ratio_of,
 )
+from farthing.query.counts import CountValues
 from farthing.query.expressions import Call, Case, Expression, FunctionName, IsNull, Literal, Not, Scalar
 from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
@@ -47,8 +49,8 @@ class Combination:
     """
 
     constant: float = 0.0
-    terms: tuple[tuple[float, Count | CountUnits | Sum], ...] = ()
-    below: Count | CountUnits | Sum | None = None
+    terms: tuple[tuple[float, Single], ...] = ()
+    below: Single | None = None
     alone: Mean | Quantile | None = None
     factor: float = 1.0
     max_rows: int | None = None
@@ -248,7 +250,7 @@ class _Arithmetic:
         """Return an aggregate as a combination of itself."""
         read = self.aggregates.read(node)
         match read.aggregate:
-            case Count() | CountUnits() | Sum() as part:
+            case Count() | CountUnits() | CountValues() | Sum() as part:
                 return Combination(terms=((1.0, part),), max_rows=read.max_rows)
             case Mean() | Quantile() as alone:
                 return Combination(alone=alone, max_rows=read.max_rows)
@@ -320,7 +322,7 @@ class _Arithmetic:
         (factor, _), *more = made.terms
         return not more and not abs(made.constant) > 0 and not abs(factor - 1.0) > 0
 
-    def _total(self, terms: tuple[tuple[float, Count | CountUnits | Sum], ...]) -> Count | CountUnits | Sum:
+    def _total(self, terms: tuple[tuple[float, Single], ...]) -> Single:
         """Return counts and sums, each times a number, added up: one sum of one value."""
         (factor, part), *more = terms
         if not more and not abs(factor - 1.0) > 0:
@@ -344,7 +346,7 @@ class _Arithmetic:
             total = Call(FunctionName.ADD, (total, value))
         return (total, *wide((low, high)))
 
-    def _row(self, part: Count | CountUnits | Sum) -> tuple[Scalar, float, float]:
+    def _row(self, part: Single) -> tuple[Scalar, float, float]:
         """Return what one row adds to a count or a sum, and its range."""
         match part:
             case Count(value=value):

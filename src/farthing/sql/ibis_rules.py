@@ -290,7 +290,7 @@ def scalars() -> dict[str, Rule]:
         FunctionName.UPPER, "StringLength": FunctionName.LENGTH, "StringConcat": FunctionName.CONCAT, "StartsWith":
         FunctionName.STARTS_WITH, "EndsWith": FunctionName.ENDS_WITH, "StringContains": FunctionName.CONTAINS,
         "StringSQLLike": FunctionName.LIKE, "Strip": FunctionName.TRIM, "LStrip": FunctionName.LTRIM, "RStrip":
-        FunctionName.RTRIM,
+        FunctionName.RTRIM, "StringReplace": FunctionName.REPLACE,
     }  # fmt: skip
     parts = {
         "ExtractYear": "year", "ExtractQuarter": "quarter", "ExtractMonth": "month", "ExtractDay": "day",

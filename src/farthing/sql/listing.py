@@ -12,6 +12,7 @@ from farthing.query.schema import Type
 from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level, node_sets
+from farthing.sql.total import refuse_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +61,7 @@ class Listed:
         for node in select.expressions:
             alias = str(node.alias) if type(node).__name__ == "Alias" else None
             body = node.this if alias is not None else node
+            refuse_share(body, reader.source)
             if is_arithmetic(body):
                 items.append(Item(node, alias, read_arithmetic(body, aggregates), None))
             elif inner(body) is not None:

@@ -52,6 +52,22 @@ class SqlDialect(DuckDB):
                 tree.meta["explain"] = True
             return tree
 
+        def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:  # as the parser has it
+            """Read CUBE (...) and ROLLUP (...) of any expressions, as plain GROUP BY takes them."""
+            kinds = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
+            kind = next((made for token, made in kinds.items() if self._match(token)), None)
+            if kind is None:
+                return None
+            return self.expression(kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_whole)))
+
+        def _parse_grouping_set(self) -> Any:
+            """Read one element of GROUPING SETS: nested ones, or any expression."""
+            return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_whole()
+
+        def _parse_whole(self) -> Any:
+            """Read an expression, comparisons and logic among them."""
+            return self._parse_disjunction()
+
         def _parse_hint(self) -> Any:
             """Read SELECT WITH kind OPTIONS (name = value, ...) as `Privacy`, where hints stand in other grammars."""
             if not self._match(TokenType.WITH):

@@ -3,7 +3,8 @@
 Nothing here reads data. Whatever looks random is a public function of a seed.
 """
 
+from farthing.synthetic.cliques import CliqueModel
 from farthing.synthetic.model import HistogramModel, RowModel, TreeModel
 from farthing.synthetic.rows import SyntheticRows
 
-__all__ = ["HistogramModel", "RowModel", "SyntheticRows", "TreeModel"]
+__all__ = ["CliqueModel", "HistogramModel", "RowModel", "SyntheticRows", "TreeModel"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from farthing.mechanisms.residuals import precision_of
 from farthing.planning.release_shaped import ShapedDesign
-from farthing.synthetic.rows import made, model_of, noise_reach, subsets_of
+from farthing.synthetic.rows import made, model_of, noise_reach, scaled, subsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from farthing.synthetic.rows import SyntheticRows
 
     Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
 
 
 def synthetic(  # noqa: PLR0917  # what a release knows of itself
@@ -53,21 +54,24 @@ def synthetic(  # noqa: PLR0917  # what a release knows of itself
         """Return the released counts by some columns, and their standard deviation."""
         return released(tuple(names[place] for place in places))
 
-    def known(number: int, counts: Float64) -> tuple[float, float]:
-        """Return how far synthetic counts are from the released ones, and how far those may be from the truth."""
-        return float(abs(counts - released(tables[number])[0]).sum()), _reach(plan, number)
-
     places = tuple(tuple(names.index(name) for name in table) for table in tables)
-    return made(model_of(told, sizes, places), keys, tables, known, rows, seed, plan.goal.confidence)
+    model = model_of(told, sizes, places)
+
+    def known(number: int, rows: Int64) -> tuple[float, float, float]:
+        """Return how far synthetic counts are from the released ones, and those from the truth, of twice the rows."""
+        counts = scaled(rows, model.total, sizes, places[number])
+        return float(abs(counts - released(tables[number])[0]).sum()), _reach(plan, number), 2 * model.total
+
+    return made(model, keys, tables, known, rows, seed, plan.goal.confidence)
 
 
 def _reach(plan: ReleasePlan, number: int) -> float:
     """Return how far, in the sum over cells, the noise of a table of the workload reaches, by its number."""
     basis, design = plan.design.basis, plan.design
     columns = basis.tables[number]
-    if isinstance(design, ShapedDesign):  # the mean of a sum of sizes, and its concentration whatever is correlated
-        most = float(np.sqrt(design.by_table[number]).sum())
-        return most * (math.sqrt(2 / math.pi) + math.sqrt(2 * math.log(1 / plan.goal.beta)))
+    if isinstance(design, ShapedDesign):  # the mean of a sum of sizes, and its concentration
+        mean = math.sqrt(2 / math.pi) * float(np.sqrt(design.by_table[number]).sum())
+        return mean + math.sqrt(2 * math.log(1 / plan.goal.beta) * design.signed(number))
     grains = dict(zip(basis.subsets, design.grains.tolist(), strict=True))
     parts = {}
     for subset in subsets_of(tuple(place for place in columns if basis.sizes[place] > 1)):

@@ -128,6 +128,15 @@ def tallies(places: Int64, sizes: tuple[int, ...], table: tuple[int, ...]) -> In
     return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
 
 
+def scaled(rows: Int64, total: float, sizes: tuple[int, ...], table: tuple[int, ...]) -> Float64:
+    """Return the counts of rows by some columns, scaled to a total.
+
+    >>> scaled(np.array([[0], [1]]), 4.0, (2,), (0,)).tolist()
+    [2.0, 2.0]
+    """
+    return np.asarray(tallies(rows, sizes, table) * (total / len(rows)), np.float64)
+
+
 def base_rows(model: RowModel) -> Int64:
     """Return the rows whose tables a model tells and whose errors are measured: as many as were told, or a million."""
     return model.rows(max(1, min(round(model.total), MOST_BASE)), 0)
@@ -214,7 +223,7 @@ def made(  # noqa: PLR0917  # what rows are made of
     model: RowModel,
     keys: Mapping[str, pa.Array],
     tables: tuple[tuple[str, ...], ...],
-    known: Callable[[int, Float64], tuple[float, float]],
+    known: Callable[[int, Int64], tuple[float, float, float]],
     rows: int | None,
     seed: int,
     confidence: float,
@@ -225,19 +234,17 @@ def made(  # noqa: PLR0917  # what rows are made of
         model: what makes rows.
         keys: the listed values of each column, in order.
         tables: the columns of each table of the workload.
-        known: of a table, by its number and its scaled synthetic counts, the distance that is told, and its slack.
+        known: of a table, by its number, and rows, the distance that is told, its slack, and what the error is one of.
         rows: how many; None for as many as were told.
         seed: of the rows.
         confidence: of the report.
     """
     many = max(1, round(model.total)) if rows is None else rows
     check_rows(many, seed)
-    names, sizes = tuple(keys), tuple(map(len, keys.values()))
     places = model.rows(many, seed)
     ends: list[tuple[float, float]] = []
-    for number, table in enumerate(tables):
-        counts = tallies(places, sizes, tuple(names.index(name) for name in table)) * (model.total / many)
-        apart, slack = known(number, counts.astype(np.float64))
-        ends.append((max(0.0, apart - slack), apart + slack))
-    shares: Any = np.array(ends) / (2 * model.total)
+    for number in range(len(tables)):
+        apart, slack, most = known(number, places)
+        ends.append((max(0.0, apart - slack) / most, (apart + slack) / most))
+    shares: Any = np.array(ends)
     return SyntheticRows(named_rows(places, keys), tables, shares[:, 0], shares[:, 1], confidence, model.total, seed)

@@ -26,7 +26,9 @@ from farthing.workloads.factors import (
 from farthing.workloads.marginals import Marginals, check_weight
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 MOST_PRODUCTS: Final = 1_000
 """The most products of one workload."""
@@ -48,6 +50,21 @@ class WorkloadProduct:
     def axes(self) -> tuple[Axis, ...]:
         """What its cells are by."""
         return tuple(axis for factor in self.factors for axis in factor.axes)
+
+    def matrix(self, sizes: Mapping[Axis, int]) -> NDArray[np.float64]:
+        """Return float64[answers, cells], what each answer adds up of the cells by all axes, the first one slowest.
+
+        Args:
+            sizes: how many cells each axis has.
+
+        >>> product = (prefixes("a", [0, 1, 2]) * conditions(["b > 0"])).products[0]
+        >>> product.matrix(dict.fromkeys(product.axes, 2)).tolist()
+        [[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+        """
+        found: NDArray[np.float64] = np.ones((1, 1))
+        for factor in self.factors:
+            found = np.asarray(np.kron(found, factor.matrix([sizes[axis] for axis in factor.axes])), np.float64)
+        return found
 
     @property
     def words(self) -> str:

@@ -14,7 +14,7 @@ from farthing.cli.input.options.workload import WorkloadOptions
 
 def workload(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Questions: .sql with ; between them, or .toml with [name] tables.")
+        str, typer.Argument(metavar="FILE", help="Questions: .sql with ; between them, or .toml with \\[name] tables.")
     ],
     *,
     wanted: QuestionOptions,

@@ -20,7 +20,7 @@ from farthing.publication import files
 from farthing.publication.facts import GroupPromise, Imprint, Standing
 from farthing.publication.tables import Sheet, TableShape, forest, printed
 from farthing.query.aftermath import Aftermath
-from farthing.query.aggregates import Count, CountUnits, Sum, least
+from farthing.query.aggregates import Count, Counts, Sum, least
 from farthing.version import VERSION
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class _Draft:
 
     def sheet(self, answer: Answer) -> Sheet:
         """Return the question with its answer."""
-        counts = frozenset(each.name for each in self.asked.outputs if isinstance(each.aggregate, Count | CountUnits))
+        counts = frozenset(each.name for each in self.asked.outputs if isinstance(each.aggregate, Counts))
         return Sheet(self.name, self.sql, answer, self.shape, counts, self.positive, self.additive)
 
 

@@ -14,7 +14,7 @@ from farthing.cli.input.question import listed_bounds, question_keys, require_bo
 from farthing.cli.input.session import opened
 from farthing.errors import InvalidOption
 from farthing.privacy.words import state
-from farthing.released_synthetic import SyntheticRelease
+from farthing.released_synthetic import BaseSynthetic
 from farthing.workloads import Marginals
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
         _write(rows.table, file)
     files = [] if folder is None else made.to_parquet(folder)
     if as_json:
-        facts = _errors(made) if isinstance(made, SyntheticRelease) else _facts(made, files)
+        facts = _errors(made) if isinstance(made, BaseSynthetic) else _facts(made, files)
         show.echo_json(facts | ({} if rows is None else {"synthetic": _near(rows, file)}))
         return
-    if isinstance(made, SyntheticRelease):
+    if isinstance(made, BaseSynthetic):
         show.say(str(made))
     else:
         _show(made, files, most)
@@ -84,7 +84,7 @@ def _new_file(wanted: ReleaseOptions, workload: Any) -> Path | None:
     file = Path(wanted.synthetic)
     checks = {
         "with --dry-run": wanted.dry_run,
-        "of prefix sums, ranges, conditions or matrices": not isinstance(workload, Marginals),
+        "of prefix sums, ranges, conditions or matrices": not isinstance(workload, Marginals) and not model,
         "into a file that is there already": file.exists(),
         "into a folder that is not there": not file.absolute().parent.is_dir(),
         "into a file that is not .parquet": file.suffix.lower() not in {".parquet", ".pq"},
@@ -93,7 +93,7 @@ def _new_file(wanted: ReleaseOptions, workload: Any) -> Path | None:
         if wrong:
             raise InvalidOption(
                 f"--synthetic {words}",
-                rule="rows of a release of tables, in a new Parquet file: files are not written over",
+                rule="rows of a release of tables, or by a model, in a new Parquet file: files are not written over",
                 got=f"--synthetic {file}",
                 next_step="--columns zone,month --synthetic rows.parquet",
             )
@@ -112,7 +112,7 @@ def _near(rows: SyntheticRows, file: Path | None) -> dict[str, Any]:
     return {"file": str(file), "rows": rows.table.num_rows, "seed": rows.seed, "errors": rows.report().to_pylist()}
 
 
-def _errors(made: SyntheticRelease) -> dict[str, Any]:
+def _errors(made: BaseSynthetic) -> dict[str, Any]:
     """Return a release by a model as plain values: the errors of its tables, its promise and its price."""
     return {
         "tables": made.to_arrow().to_pylist(),

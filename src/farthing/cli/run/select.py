@@ -86,6 +86,8 @@ def _facts(chosen: Chosen) -> dict[str, Any]:
         "chosen": chosen.rows(),
         "goal": chosen.goal,
         "proved": chosen.proved,
+        "ahead": None if chosen.ahead is None else chosen.ahead.tolist(),
+        "settled": None if chosen.settled is None else chosen.settled.tolist(),
         "paid": state(chosen.paid, chosen.delta),
         "remaining": state(chosen.remaining, chosen.delta),
         "compared": [{"name": name, "price": state(price, chosen.delta)} for name, price in chosen.compared],

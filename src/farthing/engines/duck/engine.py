@@ -16,7 +16,7 @@ from farthing.engines.duck.per_unit import check, made
 from farthing.engines.duck.rows import DuckCatalog, DuckRelation
 from farthing.engines.duck.stored import compared
 from farthing.engines.duck.terms import KEYS, TABLE, canonical_type, hash_probe, reader, row, text
-from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
+from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, engine_failed, filled
 from farthing.engines.sources import Files
 from farthing.errors import InvalidKeys
 from farthing.plain_arrays import arrow_array, numbers_of
@@ -128,7 +128,16 @@ class DuckDBEngine:
 
     def measure(self, query: Query, hash_key: int) -> NDArray[np.int64]:
         """Return the exact bounded measures, int64[measures, groups]; see `Engine.measure`."""
+        import numpy as np
+
         asked = bounded(query)
+        answer = np.zeros((len(asked.measures), asked.groups), np.int64)
+        for places, each in asked.passes:
+            answer[places] = self._pass(each, hash_key)
+        return answer
+
+    def _pass(self, asked: BoundedQuery, hash_key: int) -> NDArray[np.int64]:
+        """Return the measures that one pass over the cells gives."""
         found = made(asked, self._looked_up(asked))
         step = asked.groups if asked.chooses else _MOST_AT_ONCE
         part = step < asked.groups
@@ -168,13 +177,13 @@ class DuckDBEngine:
         groups, leaves, counts = (columns[name][order].astype(np.int64) for name in ("i", "leaf", "n"))
         return Histogram(groups, leaves, counts)
 
-    def found(self, query: Query, hash_key: int) -> FoundGroups:
+    def found(self, query: Query, hash_key: int, shares: Shares = ()) -> FoundGroups:
         """Return the groups that exist and their units; see `Engine.found`."""
         import numpy as np
 
         asked = bounded(query)
         of = made(asked, self._looked_up(asked))
-        text = of.around(found(asked, of.catalog, hash_key))
+        text = of.around(found(asked, of.catalog, hash_key, shares))
         table = self._run(asked, text, lambda cursor: cursor.to_arrow_table())
         units = np.asarray(numbers_of(table.column("n")), np.int64)
         return FoundGroups(table.drop_columns(["n"]).rename_columns(list(asked.by)), units)

@@ -149,6 +149,11 @@ class DuckFunctions:
             letters = " + ".join(f"length({part.sql})" for part in parts)
             whole = " || ".join(part.sql for part in parts)
             return Text(f"CASE WHEN {letters} <= {MOST_LETTERS} THEN {whole} END", Type.STRING, _level(parts))
+        if function is FunctionName.REPLACE:
+            text, part, by = (self._bind(argument) for argument in arguments)
+            few = f"length({text.sql}) * greatest(length({by.sql}), 1) <= {MOST_LETTERS}"
+            made = f"CASE WHEN {few} THEN replace({text.sql}, {part.sql}, {by.sql}) END"
+            return Text(made, Type.STRING, _level((text, part, by)))
         sql, kind = _TEXTUAL[function]
         return Text(sql.format(*(argument.sql for argument in arguments)), kind, level)
 

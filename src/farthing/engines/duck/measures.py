@@ -14,8 +14,8 @@ from farthing.engines.duck.cells import INFINITY, DuckCells, bucket, leaf, log2,
 from farthing.engines.duck.functions import Text
 from farthing.engines.duck.rows import DuckCatalog, DuckRows
 from farthing.engines.duck.terms import KEYS, keyed_hash
+from farthing.query.measures import Distinct, Total, Units
 from farthing.query.measures import Rows as Counted
-from farthing.query.measures import Total, Units
 from farthing.query.ranges import FINE_BITS
 from farthing.query.schema import Type
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farthing.engines.bounded import BoundedQuery
+    from farthing.engines.engine import Shares
     from farthing.query.aggregates import Quantile
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
@@ -71,8 +72,10 @@ def measuring(
     if query.unit.is_row:
         sums = [_of_rows(query, rows, measure) for measure in query.measures]
         return SelectText(_listed(query, rows, keys, sums, part=part), rows.columns)
+    if isinstance(query.measures[0], Distinct):
+        return _told_apart(query, query.measures[0], rows, hash_key)
     cells = DuckCells(query, rows)
-    cuts = [_cut(query, rows, cells, measure) for measure in query.measures]
+    cuts = [_cut(query, rows, cells, measure) for measure in query.measures if not isinstance(measure, Distinct)]
     valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     counts = [_count(query, rows, cells, value) for value in valued]
     kept = cells.sql(keys, hash_key, listed=True)
@@ -84,6 +87,27 @@ def measuring(
     ]
     sums += [f"max(greatest({', '.join(counts)})) AS most"] if counts else []
     return SelectText(f"SELECT {', '.join(['i', *sums])} FROM ({kept}) GROUP BY i", rows.columns)
+
+
+def _told_apart(query: BoundedQuery, measure: Distinct, rows: DuckRows, hash_key: int) -> SelectText:
+    """Return the SELECT of (i, m0): the different values of each group, of each unit those that a hash puts first.
+
+    Guarantee: one unit adds at most `measure.sensitivity(query.max_rows)` to one group.
+    Proof: docs/proofs/engines.bounded.md, "Different values".
+    Assumes: a hash that is a function of its arguments.
+    Rounds: nothing.
+    """
+    keys, cells = rows.groups(), DuckCells(query, rows)
+    value = rows.scalars.group(measure.value)
+    name = cells.value(value)
+    kept = f"SELECT u, i, {name} AS v FROM ({cells.sql([*keys, name], hash_key, listed=True)})"
+    if query.max_groups is not None:
+        kept = f"{kept} QUALIFY {_chosen(query, hash_key, 'dense_rank')}"
+    there = f"v <= {INFINITY}" if value.real else "v IS NOT NULL"
+    first = f"ORDER BY {keyed_hash('u', 'i, v', hash_key)}, v"
+    cut = f"row_number() OVER (PARTITION BY u, i {first}) <= {query.max_rows}"
+    few = f"SELECT i, v FROM ({kept}) WHERE {there} QUALIFY {cut}"
+    return SelectText(f"SELECT i, count(DISTINCT v) AS m0 FROM ({few}) GROUP BY i", rows.columns)
 
 
 def histogram(query: BoundedQuery, quantile: Quantile, catalog: DuckCatalog, hash_key: int) -> SelectText:
@@ -106,21 +130,38 @@ def histogram(query: BoundedQuery, quantile: Quantile, catalog: DuckCatalog, has
     return SelectText(f"SELECT i, leaf, sum(c)::BIGINT AS n FROM ({cut}) WHERE c > 0 GROUP BY i, leaf", rows.columns)
 
 
-def found(query: BoundedQuery, catalog: DuckCatalog, hash_key: int) -> SelectText:
+def found(query: BoundedQuery, catalog: DuckCatalog, hash_key: int, shares: Shares = ()) -> SelectText:
     """Return the SELECT of (key columns, n): the groups that exist, and their units that count; NaN is not a key."""
     rows = DuckRows(query, catalog, hash_key)
     keys = rows.groups()
     shown = ", ".join(keys)
     number = " AND ".join(f"({key} IS NULL OR {key} <= {INFINITY})" for key in keys if rows.is_real(key)) or "TRUE"
-    if query.unit.is_row:
+    if query.unit.is_row and not shares:
         units = f"count(DISTINCT {rows.number()})" if query.joins else "count(*)"
         sql = f"SELECT {shown}, {units} AS n FROM ({rows.sql()}) WHERE {number} GROUP BY ALL"
         return SelectText(sql, rows.columns)
     cells = DuckCells(query, rows).sql(keys, hash_key, listed=False)
-    rank = f"ORDER BY {keyed_hash('u', shown, hash_key)}, {shown}"
-    best = f"row_number() OVER (PARTITION BY u {rank}) <= {query.max_groups}"
-    kept = f"SELECT {shown} FROM ({cells}) WHERE {number} QUALIFY {best}"
-    return SelectText(f"SELECT {shown}, count(*) AS n FROM ({kept}) GROUP BY ALL", rows.columns)
+    kept = f"SELECT {', '.join([shown, *_many(query, shares)])} FROM ({cells}) WHERE {number}"
+    if query.max_groups is not None:
+        rank = f"ORDER BY {keyed_hash('u', shown, hash_key)}, {shown}"
+        kept = f"{kept} QUALIFY row_number() OVER (PARTITION BY u {rank}) <= {query.max_groups}"
+    return SelectText(f"SELECT {shown}, {_shared(shares)} AS n FROM ({kept}) GROUP BY ALL", rows.columns)
+
+
+def _many(query: BoundedQuery, shares: Shares) -> list[str]:
+    """Return the columns beside a unit's cells of which its share is told: how many it keeps."""
+    every = "count(*) OVER (PARTITION BY u)"  # before QUALIFY, so of all its cells
+    kept = every if query.max_groups is None else f"least({every}, {query.max_groups})"
+    return [f"{kept} AS many"] if shares else []
+
+
+def _shared(shares: Shares) -> str:
+    """Return SQL of what the units of a group count by, each by how many groups it keeps."""
+    if not shares:
+        return "count(*)"
+    steps = " ".join(f"WHEN many <= {most} THEN {share}" for most, share in shares[:-1])
+    share = f"CASE {steps} ELSE {shares[-1][1]} END" if steps else f"{shares[-1][1]}"
+    return f"sum(({share})::BIGINT)::BIGINT"
 
 
 def crossed(query: BoundedQuery, crossing: Crossing, catalog: DuckCatalog, hash_key: int) -> SelectText:
@@ -241,13 +282,18 @@ def _of_rows(query: BoundedQuery, rows: DuckRows, measure: Measure) -> str:
         case Units(value) if query.joins:  # one row may be several by now
             there = "" if value is None else f" FILTER (WHERE {rows.show(present(rows, value), 'v')} IS NOT NULL)"
             return f"count(DISTINCT {rows.number()}){there} AS {name}"
+        case Distinct(value):
+            text = rows.scalars.group(value)
+            name_of = rows.show(text, "v")
+            there = f" FILTER (WHERE {name_of} <= {INFINITY})" if text.real else ""
+            return f"count(DISTINCT {name_of}){there} AS {name}"
         case Counted(value) | Units(value):
             return f"count({'*' if value is None else rows.show(_there(query, rows, value), 'v')}) AS {name}"
         case _:
             assert_never(measure)
 
 
-def _cut(query: BoundedQuery, rows: DuckRows, cells: DuckCells, measure: Measure) -> str:
+def _cut(query: BoundedQuery, rows: DuckRows, cells: DuckCells, measure: Counted | Units | Total) -> str:
     """Return what one cell adds to a measure, within its sensitivity.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.

@@ -51,6 +51,7 @@ FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("LENGTH", "TRIM", "LTRIM", "RTRIM", "TRANSLATE", "BIN"), "defined on every text and number"),
     **dict.fromkeys(("STARTS_WITH", "ENDS_WITH", "CONTAINS"), "of two texts"),
     **dict.fromkeys(("REGEXP_FULL_MATCH", "DECODE"), "a constant pattern; a constant text"),
+    "REPLACE": "behind CASE, of texts that cannot become too long",
     "SUBSTRING": "behind CASE, places from 1 to 2^32 - 1",
     **dict.fromkeys(("DATE_TRUNC", "TIMESTAMP_TRUNC", "DATE_PART", "DATEDIFF"), "of moments of the years 1 to 9999"),
     **dict.fromkeys(("MAKE_TIMESTAMP", "EPOCH_US"), "of a moment within the years 1 to 9999"),

@@ -36,8 +36,8 @@ class Backend(Protocol):
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
         """Return the answer of a question; Arrow rows that it names travel with it."""
 
-    def compile(self, question: Any) -> str:
-        """Return the text of a question, to find out what the backend cannot express."""
+    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:
+        """Find out that the backend can express a question, with the Arrow rows that it names; no row is read."""
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""
@@ -48,6 +48,9 @@ class Backend(Protocol):
     def hash(self, unit: Any, places: Sequence[Any], key: int) -> Any:
         """Return int64 that depend on unit, place and key alike: what ranks the groups of a unit."""
 
+    def copies(self, node: Any) -> int:
+        """Return how often the text of an operation holds what it is of."""
+
     def numbered(self) -> Any:
         """Return a number that tells the rows of one table apart."""
 
@@ -56,6 +59,9 @@ class Backend(Protocol):
 
     def is_null(self, value: Any) -> Any:
         """Return whether a value is NULL, NaN being a value."""
+
+    def different(self, column: Any) -> Any:
+        """Return how many different values a column has in a group, to the last one: NULL is none of them."""
 
     def ordered(self, left: Any, sign: str, right: Any) -> Any:
         """Return a comparison of texts by code points; sign is one of < <= > >=."""

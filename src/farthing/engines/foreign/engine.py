@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from farthing.engines.bounded import bounded
-from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, engine_failed, filled
+from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, engine_failed, filled
 from farthing.engines.foreign.keys import KEYS, listed, numbered, portable
 from farthing.engines.foreign.measures import crossed, found, histogram, measuring, spreading
 from farthing.engines.foreign.per_unit import check, made
@@ -108,9 +108,11 @@ class IbisEngine:
         asked = bounded(query)
         check(asked, self._catalog, self._backend)
         self._check_keys(asked)
+        beside = {**self._shipped, **listed(asked)}
         try:
             for question in self._questions(asked):
-                self._backend.compile(question)
+                with self._turn:
+                    self._backend.prepare(question, beside)
             # Where the tables met before homes were chosen, other rows were counted: what was measured then is useless.
             order = " home first" if asked.parted and asked.joins else ""
             return f"ibis {self._backend.name} {self._hash_function(asked)}{order}" if asked.chooses else ""
@@ -129,9 +131,10 @@ class IbisEngine:
 
         asked = bounded(query)
         answer = np.zeros((len(asked.measures), asked.groups), np.int64)
-        table = self._run(measuring(asked, self._seen(asked), self._backend, hash_key), asked)
-        for place in range(len(asked.measures)):
-            np.add.at(answer[place], _integers(table, "i"), _integers(table, f"m{place}"))
+        for places, each in asked.passes:
+            table = self._run(measuring(each, self._seen(each), self._backend, hash_key), each)
+            for column, place in enumerate(places):
+                np.add.at(answer[place], _integers(table, "i"), _integers(table, f"m{column}"))
         return answer
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
@@ -144,12 +147,12 @@ class IbisEngine:
         order = np.lexsort((leaves, groups))
         return Histogram(groups[order], leaves[order], counts[order])
 
-    def found(self, query: Query, hash_key: int) -> FoundGroups:
+    def found(self, query: Query, hash_key: int, shares: Shares = ()) -> FoundGroups:
         """Return the groups that exist and their units; see `Engine.found`."""
         import pyarrow as pa
 
         asked = bounded(query)
-        table = self._run(found(asked, self._seen(asked), self._backend, hash_key), asked)
+        table = self._run(found(asked, self._seen(asked), self._backend, hash_key, shares), asked)
         keys = {name: _canonical(table.column(f"k{place}")) for place, name in enumerate(asked.by)}
         return FoundGroups(pa.table(keys), _integers(table, "n"))
 
@@ -200,8 +203,8 @@ class IbisEngine:
         """Yield what a question will ask of the backend."""
         if query.finds:
             yield found(query, self._seen(query), self._backend, 0)
-        if query.measures:
-            yield measuring(query, self._seen(query), self._backend, 0)
+        for _, each in query.passes:
+            yield measuring(each, self._seen(each), self._backend, 0)
         for quantile in query.quantiles:
             yield histogram(query, quantile, self._seen(query), self._backend, 0)
 
@@ -271,6 +274,8 @@ def _table(table: Any) -> Any:
 
 def _backend_of(connection: Any) -> Backend:
     """Return the class of a backend."""
+    from farthing.engines.foreign.clickhouse import ClickHouseBackend
+    from farthing.engines.foreign.datafusion import DataFusionBackend
     from farthing.engines.foreign.plain import PlainBackend
     from farthing.engines.foreign.postgres import PostgresBackend
     from farthing.engines.foreign.spark import SparkBackend
@@ -278,6 +283,8 @@ def _backend_of(connection: Any) -> Backend:
     from farthing.engines.foreign.values import MD5, ValuesBackend
 
     kinds: dict[str, Callable[[Any], Backend]] = dict.fromkeys(MD5, ValuesBackend) | {
+        "clickhouse": ClickHouseBackend,
+        "datafusion": DataFusionBackend,
         "postgres": PostgresBackend,
         "pyspark": SparkBackend,
         "sqlite": SqliteBackend,

@@ -66,7 +66,7 @@ class IbisFeatures:
                 seen = self._rows.show(present(self._rows, one.value), "v")
                 return self._aggregate(lambda table: table[seen].count()), Type.INTEGER
             case FeatureKind.DISTINCT:
-                return self._aggregate(lambda table: table[name].nunique()), Type.INTEGER
+                return self._aggregate(lambda table: self._rows.backend.different(table[name])), Type.INTEGER
             case FeatureKind.SUM:
                 return (self._added(value), Type.FLOAT) if value.real else (self._whole_sum(value), Type.INTEGER)
             case FeatureKind.MEAN:

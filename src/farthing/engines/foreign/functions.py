@@ -240,7 +240,9 @@ class IbisFunctions:
         wins = self._backend.ordered(left, sign, right)
         return IbisTerm(ibis.cases((right.isnull(), left), (wins, left), else_=right), Type.STRING)
 
-    def _textual(self, function: FunctionName, arguments: Sequence[IbisTerm], constants: Sequence[object]) -> IbisTerm:
+    def _textual(  # noqa: PLR0911  # one return a kind
+        self, function: FunctionName, arguments: Sequence[IbisTerm], constants: Sequence[object]
+    ) -> IbisTerm:
         """Return the functions of texts."""
         import ibis
 
@@ -252,6 +254,8 @@ class IbisFunctions:
                 parts = [self._bind(argument).expr for argument in arguments]
                 letters = reduce(add, (self._backend.textual("length", part) for part in parts))
                 return IbisTerm(ibis.cases((letters <= MOST_LETTERS, reduce(add, parts))), Type.STRING)
+            case FunctionName.REPLACE:
+                return self._replaced(*(self._bind(argument).expr for argument in arguments))
             case FunctionName.LIKE:
                 return IbisTerm(values[0].like(str(constants[1]).replace("\\", "\\\\")), Type.BOOLEAN)
             case FunctionName.LENGTH:
@@ -260,6 +264,14 @@ class IbisFunctions:
                 return IbisTerm(self._backend.textual(function.value, *values), Type.BOOLEAN)
             case _:
                 return IbisTerm(self._backend.textual(function.value, *values), Type.STRING)
+
+    def _replaced(self, text: Any, part: Any, by: Any) -> IbisTerm:
+        """Return a text with every part replaced; NULL if it could become too long."""
+        import ibis
+
+        letters, each = (self._backend.textual("length", one) for one in (text, by))
+        few = letters * ibis.greatest(each, whole(1)) <= MOST_LETTERS
+        return IbisTerm(ibis.cases((few, self._backend.textual("replace", text, part, by))), Type.STRING)
 
     def _substring(self, arguments: Sequence[IbisTerm]) -> IbisTerm:
         """Return letters from a place on: 1 is the first; NULL for places below 1 and lengths below 0."""

@@ -14,14 +14,15 @@ from farthing.engines.foreign.cells import IbisCells, bucket, leaf, log2, on_gri
 from farthing.engines.foreign.keys import KEYS, met, numbered, with_places
 from farthing.engines.foreign.rows import IbisCatalog, IbisRows
 from farthing.engines.foreign.terms import null, real, whole
+from farthing.query.measures import Distinct, Total, Units
 from farthing.query.measures import Rows as Counted
-from farthing.query.measures import Total, Units
 from farthing.query.ranges import FINE_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from farthing.engines.bounded import BoundedQuery
+    from farthing.engines.engine import Shares
     from farthing.engines.foreign.backend import Backend
     from farthing.query.aggregates import Quantile
     from farthing.query.crossing import Crossing
@@ -37,12 +38,37 @@ def measuring(query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_
     if query.unit.is_row:
         sums = {name: _of_rows(query, rows, measure) for name, measure in names.items()}
         return _listed(query, rows, keys, sums)
+    if isinstance(query.measures[0], Distinct):
+        return _told_apart(query, query.measures[0], rows, hash_key)
     cells = IbisCells(query, rows)
-    cuts = {name: _cut(query, rows, cells, measure) for name, measure in names.items()}
+    added = {name: measure for name, measure in names.items() if not isinstance(measure, Distinct)}
+    cuts = {name: _cut(query, rows, cells, measure) for name, measure in added.items()}
     kept = _chosen(query, backend, cells.table(keys, listed=True), hash_key)
     parts = {f"{name}_{part}": one for name, build in cuts.items() for part, one in enumerate(build(kept))}
     cut = kept.select("i", **parts)
     return cut.group_by("i").agg(**{name: _rounded(backend, _parts(cut, name)) for name in cuts})
+
+
+def _told_apart(query: BoundedQuery, measure: Distinct, rows: IbisRows, hash_key: int) -> Any:
+    """Return the table of (i, m0): the different values of each group, of each unit those that a hash puts first.
+
+    Guarantee: one unit adds at most `measure.sensitivity(query.max_rows)` to one group.
+    Proof: docs/proofs/engines.bounded.md, "Different values".
+    Assumes: a hash that is a function of its arguments.
+    Rounds: nothing.
+    """
+    import ibis
+
+    keys, cells, backend = rows.groups(), IbisCells(query, rows), rows.backend
+    name = cells.value(rows.scalars.group(measure.value).expr)
+    kept = _chosen(query, backend, cells.table([*keys, name], listed=True), hash_key, dense=True)
+    there = _numbers(kept.filter(~backend.is_null(kept[name])), [name], backend)
+    there = there.select("u", "i", v=there[name])
+    ranked = there.mutate(h=backend.hash(there.u, [there.i, there.v], hash_key))
+    window = ibis.window(group_by=[ranked.u, ranked.i], order_by=[ranked.h, ranked.v])
+    few = ranked.mutate(r=ibis.row_number().over(window))
+    few = few.filter(few.r < query.max_rows)
+    return few.group_by("i").agg(m0=backend.different(few.v))
 
 
 def histogram(query: BoundedQuery, quantile: Quantile, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
@@ -69,27 +95,40 @@ def histogram(query: BoundedQuery, quantile: Quantile, catalog: IbisCatalog, bac
     return cut.group_by("i", "leaf").agg(n=_sum(cut.c))
 
 
-def found(query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
+def found(query: BoundedQuery, catalog: IbisCatalog, backend: Backend, hash_key: int, shares: Shares = ()) -> Any:
     """Return the table of (k0, k1, ..., n): the groups that exist, and their units that count. NaN is not a key."""
     import ibis
 
     rows = IbisRows(query, catalog, backend, hash_key)
     keys = rows.groups()
     named = {f"k{place}": key for place, key in enumerate(keys)}
-    if query.unit.is_row:
+    if query.unit.is_row and not shares:
         number = rows.number() if query.joins else ""
         table = _numbers(rows.table(), keys, backend)
-        units = table[number].nunique() if number else table.count()
+        units = backend.different(table[number]) if number else table.count()
         return table.group_by(keys).agg(n=units).select("n", **{name: ibis._[key] for name, key in named.items()})
     cells = _numbers(IbisCells(query, rows).table(keys, listed=False), keys, backend)
     cells = cells.select("u", **{name: cells[key] for name, key in named.items()})
+    if query.max_groups is None:  # a row that is a unit keeps all its groups
+        return _shared(cells, list(named), shares)
     # NULL leaves some hashes as they were, so that a flag tells it apart
     flags = [ibis.ifelse(backend.is_null(cells[name]), whole(1), whole(0)) for name in named]
     ranked = cells.mutate(h=backend.hash(cells.u, [*(cells[name] for name in named), *flags], hash_key))
     window = ibis.window(group_by=ranked.u, order_by=[ranked.h, *(ranked[name] for name in named)])
     ranked = ranked.mutate(r=ibis.row_number().over(window))
-    kept = ranked.filter(ranked.r < query.max_groups)
-    return kept.group_by(list(named)).agg(n=kept.count())
+    return _shared(ranked.filter(ranked.r < query.max_groups), list(named), shares)
+
+
+def _shared(kept: Any, names: list[str], shares: Shares) -> Any:
+    """Return the table of (names, n): what units count by in the groups that they keep."""
+    import ibis
+
+    if not shares:
+        return kept.group_by(names).agg(n=kept.count())
+    kept = kept.mutate(many=kept.count().over(ibis.window(group_by=kept.u)))
+    steps = [(kept.many <= whole(most), whole(share)) for most, share in shares[:-1]]
+    kept = kept.mutate(c=ibis.cases(*steps, else_=whole(shares[-1][1])) if steps else whole(shares[-1][1]))
+    return kept.group_by(names).agg(n=_sum(kept.c))
 
 
 def crossed(query: BoundedQuery, crossing: Crossing, catalog: IbisCatalog, backend: Backend, hash_key: int) -> Any:
@@ -192,6 +231,13 @@ def _sum(column: Any) -> Any:
     return ibis.coalesce(column.sum().cast("int64"), whole(0))
 
 
+def _where_there(table: Any, name: str, there: str | None) -> Any:
+    """Return a column, NULL where another one is."""
+    import ibis
+
+    return table[name] if there is None else ibis.cases((table[there].notnull(), table[name]))
+
+
 def _of_rows(query: BoundedQuery, rows: IbisRows, measure: Measure) -> Callable[[Any], Any]:
     """Return a measure where each row is a unit: nothing is cut."""
     match measure:
@@ -201,7 +247,10 @@ def _of_rows(query: BoundedQuery, rows: IbisRows, measure: Measure) -> Callable[
         case Units(value) if query.joins:  # one row may be several by now
             number = rows.number()
             there = None if value is None else rows.show(_there(query, rows, value), "v")
-            return lambda table: table[number].nunique(where=None if there is None else table[there].notnull())
+            return lambda table: rows.backend.different(_where_there(table, number, there))
+        case Distinct(value):
+            of = rows.show(rows.scalars.group(value).expr, "v")
+            return lambda table: rows.backend.different(_numbers_of(rows.backend, table[of]))
         case Counted(value) | Units(value):
             if value is None:
                 return lambda table: table.count()
@@ -211,7 +260,9 @@ def _of_rows(query: BoundedQuery, rows: IbisRows, measure: Measure) -> Callable[
             assert_never(measure)
 
 
-def _cut(query: BoundedQuery, rows: IbisRows, cells: IbisCells, measure: Measure) -> Callable[[Any], Sequence[Any]]:
+def _cut(
+    query: BoundedQuery, rows: IbisRows, cells: IbisCells, measure: Counted | Units | Total
+) -> Callable[[Any], Sequence[Any]]:
     """Return what one cell adds to a measure, within its sensitivity; for a total in two parts, as `on_grid`.
 
     Guarantee: at most `measure.sensitivity(query.max_rows)` in magnitude; a total at most `finest` of as many rows.
@@ -235,6 +286,15 @@ def _cut(query: BoundedQuery, rows: IbisRows, cells: IbisCells, measure: Measure
             return lambda table: _shrunk(rows.backend, (table[high], table[low]), table[n], query.max_rows)
         case _:
             assert_never(measure)
+
+
+def _numbers_of(backend: Backend, value: Any) -> Any:
+    """Return a value that is NULL where it is NaN."""
+    import ibis
+
+    if not value.type().is_floating():
+        return value
+    return ibis.cases((~backend.is_null(value) & (value <= real(float("inf"))), value))
 
 
 def _shrunk(backend: Backend, total: tuple[Any, Any], count: Any, most: int) -> list[Any]:

@@ -56,6 +56,10 @@ class PlainBackend:
         """Return the text of a question."""
         return str(self._connection.compile(question))
 
+    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:  # noqa: ARG002  # names are enough
+        """Find out that ibis can print a question."""
+        self.compile(question)
+
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002  # already inside
         """Return the answer of a question."""
         return self._connection.to_pyarrow(question)
@@ -80,6 +84,10 @@ class PlainBackend:
         """Return one hash of several values, in their order."""
         return reduce(lambda one, other: (one.hash() ^ other.hash()).hash(), places[1:], places[0].hash())
 
+    def copies(self, node: Any) -> int:  # noqa: ARG002  # as ibis prints it
+        """Return how often the text of an operation holds what it is of: once."""
+        return 1
+
     def numbered(self) -> Any:
         """Return a number that tells the rows of one table apart."""
         import ibis
@@ -95,6 +103,10 @@ class PlainBackend:
     def is_null(self, value: Any) -> Any:
         """Return whether a value is NULL."""
         return value.isnull()
+
+    def different(self, column: Any) -> NoReturn:  # noqa: ARG002
+        """Refuse: some backends estimate, and what an estimate is moved by nobody knows."""
+        self._refuse("COUNT(DISTINCT)")
 
     def ordered(self, left: Any, sign: str, right: Any) -> Any:
         """Return a comparison of texts, in the backend's own order."""
@@ -159,6 +171,7 @@ class PlainBackend:
         raise UnsupportedQuery(
             f"{construct} on the {self.name} backend",
             construct=construct,
-            rule="functions run where each has one meaning on every value: DuckDB, PostgreSQL, Spark, SQLite",
+            rule="functions run where each has one meaning on every value: DuckDB, PostgreSQL, Spark, SQLite,"
+            " ClickHouse, DataFusion",
             next_step="compute the column in the table that you open, or export the table to Parquet",
         )

@@ -86,6 +86,10 @@ class PostgresBackend:
         """Return the text of a question."""
         return str(self._connection.compile(question))
 
+    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:  # noqa: ARG002  # names are enough
+        """Find out that ibis can print a question."""
+        self.compile(question)
+
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
         """Return the answer of a question; tables beside it are arrays that the server unnests: nothing is written."""
         import pyarrow as pa
@@ -158,6 +162,10 @@ class PostgresBackend:
             seed = _hashed(value, seed)
         return seed
 
+    def copies(self, node: Any) -> int:  # noqa: ARG002  # as ibis prints it
+        """Return how often the text of an operation holds what it is of: once."""
+        return 1
+
     def numbered(self) -> Any:
         """Return a number that tells the rows of one table apart."""
         import ibis
@@ -171,6 +179,10 @@ class PostgresBackend:
     def is_null(self, value: Any) -> Any:
         """Return whether a value is NULL."""
         return value.isnull()
+
+    def different(self, column: Any) -> Any:
+        """Return how many different values a column has in a group."""
+        return column.nunique()
 
     def ordered(self, left: Any, sign: str, right: Any) -> Any:
         """Return a comparison of texts by code points, whatever their collation."""
@@ -207,6 +219,8 @@ class PostgresBackend:
                 return _pg("strpos", "int32", *values) > 0
             case "starts_with":
                 return _pg("starts_with", "boolean", *values)
+            case "replace":
+                return _pg("replace", "string", *values)
             case "ends_with":
                 end = _pg("char_length", "int32", values[1])
                 return _pg("right", "string", values[0], end) == values[1]

@@ -82,7 +82,7 @@ class IbisScalars:
 
     def bind(self, term: IbisTerm, most: int = SHORT) -> IbisTerm:
         """Return a name for an expression that is repeated, if it is not short."""
-        if not self._staged or weight(term.expr) <= most:
+        if not self._staged or weight(term.expr, self._backend.copies) <= most:
             return term
         level, node = self.level(term.expr), term.expr.op()
         while len(self._stages) <= level:

@@ -77,6 +77,10 @@ class SparkBackend:
         """Return the text of a question."""
         return str(self._connection.compile(question))
 
+    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:  # noqa: ARG002  # names are enough
+        """Find out that ibis can print a question."""
+        self.compile(question)
+
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
         """Return the answer of a question; tables beside it are views for as long as it runs."""
         session = self._connection._session  # noqa: SLF001  # ibis has no public name for it
@@ -115,6 +119,10 @@ class SparkBackend:
             ranked = call("xxhash64", "int64", ranked, value)
         return ranked
 
+    def copies(self, node: Any) -> int:  # noqa: ARG002  # as ibis prints it
+        """Return how often the text of an operation holds what it is of: once."""
+        return 1
+
     def numbered(self) -> Any:
         """Return a number that tells the rows of one table apart."""
         return call("monotonically_increasing_id", "int64")
@@ -126,6 +134,10 @@ class SparkBackend:
     def is_null(self, value: Any) -> Any:
         """Return whether a value is NULL; ibis' own test takes NaN for NULL here."""
         return call("isnull", "boolean", value)
+
+    def different(self, column: Any) -> Any:
+        """Return how many different values a column has in a group."""
+        return column.nunique()
 
     def ordered(self, left: Any, sign: str, right: Any) -> Any:
         """Return a comparison of texts: by bytes of UTF-8, which is by code points."""

@@ -58,7 +58,6 @@ class SqliteBackend:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._beside: dict[str, Any] = {}
         file = next(path for _, name, path in connection.con.execute("PRAGMA database_list") if name == "main")
         self._con = connection.con if not file else _reader(file)
         self._turn = threading.Lock()
@@ -88,22 +87,20 @@ class SqliteBackend:
         """Return the name of a table that travels with the question."""
         import ibis
 
-        self._beside[name] = table.schema
         return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=name)
 
-    def compile(self, question: Any) -> str:
-        """Return the text of a question; SQLite prepares it, and runs nothing."""
+    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:
+        """Let SQLite prepare a question; it runs nothing."""
         from ibis.common.exceptions import IbisError
 
-        sql, failed = self._text(question, self._beside), False
+        sql, failed = self._text(question, {name: table.schema for name, table in beside.items()}), False
         with self._turn:
             try:
-                self._con.execute(f"EXPLAIN {sql}", ["[]"] * len(self._beside))
+                self._con.execute(f"EXPLAIN {sql}", ["[]"] * len(beside))
             except sqlite3.Error:
                 failed = True
         if failed:
             raise IbisError("SQLite cannot prepare the question")
-        return sql
 
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
         """Return the answer of a question; tables beside it travel as JSON: nothing is written."""
@@ -152,6 +149,10 @@ class SqliteBackend:
         """Return a keyed hash of a unit and places."""
         return call("farthing_hash", "int64", whole(key - 2**64 if key >= 2**63 else key), unit, *places)
 
+    def copies(self, node: Any) -> int:  # noqa: ARG002  # as ibis prints it
+        """Return how often the text of an operation holds what it is of: once."""
+        return 1
+
     def numbered(self) -> Any:
         """Return a number that tells the rows of one table apart."""
         import ibis
@@ -167,6 +168,10 @@ class SqliteBackend:
     def is_null(self, value: Any) -> Any:
         """Return whether a value is NULL."""
         return value.isnull()
+
+    def different(self, column: Any) -> Any:
+        """Return how many different values a column has in a group."""
+        return column.nunique()
 
     def ordered(self, left: Any, sign: str, right: Any) -> Any:
         """Return a comparison of texts: by bytes of UTF-8, which is by code points."""

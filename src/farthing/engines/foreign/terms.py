@@ -97,12 +97,12 @@ def placed(expr: Any, *tables: Any) -> Any:
     return expr.op().replace({field: columns[field.name] for field in fields}, filter=ops.Value).to_expr()
 
 
-def weight(expr: Any) -> int:
-    """Return how many operations an expression is, repetitions counted."""
+def weight(expr: Any, copies: Callable[[Any], int]) -> int:
+    """Return how many operations an expression is, repetitions counted, and so often as an operation writes them."""
     import ibis.expr.operations as ops
 
     node = expr.op()
-    return int(node.map_nodes(lambda _, *below: 1 + sum(filter(None, below)), filter=ops.Value)[node])
+    return int(node.map_nodes(lambda one, *below: 1 + copies(one) * sum(filter(None, below)), filter=ops.Value)[node])
 
 
 def real(value: float) -> Any:

@@ -1,4 +1,4 @@
-"""What a SQL text that reaches PostgreSQL, Spark or SQLite may hold: what no row can make fail, and why.
+"""What a SQL text that reaches an engine of the user's may hold: what no row can make fail, and why.
 
 The printers beside this module write nothing else; a test reads every text that is sent, gives each operand its type,
 and looks it up here. Neither a bare cast nor a function is written that is not listed.
@@ -71,7 +71,10 @@ POSTGRES: Final[dict[str, str]] = {
         (f"PG_CATALOG.TEXT_PATTERN_{sign}" for sign in ("LT", "LE", "GT", "GE")), "comparisons of texts by bytes"
     ),
     **dict.fromkeys(
-        (f"PG_CATALOG.{name}" for name in ("TRANSLATE", "CHAR_LENGTH", "STRPOS", "STARTS_WITH", "RIGHT", "BTRIM")),
+        (
+            f"PG_CATALOG.{name}"
+            for name in ("TRANSLATE", "CHAR_LENGTH", "STRPOS", "STARTS_WITH", "RIGHT", "BTRIM", "REPLACE")
+        ),
         "defined on every text",
     ),
     **dict.fromkeys(("PG_CATALOG.LTRIM", "PG_CATALOG.RTRIM"), "defined on every text"),
@@ -93,7 +96,7 @@ SPARK: Final[dict[str, str]] = {
     **dict.fromkeys(("XXHASH64", "ISNULL", "IS_NAN"), "defined on every value"),
     **dict.fromkeys(("RAND", "MONOTONICALLY_INCREASING_ID"), "no value enters"),
     **dict.fromkeys(
-        ("TRANSLATE", "LENGTH", "TRIM", "STARTS_WITH", "ENDS_WITH", "CONTAINS", "CONCAT", "COLLATE"),
+        ("TRANSLATE", "LENGTH", "TRIM", "STARTS_WITH", "ENDS_WITH", "CONTAINS", "CONCAT", "REPLACE", "COLLATE"),
         "defined on every text",
     ),
     "SUBSTRING": "places from 1 and lengths from 0, to 2^30",
@@ -125,3 +128,19 @@ SQLITE: Final[dict[str, str]] = {
     **dict.fromkeys(("JSON_EACH", "JSON_EXTRACT"), "of parameters: keys and rows that travel with the question"),
 }
 """Functions that are written for SQLite, beside the evaluator's own (`farthing_...`): why no value makes them fail."""
+
+PRINTED: Final[dict[str, str]] = {
+    **dict.fromkeys(("AND", "OR", "NOT", "IN", "AS", "ON", "OVER", "FROM", "VALUES", "SELECT"), "the grammar"),
+    **dict.fromkeys(("WHEN", "THEN", "ELSE", "WHERE", "BETWEEN", "JOIN", "IS", "EXCEPT"), "the grammar"),
+    **dict.fromkeys(("COALESCE", "NULLIF", "LEAST", "GREATEST"), "choices among whole numbers, texts and moments"),
+    **dict.fromkeys(("SUM", "COUNT", "MIN", "MAX"), "of numbers on the grid, and of rows; sums of 32-bit parts"),
+    **dict.fromkeys(("ROW_NUMBER", "DENSE_RANK", "RANK", "FIRST_VALUE", "LAST_VALUE"), "windows over a unit's rows"),
+    **dict.fromkeys(("LAG", "LEAD", "LAGINFRAME", "LEADINFRAME"), "the same"),
+    **dict.fromkeys(("MD5", "HEX", "CONCAT", "ISNULL", "ISNOTNULL"), "the hash, defined on every value"),
+    "CAST": "of whole numbers, to wider ones or clamped before, and of what has a spelling; casts of reals are words",
+    **dict.fromkeys(("NULLABLE", "DECIMAL", "VARCHAR", "TIMESTAMP"), "types"),
+    **dict.fromkeys(("UNIQEXACT", "UNIQEXACTIF"), "of rows that differ; UNIQ would be an estimate"),
+    "K": "the name of constant rows",
+    "ABS": "of doubles, or of integers above -2^63",
+}
+"""What ibis prints alike for engines that are told by a dialect, beside the dialect's words."""

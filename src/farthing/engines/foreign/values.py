@@ -1,7 +1,8 @@
 """ClickHouse, DataFusion, Snowflake, BigQuery, Databricks, Trino: counts, with a keyed hash and keys inside the text.
 
-What `plain` says of every backend holds here too: columns other than reals, constants, comparisons and logic. Units may
-have more groups than they keep, and nothing is written on the backend: keys and public rows that travel are constants.
+What `plain` says of every backend holds here too: columns other than reals, constants, comparisons and logic; `dialect`
+adds everything else for ClickHouse and DataFusion. Units may have more groups than they keep, and nothing is written on
+the backend: keys and public rows that travel are constants.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ MD5: Final[dict[str, tuple[str, ...]]] = {
 LONGEST: Final = 200_000
 """Letters of constants that travel with one question: the strictest of these engines reads texts up to 2^18."""
 
-_TYPES: Final = (("is_boolean", "boolean"), ("is_integer", "int64"), ("is_date", "date"), ("is_string", "string"))
+_TYPES: Final = (
+    ("is_boolean", "boolean"),
+    ("is_integer", "int64"),
+    ("is_date", "date"),
+    ("is_string", "string"),
+    ("is_floating", "float64"),
+    ("is_timestamp", "timestamp"),
+)
 
 
 class ValuesBackend(PlainBackend):
@@ -68,6 +76,10 @@ class ValuesBackend(PlainBackend):
                 made = made.with_(sqlglot.to_identifier(name, quoted=True), as_=self._constants(table))
         return made.sql(dialect=dialect)
 
+    def different(self, column: Any) -> Any:
+        """Return how many different values a column has in a group."""
+        return column.nunique()
+
     def hash(self, unit: Any, places: Sequence[Any], key: int) -> Any:
         """Return the hexadecimal letters of an MD5: of the unit, and of what came before, from the key on.
 
@@ -87,19 +99,25 @@ class ValuesBackend(PlainBackend):
 
     def _constants(self, table: pa.Table) -> Any:
         """Return a SELECT of constant rows: texts, each column cast to its type once."""
-        import ibis
         from sqlglot import exp, select
 
-        compiler, kinds = self._connection.compiler, {name: kind for name, kind in _kinds(table).items() if kind}
+        kinds = {name: kind for name, kind in _kinds(table).items() if kind}
         rows = [tuple(map(exp.convert, row)) for row in _texts(table, kinds)]
         empty = tuple(exp.convert("") for _ in kinds)
         columns = [f"c{place}" for place in range(len(kinds))]
         made = [
-            exp.cast(exp.column(column), compiler.type_mapper.from_ibis(ibis.dtype(kind))).as_(name, quoted=True)
+            exp.alias_(self._typed(column, kind), name, quoted=True)
             for column, (name, kind) in zip(columns, kinds.items(), strict=True)
         ]
         found = select(*made).from_(exp.values(rows or [empty], alias="k", columns=columns))
         return found if rows else found.where(exp.false())
+
+    def _typed(self, column: str, kind: str) -> Any:
+        """Return a column of texts as one of an ibis type."""
+        import ibis
+        from sqlglot import exp
+
+        return exp.cast(exp.column(column), self._connection.compiler.type_mapper.from_ibis(ibis.dtype(kind)))
 
 
 def _kinds(table: pa.Table) -> dict[str, str]:

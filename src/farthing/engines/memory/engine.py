@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from farthing.engines.bounded import KeepHome, KeepWhere, bounded, gathering
 from farthing.engines.contributions import bucket, contribution, leaf, number
-from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Spread, scope
+from farthing.engines.engine import BUCKETS, FoundGroups, Histogram, Shares, Spread, scope
 from farthing.engines.evaluate import evaluate, holds
 from farthing.engines.memory.per_row import stacked, windowed
 from farthing.engines.memory.per_unit import gathered
@@ -17,7 +17,7 @@ from farthing.engines.memory.rows import NAN, Beside, as_read, joined, key_of, o
 from farthing.errors import InvalidKeys
 from farthing.query.expressions import explicit, type_of
 from farthing.query.joins import Join
-from farthing.query.measures import Total
+from farthing.query.measures import Distinct, Total
 from farthing.query.per_row import Stacked, Windowed
 from farthing.query.per_unit import PerUnit, columns_of_source, parts_of, scoped
 from farthing.query.ranges import rounded
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from farthing.query.aggregates import Quantile
     from farthing.query.crossing import Crossing
     from farthing.query.expressions import Scalar
+    from farthing.query.measures import Measure
     from farthing.query.per_unit import Derived
     from farthing.query.query import Query
 
@@ -61,7 +62,8 @@ class MemoryEngine:
         schema: their columns.
         name: the table's name in SQL.
         keyed_hash: (unit, what is chosen, hash key) -> rank; another engine's hash makes answers comparable. Chosen is
-            a group's place, a part's place, a (group's place, leaf) pair of a histogram, or a key that was found.
+            a group's place, a part's place, a (group's place, leaf) pair of a histogram, a (group's place, (value,))
+            pair of a count of values, or a key that was found.
         beside: the tables that questions may join, by name.
 
     >>> from farthing.privacy.unit import PrivacyUnit
@@ -124,17 +126,30 @@ class MemoryEngine:
         import numpy as np
 
         asked = bounded(query)
-        measures = [(place, measure, self._ready(measure.value, asked)) for place, measure in enumerate(asked.measures)]
-        answer = [[0] * asked.groups for _ in measures]
-        for unit in self._kept(asked, hash_key):
+        kept = list(self._kept(asked, hash_key))
+        answer = [self._measured(asked, kept, measure, hash_key) for measure in asked.measures]
+        return np.array(answer, np.int64).reshape(len(asked.measures), asked.groups)
+
+    def _measured(self, asked: BoundedQuery, kept: list[_Unit], measure: Measure, hash_key: int) -> list[int]:
+        """Return one measure of every group."""
+        if isinstance(measure, Distinct):
+            return self._told_apart(asked, kept, measure, hash_key)
+        scalar, answer = self._ready(measure.value, asked), [0] * asked.groups
+        for unit in kept:
             for group, rows in unit.groups.items():
-                for place, measure, scalar in measures:
-                    values = rows if scalar is None else [evaluate(scalar, row) for row in rows]
-                    answer[place][group] += contribution(measure, values, asked.max_rows)
-        for place, measure, _ in measures:
-            if isinstance(measure, Total):
-                answer[place] = [rounded(total) for total in answer[place]]
-        return np.array(answer, np.int64).reshape(len(measures), asked.groups)
+                values = rows if scalar is None else [evaluate(scalar, row) for row in rows]
+                answer[group] += contribution(measure, values, asked.max_rows)
+        return [rounded(total) for total in answer] if isinstance(measure, Total) else answer
+
+    def _told_apart(self, asked: BoundedQuery, kept: list[_Unit], measure: Distinct, hash_key: int) -> list[int]:
+        """Return the number of different values of every group; of more than max_rows of a unit a hash chooses."""
+        scalar, found = explicit(measure.value, self._scope(asked)), [set[Any]() for _ in range(asked.groups)]
+        for unit in kept:
+            for group, rows in unit.groups.items():
+                values = {key_of(evaluate(scalar, row)) for row in rows} - {None, NAN}
+                ranked = self._ranked(unit.value, [(group, (value,)) for value in values], hash_key)
+                found[group].update(value for _, value in ranked[: asked.max_rows])
+        return list(map(len, found))
 
     def histogram(self, query: Query, quantile: Quantile, hash_key: int) -> Histogram:
         """Return the bounded rows by group and leaf; of more than max_rows of a unit a hash chooses which count."""
@@ -156,13 +171,16 @@ class MemoryEngine:
         columns = np.array(found_cells, np.int64).reshape(-1, 3).T
         return Histogram(columns[0], columns[1], columns[2])
 
-    def found(self, query: Query, hash_key: int) -> FoundGroups:
+    def found(self, query: Query, hash_key: int, shares: Shares = ()) -> FoundGroups:
         """Return the groups that exist and their units, for a question without outputs. NaN is not a key."""
         import numpy as np
         import pyarrow as pa
 
         asked = bounded(query)
-        units = Counter(group for unit in self._kept(asked, hash_key) for group in unit.groups)
+        units: Counter[Any] = Counter()
+        for unit in self._kept(asked, hash_key):
+            share = next((share for most, share in shares if len(unit.groups) <= most), 1)
+            units.update(dict.fromkeys(unit.groups, share))
         keys = sorted(units, key=order_of)
         kinds = [_arrow(type_of(scalar, self._scope(asked))) for _, scalar in asked.groupings]
         columns = {name: pa.array([key[place] for key in keys], kinds[place]) for place, name in enumerate(asked.by)}

@@ -92,6 +92,29 @@ def bounded_range_zcdp(eta: Number) -> float:
         return up(upper(u - 1 - u.log()))
 
 
+def bounded_range_renyi(eta: Number, order: Number) -> float:
+    """Return the Renyi divergence that an eta-bounded-range mechanism has at most at one order, rounded up.
+
+    Guarantee: D_order is at most the returned number, in both directions; tight at each order by itself.
+    Proof: docs/proofs/privacy.convert.md: two outputs with log-ratios t and t - eta, at the worst t.
+    Assumes: eta >= 0, order > 1.
+    Rounds: up.
+
+    >>> 0.99 < bounded_range_renyi(0.01, 2) / (2 * 0.01**2 / 8) <= 1, bounded_range_renyi(1, 1000) < 1
+    (True, True)
+    """
+    exact_eta, a = squared(eta, "eta"), Fraction(order)
+    if exact_eta == 0:
+        return 0.0
+    with working() as flint:
+        e, power = ball(flint, exact_eta), ball(flint, a)
+        high = -(-power * e).expm1()  # 1 - e^(-a eta)
+        low = (-e).exp() * -(-(power - 1) * e).expm1()  # e^-eta - e^(-a eta)
+        top = ((power - 1) * high / (power * low)).log()
+        moment = (high / power).log() + (power - 1) * top - (-(-e).expm1()).log()
+        return up(upper(moment / (power - 1)))
+
+
 def pure_gdp(epsilon: Number) -> Fraction:
     """Return the GDP price of an epsilon-DP mechanism as an exact mu^2 (rounded up).
 

@@ -153,6 +153,21 @@ def zcdp_from_epsilon_classic(epsilon: Number, delta: Number) -> Fraction:
         return coins_down(lower(root * root)) * FARTHING
 
 
+def renyi_from_epsilon(epsilon: Number, delta: Number, order: Number) -> Fraction:
+    """Return the greatest tau, in whole farthings, with which D_order <= tau is (epsilon, delta)-DP; 0 if none is.
+
+    Guarantee: whatever has D_order at most the returned number is (epsilon, delta)-DP.
+    Proof: [CanonneKS20, Prop. 12]; the bound grows with tau. Where the divergence is 0 the laws are the same.
+    Assumes: epsilon > 0, 0 < delta < 1, order > 1.
+    Rounds: down to a multiple of 2^-40.
+
+    >>> float(renyi_from_epsilon(1, 1e-6, 24))  # doctest: +ELLIPSIS
+    0.5800...
+    """
+    wanted, d, excess = squared(epsilon, "epsilon"), within_unit(delta), squared(order, "order") - 1
+    return most_farthings(lambda tau: Fraction(_epsilon_at(excess, tau, d)) <= wanted)
+
+
 def _top(omega: Number | None) -> Fraction:
     """Return how far the orders may rise above one."""
     return Fraction(math.exp(LOG_EXCESS[1])) if omega is None else squared(omega, "omega") - 1

@@ -85,6 +85,7 @@ SIGNATURES: Final[dict[FunctionName, Signature]] = {
     FunctionName.LENGTH: Signature((TEXT,), Type.INTEGER),
     FunctionName.SUBSTRING: Signature((TEXT, WHOLE, WHOLE), Type.STRING, optional=1),
     FunctionName.CONCAT: Signature((TEXT, TEXT), Type.STRING, repeats=True),
+    FunctionName.REPLACE: Signature((TEXT, TEXT, TEXT), Type.STRING),
     **dict.fromkeys((FunctionName.STARTS_WITH, FunctionName.ENDS_WITH, FunctionName.CONTAINS), _TEST),
     FunctionName.LIKE: Signature((TEXT, TEXT), Type.BOOLEAN, constant=1),
     FunctionName.DATE_TRUNC: Signature((TEXT, MOMENT), 1, constant=0),

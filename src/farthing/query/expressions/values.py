@@ -157,6 +157,7 @@ class FunctionName(StrEnum):
     LTRIM = "ltrim"
     RTRIM = "rtrim"
     CONCAT = "||"
+    REPLACE = "replace"
     STARTS_WITH = "starts_with"
     ENDS_WITH = "ends_with"
     CONTAINS = "contains"

@@ -37,6 +37,7 @@ def bounded(
             next_step="bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data",
         )
     if not tried.lists:
+        request.check_search(private=tried.private)
         require(request.mechanism, tried.outputs, context.budget.currency, private=tried.private)
     request.check_signs(tried.outputs)
     if not isinstance(given, AutoBounds):

@@ -15,7 +15,8 @@ from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
 from farthing.query import Bounds
-from farthing.query.aggregates import Count, CountUnits
+from farthing.query.aggregates import Counts
+from farthing.query.counts import CountValues
 from farthing.session.answering import reuse
 from farthing.session.answering.one_question import frame_of
 from farthing.session.core.booked_question import Bill
@@ -157,7 +158,7 @@ def _known(question: CheckedQuestion) -> Query:
 def _clamped(query: Query) -> Scalar | None:
     """Return the number that a question clamps, or None: a count has no clamps to choose, whatever it counts."""
     aggregate = query.aggregate
-    return None if isinstance(aggregate, Count | CountUnits) else getattr(aggregate, "value", None)
+    return None if isinstance(aggregate, Counts) else getattr(aggregate, "value", None)
 
 
 def kept(context: Context, query: Query, request: Request) -> tuple[Share | None, str]:
@@ -165,7 +166,8 @@ def kept(context: Context, query: Query, request: Request) -> tuple[Share | None
 
     Both come from a spread of the same question that was released before; without one nothing is known.
     """
-    stored = None if query.unit.is_row else stored_measurement(context, _identity(context, query, _clamped(query)))
+    known = not (query.unit.is_row or isinstance(query.aggregate, CountValues))  # of values no share of rows tells
+    stored = stored_measurement(context, _identity(context, query, _clamped(query))) if known else None
     if stored is None:
         return None, ""
     shares = report(

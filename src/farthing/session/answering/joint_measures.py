@@ -43,6 +43,7 @@ _CENTRED_FORMAT = b"farthing-joint-3"  # some lanes are of values less a constan
 _FIRST_FORMAT = b"farthing-joint-1"
 _LANES = ("means", "information")
 _CLAIMED = ("shape", "shown", "clock", "guess", "planned")
+_PAUSED = ("base", "begun", "done")
 _OUTPUTS = ("value", "lower", "upper", "met")
 _LESS = "less"
 
@@ -181,7 +182,7 @@ def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
     columns: dict[str, Any] = {}
     for name in (*_LANES, *_OUTPUTS):
         columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
-    for name in _CLAIMED if state.pivot is not None else ():
+    for name in (*_CLAIMED, *_PAUSED) if state.pivot is not None else ():
         rows = np.atleast_2d(getattr(state.pivot, name))
         columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
     facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
@@ -207,7 +208,9 @@ def state_of(blob: bytes) -> tuple[JointState, tuple[float, ...]]:
     pivot = None
     if "clock0" in columns:
         shape, shown, clock, guess, planned = map(rows, _CLAIMED)
-        pivot = Pivot(shape, shown, clock[0], guess, planned[0])
+        paused = map(rows, _PAUSED) if "done0" in columns else (shown, clock, np.ones_like(clock))
+        base, begun, done = paused
+        pivot = Pivot(shape, shown, clock[0], guess, planned[0], base, begun[0], done[0])
     state = JointState(
         **{name: rows(name) for name in (*_LANES, *_OUTPUTS)},
         stages=int(facts["stages"]),

@@ -10,7 +10,7 @@ from farthing.errors import OutOfReach
 from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
-from farthing.query.aggregates import Count, CountUnits, Quantile, Sum
+from farthing.query.aggregates import Quantile, Single
 from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
@@ -166,7 +166,7 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
     if mechanism is not None:
         return RelativeCountMethod.of(query, mechanism, blob)
     match query.outputs:
-        case [one] if isinstance(one.aggregate, Count | CountUnits | Sum):
+        case [one] if isinstance(one.aggregate, Single):
             return LaplaceCountMethod.of(query, blob) if pure else GaussianCountMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Quantile):
             return QuantileMethod.of(query, blob)

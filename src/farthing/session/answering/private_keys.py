@@ -250,7 +250,7 @@ class _BookedSearch:
 
     def measured(self, receipt: Receipt) -> tuple[tuple[pa.Table, Booked], Booked]:
         """Find the groups."""
-        there = self.context.engine.found(self.query, receipt)
+        there = self.context.engine.found(self.query, self.search.rule.shares, receipt)
         told = np.flatnonzero(self.search.rule.found(there.units))
         table = there.keys.take(told).sort_by([(name, "ascending") for name in self.query.by])
         return (table, self.search.price), self.search.price

@@ -84,9 +84,9 @@ def read(
     """
     refuse_pure(context)
     request, errors, relative = wanted(options, MECHANISMS)
-    names, values, listed = _axes(reader, workload, rows.keys)
+    names, values, listed = named_axes(reader, workload, rows.keys)
     columns = tuple(sorted(names.values()))
-    _check_axes(columns)
+    check_axes(columns)
     ends = tuple(f"{one}{end}" for one in columns for end in ("_from", "_to"))
     query, lists = rows.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row", *ends))
     places = {axis: columns.index(name) for axis, name in names.items()}
@@ -107,7 +107,7 @@ def read(
     )
 
 
-def _check_axes(columns: tuple[str, ...]) -> None:
+def check_axes(columns: tuple[str, ...]) -> None:
     """Refuse more columns than engines tell apart."""
     if len(columns) > MOST_COLUMNS:
         raise InvalidOption(
@@ -118,7 +118,7 @@ def _check_axes(columns: tuple[str, ...]) -> None:
         )
 
 
-def _axes(
+def named_axes(
     reader: QuestionReader, workload: Products, keys: Any
 ) -> tuple[dict[Axis, str], dict[str, Scalar], dict[str, Any]]:
     """Return a name for each axis, what those are that are not columns, and the values of all of them."""

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.session.core.context import Context
 
-_FORMAT = b"farthing-quantile-3"
-_OLDER = (b"farthing-quantile-2", b"farthing-quantile-1")
+_FORMAT = b"farthing-quantile-4"
+_OLDER = (b"farthing-quantile-3", b"farthing-quantile-2", b"farthing-quantile-1")
 _COLUMNS = ("value", "lower", "upper", "met", "by_rank")
 _LANES = ("counts", "counted")
-_DEPTHS = ("thresholds", "starts", "means", "grains", "places", "shown")
+_DEPTHS = ("thresholds", "starts", "scouted", "firm", "means", "grains", "places", "shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,8 @@ def _trail_in(columns: dict[str, Any]) -> Trail | None:
     trail.paid = columns["paid"]
     for name in (*_LANES, *_DEPTHS):
         rows = [columns[f"{name}{place}"] for place in range(len(columns)) if f"{name}{place}" in columns]
-        setattr(trail, name, np.array(rows) if rows else getattr(trail, name))
+        none = np.zeros_like(trail.starts) if name in _DEPTHS else getattr(trail, name)
+        setattr(trail, name, np.array(rows) if rows else none)
     return trail
 
 

@@ -52,7 +52,7 @@ def refine(
     """
     unit = min(state.unit_log2, mechanism.unit_for(int(schedule.looks[-1])))
     groups, look, done, widest, last = len(state.mean), 0, 0, 0.0, 0.0
-    mean, information = np.empty(groups, np.int64), np.empty(groups, np.int64)
+    mean, information = np.zeros(groups, np.int64), np.zeros(groups, np.int64)  # no memory that was used before
 
     def tell(told: Progress) -> None:
         """Tell of a look at a block as one of all groups: those of later blocks are not done."""

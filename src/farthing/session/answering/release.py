@@ -11,6 +11,7 @@ import numpy as np
 
 from farthing.limits.query import Limit
 from farthing.mechanisms.residuals import Residual, ResidualMeasurements
+from farthing.mechanisms.shared_noise import summed
 from farthing.planning.release import ReleaseDesign, ReleasePlan, design_for
 from farthing.planning.release_pilot import Pilot
 from farthing.planning.release_plan import CLOSE
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 WORST_MOST: Final = 1.02
 """What a unit pays at most for a relative target, over what every cell at the absolute one costs."""
+
+_LEAST: Final = (
+    1 + 2.0**-10
+)  # residuals that share noise are made sharper by so much at least: looks keep to proportions
 
 
 class _BookedTables(BookedRelease[ReleasePlan, Kept]):
@@ -63,18 +68,23 @@ class _BookedTables(BookedRelease[ReleasePlan, Kept]):
         wanted = dict(zip(design.basis.subsets, map(int, design.grains.tolist()), strict=True))
         if number == len(found):
             state = {subset: _held({}, self.asked, subset) for subset in wanted}
-            found.append(Shaped(design.weights, design.shapes, state, wanted))
+            found.append(Shaped(design.weights, design.shapes, state, wanted, design.shared))
         else:
             found[number] = replace(found[number], wanted={**found[number].wanted, **wanted})
-        shapes, state = found[number].shapes, dict(found[number].state)
+        shapes, state, noise = found[number].shapes, dict(found[number].state), found[number].shared
 
         def now() -> Kept:
             """Return what is kept, with all that was measured by now."""
             found[number] = replace(found[number], state=dict(state))
             return replace(kept, shaped=tuple(found))
 
-        for subset, more in self.looks(_more(state, self.asked, design.grains), receipt, now):
-            state[subset] = measuring.measure(subset, state[subset], more, shapes[subset])
+        alike, numbers, moved = noise is not None, np.zeros(0), None
+        along = {} if noise is None else noise.along(design.weights)
+        for subset, more in self.looks(_more(state, self.asked, design.grains), receipt, now, alike=alike):
+            if noise is not None:
+                numbers = noise.drawn(more) if not subset else numbers  # a look begins with the total
+                moved = summed(numbers, [along[place] for place in subset])
+            state[subset] = measuring.measure(subset, state[subset], more, shapes[subset], moved)
         return now()
 
     def _piloted(self, measuring: ResidualMeasurements, receipt: Receipt) -> tuple[ReleasePlan, Kept]:
@@ -191,9 +201,13 @@ def _found(asked: ReleaseRequest, kept: Kept, goal: Goal, claims: tuple[float, .
     before = ReleaseDesign(basis, asked.reach, held)
     design, pilot, aimed, looks, more = design_for(basis, coin, goal, held, asked.reach), None, basis, 0, 0
     number = _covering(kept, basis.subsets) if goal.relative and not held.any() else None
+    going, needed = number is not None, 0
     if number is not None:
-        design, aimed = _sharp_enough(asked, kept, goal, kept.shaped[number])
-        needed = sum(_more(kept.shaped[number].state, asked, design.grains).values())
+        sharp, weighted = _sharp_enough(asked, kept, goal, kept.shaped[number])
+        needed = sum(_more(kept.shaped[number].state, asked, sharp.grains).values())
+        going = not needed or kept.shaped[number].shared is None or set(basis.subsets) == set(kept.shaped[number].state)
+    if going:
+        design, aimed = sharp, weighted
         looks = sum(_held(kept.pilot, asked, subset).grains for subset in basis.subsets)
     elif goal.relative and design.total > before.total:
         shaping = not held.any() and asked.many <= MOST_SHAPED
@@ -253,8 +267,9 @@ def _allowed(pilot: Pilot) -> int:
 
 
 def _covering(kept: Kept, subsets: tuple[tuple[int, ...], ...]) -> int | None:
-    """Return the first of the shaped residuals that has all of some subsets; None where none has."""
-    return next((at for at, one in enumerate(kept.shaped) if set(subsets) <= one.state.keys()), None)
+    """Return the first of the shaped residuals that have all of some subsets and the fewest more; or None."""
+    fitting = (at for at, one in enumerate(kept.shaped) if set(subsets) <= one.state.keys())
+    return min(fitting, key=lambda at: len(kept.shaped[at].state), default=None)
 
 
 def _sharp_enough(asked: ReleaseRequest, kept: Kept, goal: Goal, shaped: Shaped) -> tuple[ShapedDesign, Residuals]:
@@ -267,11 +282,12 @@ def _sharp_enough(asked: ReleaseRequest, kept: Kept, goal: Goal, shaped: Shaped)
     held = np.array([shaped.state[subset].grains for subset in basis.subsets], np.float64)
     wanted = np.array([shaped.wanted[subset] for subset in basis.subsets], np.float64)
     shapes = {subset: shaped.shapes[subset] for subset in basis.subsets}
-    made = ShapedDesign(basis, asked.reach, wanted, shaped.weights, shapes)
+    made = ShapedDesign(basis, asked.reach, wanted, shaped.weights, shapes, shaped.shared)
     pilot = Pilot(basis, asked.coin, goal, asked.reach, np.zeros(len(held)))
     told = told_by(asked, kept.pilot)
     level = made.excess(pilot.program(*told).widest)
     done = level <= CLOSE and bool((held >= wanted).all())
+    level = max(level, _LEAST) if shaped.shared is not None and level > CLOSE else level
     return replace(made, grains=held if done else np.maximum(held, np.ceil(wanted * level))), pilot.aimed(*told)
 
 

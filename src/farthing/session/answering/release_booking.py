@@ -207,7 +207,9 @@ class BookedRelease(Generic[P, K]):
         """Return the plan as it was carried out, all that was measured, and the price of it."""
         raise NotImplementedError
 
-    def looks(self, more: Mapping[T, int], receipt: Receipt, kept: Callable[[], K]) -> Iterator[tuple[T, int]]:
+    def looks(
+        self, more: Mapping[T, int], receipt: Receipt, kept: Callable[[], K], *, alike: bool = False
+    ) -> Iterator[tuple[T, int]]:
         """Give what is to be measured, in looks that are begun before: whoever is killed loses the one that it was in.
 
         Guarantee: what a look gives is within what the ledger lets the receipt measure, durably.
@@ -219,8 +221,9 @@ class BookedRelease(Generic[P, K]):
             more: grains.
             receipt: what it is measured on.
             kept: returns all that was measured by then.
+            alike: whether each look has about the same part of everything, in the same order.
         """
-        for part in _parts(more):
+        for part in _alike(more) if alike else _parts(more):
             self.paid += sum(grains for _, grains in part)
             stored = kept() if self.asked.many <= MOST_KEPT else None
             joined = None if stored is None else partial(self._joined, stored, receipt, ())
@@ -263,6 +266,16 @@ def _parts(more: Mapping[T, int]) -> Iterator[list[tuple[T, int]]]:
                 part, full = [], 0
     if part:
         yield part
+
+
+def _alike(more: Mapping[T, int]) -> Iterator[list[tuple[T, int]]]:
+    """Give what is to be measured in `LOOKS` parts, each with about the same share of everything.
+
+    >>> [part for part in _alike({"a": 8, "b": 20})][:2]
+    [[('a', 1), ('b', 2)], [('a', 1), ('b', 3)]]
+    """
+    for look in range(LOOKS):
+        yield [(key, all_of * (look + 1) // LOOKS - all_of * look // LOOKS) for key, all_of in more.items()]
 
 
 def booked(

@@ -23,11 +23,12 @@ MOST_COLUMNS: Final = 60
 """The most columns of one release: engines tell the sets of columns apart by their bits."""
 
 TREE: Final = "tree"
+ADAPTIVE: Final = "adaptive"
 MWEM: Final = "mwem"
 PROJECTION: Final = "projection"
 SMALL: Final = "small database"
 
-MODELS: Final = (TREE, MWEM, PROJECTION, SMALL)
+MODELS: Final = (TREE, ADAPTIVE, MWEM, PROJECTION, SMALL)
 """The mechanisms whose error is not known beforehand: they take a loss, and tell their errors."""
 
 _ROWS: Final = ("keys", "where", "bounds", "name")

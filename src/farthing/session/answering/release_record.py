@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.mechanisms.residuals import NoiseShape, Residual
+from farthing.mechanisms.shared_noise import SharedNoise
 from farthing.session.core.records import read_blob, write_blob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
 State = dict[tuple[int, ...], Residual]
 """The residuals by the places of their columns."""
 
-_FORMAT: Final = b"farthing-residuals-2"
-_BEFORE: Final = b"farthing-residuals-1"
+_FORMAT: Final = b"farthing-residuals-3"
+_BEFORE: Final = (b"farthing-residuals-2", b"farthing-residuals-1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,19 +34,26 @@ class Shaped:
         shapes: by subset, how its noise differs.
         state: what was measured.
         wanted: the grains that each residual was to have, whether or not it was measured so far.
+        shared: the noise that all of them share, if any: each look measures all of them, with numbers of its own.
     """
 
     weights: Mapping[int, NDArray[np.int64]]
     shapes: Mapping[tuple[int, ...], NoiseShape]
     state: State
     wanted: Mapping[tuple[int, ...], int]
+    shared: SharedNoise | None = None
 
     def alike(self, other: Shaped) -> bool:
         """Return whether another is of the same shapes."""
-        return self.shapes.keys() == other.shapes.keys() and all(
-            np.array_equal(one.added, other.shapes[subset].added)
-            and all(map(np.array_equal, one.weights, other.shapes[subset].weights))
-            for subset, one in self.shapes.items()
+        shared = self.shared is other.shared if self.shared is None else self.shared.same(other.shared)
+        return (
+            shared
+            and self.shapes.keys() == other.shapes.keys()
+            and all(
+                np.array_equal(one.added, other.shapes[subset].added)
+                and all(map(np.array_equal, one.weights, other.shapes[subset].weights))
+                for subset, one in self.shapes.items()
+            )
         )
 
 
@@ -83,9 +91,11 @@ class Kept:
                 numbers.append(state[subset].mean.reshape(-1))
         for one in self.shaped:
             numbers += [one.shapes[subset].added.reshape(-1) for subset in _ordered(one.shapes)]
+            numbers += [] if one.shared is None else _flat(one.shared)
         weights = [{place: each.tolist() for place, each in one.weights.items()} for one in self.shaped]
         wanted = [[one.wanted[subset] for subset in _ordered(one.state)] for one in self.shaped]
-        said = json.dumps({"residuals": facts, "weights": weights, "wanted": wanted}).encode()
+        shared = [None if one.shared is None else _groups_of(one.shared) for one in self.shaped]
+        said = json.dumps({"residuals": facts, "weights": weights, "wanted": wanted, "shared": shared}).encode()
         return write_blob({"mean": np.concatenate(numbers)}, {_FORMAT: said})
 
     @classmethod
@@ -93,7 +103,7 @@ class Kept:
         """Return what is in a blob, nothing for None; refuse one that is not ours."""
         if blob is None:
             return cls()
-        columns, told = read_blob(blob, _FORMAT, _BEFORE)
+        columns, told = read_blob(blob, _FORMAT, *_BEFORE)
         told = told if isinstance(told, dict) else {"residuals": told, "weights": []}
         facts, listed = told["residuals"], told["weights"]
         numbers, start = columns["mean"], 0
@@ -116,8 +126,29 @@ class Kept:
                 shapes[subset] = NoiseShape(own, taken([len(values) for values in own]))
             held = [state[subset].grains for subset in _ordered(state)]
             grains = told["wanted"][number] if "wanted" in told else held
-            shaped.append(Shaped(weights, shapes, state, dict(zip(_ordered(state), map(int, grains), strict=True))))
+            many = told["shared"][number] if "shared" in told else None
+            shared = None if many is None else _shared(taken, [len(weights[at]) for at in sorted(weights)], many)
+            wanted = dict(zip(_ordered(state), map(int, grains), strict=True))
+            shaped.append(Shaped(weights, shapes, state, wanted, shared))
         return cls(states[0], states[1], tuple(shaped))
+
+
+def _flat(noise: SharedNoise) -> list[NDArray[np.float64]]:
+    """Return the numbers of made-up rows, as `_shared` takes them."""
+    return [each.astype(np.float64).reshape(-1) for each in (noise.rows, *noise.groups, noise.scales)]
+
+
+def _groups_of(noise: SharedNoise) -> list[int]:
+    """Return how many rows there are, and how many groups each column has."""
+    return [len(noise.rows), *map(len, noise.groups)]
+
+
+def _shared(taken: Callable[[list[int]], NDArray[np.float64]], sizes: list[int], many: list[int]) -> SharedNoise:
+    """Return the made-up rows whose numbers are taken next."""
+    count, *groups = many
+    rows = taken([count, len(sizes)]).astype(np.int64)
+    masks = tuple(taken([number, size]) > 0 for number, size in zip(groups, sizes, strict=True))
+    return SharedNoise(rows, masks, taken([count]))
 
 
 def _ordered(subsets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.mechanisms.linear_queries import TableQueries
+from farthing.mechanisms.adaptive_tables import AdaptiveTables
 from farthing.mechanisms.multiplicative_weights import Mwem
 from farthing.mechanisms.noisy_answers import deviation, noisy_answers, shared
 from farthing.mechanisms.projection import Projection
@@ -18,17 +18,19 @@ from farthing.planning import Frame
 from farthing.planning.synthetic import SyntheticPlan
 from farthing.privacy.loss import Pure
 from farthing.query.words import about
-from farthing.released_synthetic import SyntheticRelease
+from farthing.released_synthetic import SyntheticProducts, SyntheticRelease
 from farthing.sealed import opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
-from farthing.session.answering.release_options import MWEM, PROJECTION, SMALL, TREE
+from farthing.session.answering.release_options import ADAPTIVE, MWEM, PROJECTION, SMALL, TREE
+from farthing.session.answering.synthetic_products import SyntheticProductsRequest
 from farthing.session.answering.synthetic_record import from_bytes, to_bytes
 from farthing.session.answering.synthetic_request import SMALL_ROWS, SyntheticRequest
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.merging import merge
 from farthing.session.core.transaction import answer_and_book, stored_measurement
-from farthing.synthetic.model import HistogramModel, forest, pairs_of, spread_out
+from farthing.synthetic.cliques import CliqueFit, clique_model
+from farthing.synthetic.model import HistogramModel, forest, spread_out
 from farthing.synthetic.rows import base_counts, base_rows
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from farthing.synthetic import RowModel
 
     Float64 = NDArray[np.float64]
+    Int64 = NDArray[np.int64]
 
 CHECK: Final = 9
 """One part in so many more of a loss measures the errors."""
@@ -89,11 +92,12 @@ def plan(asked: SyntheticRequest) -> SyntheticPlan:
     return _find(asked, loss, stored_measurement(asked.context, asked.question(loss))).plan
 
 
-def release(asked: SyntheticRequest) -> SyntheticRelease:
+def release(asked: SyntheticRequest) -> SyntheticRelease | SyntheticProducts:
     """Measure a model for a named loss, and book it.
 
     Guarantee: what leaves is as private as what the ledger charged.
-    Proof: docs/proofs/mechanisms.spanning_tree.md and docs/proofs/mechanisms.linear_queries.md for what is measured;
+    Proof: docs/proofs/mechanisms.spanning_tree.md, docs/proofs/mechanisms.adaptive_tables.md and
+        docs/proofs/mechanisms.linear_queries.md for what is measured;
         docs/proofs/session.answering.one_question.md for the books.
     Assumes: an engine that keeps the contract of `engines.Engine`; the ledger is durable.
     Rounds: the loss down to whole farthings.
@@ -101,22 +105,36 @@ def release(asked: SyntheticRequest) -> SyntheticRelease:
     context, loss = asked.context, _loss(asked)
     with ceiling(context, asked.request.at_most):
         model, apart, price = answer_and_book(context, asked.question(loss), lambda stored: _find(asked, loss, stored))
-    request, many = asked.request, len(asked.tables)
-    sd = deviation(shared(loss, CHECK, 1)[1], squares=many * asked.reach**2, total=many * asked.reach)
-    return SyntheticRelease(
-        name=asked.name,
-        tables=asked.workload.tables,
-        mechanism=asked.mechanism,
-        paid=context.loss(price.farthings),
-        remaining=context.loss(context.ledger.remaining),
-        delta=context.budget.report_delta,
-        confidence=request.confidence,
-        about=f"{about(asked.query)}; a row counts if its value is listed in every column; {context.where_kept}",
-        _keys={name: one.column(name) for name, one in zip(asked.query.by, asked.lists, strict=True)},
-        _model=model,
-        _apart=apart,
-        _slack=critical(context, request.beta(many if request.simultaneous else 1)) * sd,
-    )
+    request, sd = asked.request, _slack(asked, shared(loss, CHECK, 1)[1])
+    told: dict[str, Any] = {
+        "name": asked.name,
+        "mechanism": asked.mechanism,
+        "paid": context.loss(price.farthings),
+        "remaining": context.loss(context.ledger.remaining),
+        "delta": context.budget.report_delta,
+        "confidence": request.confidence,
+        "about": f"{about(asked.query)}; a row counts if it is in every column's list; {context.where_kept}",
+        "_keys": {name: one.column(name) for name, one in zip(asked.query.by, asked.lists, strict=True)},
+        "_model": model,
+        "_apart": apart,
+        "_slack": critical(context, request.beta(len(sd) if request.simultaneous else 1)) * sd,
+    }
+    if isinstance(asked, SyntheticProductsRequest):
+        axes = {axis: asked.lists[place].column(asked.query.by[place]) for axis, place in asked.places.items()}
+        return SyntheticProducts(**told, workload=asked.workload, _axes=axes, _told=asked.products)
+    return SyntheticRelease(**told, tables=asked.workload.tables)
+
+
+def _slack(asked: SyntheticRequest, loss: Booked) -> Float64:
+    """Return the deviation of each distance that is measured, at a loss for all of them, in rows."""
+    if isinstance(asked, SyntheticProductsRequest):
+        products = asked.products
+        each = shared(loss, *[1] * len(products))[0]
+        moves = [told.queries.total() * asked.reach for told in products]
+        pairs = zip(products, moves, strict=True)
+        return np.array([deviation(each, squares=move**2, total=move) * told.step for told, move in pairs])
+    many = len(asked.tables)
+    return np.full(many, deviation(loss, squares=many * asked.reach**2, total=many * asked.reach))
 
 
 def critical(context: Context, beta: float) -> float:
@@ -162,10 +180,8 @@ def _find(asked: SyntheticRequest, loss: Booked, stored: Stored | None) -> _Book
 
 
 def _counts(asked: SyntheticRequest, receipt: Receipt) -> Sealed:
-    """Return the exact counts that are needed, sealed: of the tables, and of all pairs or of all columns together."""
-    every = tuple(range(len(asked.sizes)))
-    more = {*((at,) for at in every), *pairs_of([every])} if asked.mechanism == TREE else {every}
-    return crossed_counts(asked.context, asked.query, asked.lists, {*asked.tables, *more}, receipt)
+    """Return the exact counts that are needed, sealed: of the tables, and of what the mechanism reads beside them."""
+    return crossed_counts(asked.context, asked.query, asked.lists, asked.counted, receipt)
 
 
 def _tree(asked: SyntheticRequest, counts: Sealed, loss: Booked) -> RowModel:
@@ -188,16 +204,23 @@ def _histogram(
 
     def measured(asked: SyntheticRequest, counts: Sealed, loss: Booked) -> RowModel:
         """Return the model of the histogram."""
-        queries = TableQueries(asked.sizes, asked.tables)
+        queries = asked.queries
         cells = opened(counts)[tuple(range(len(asked.sizes)))]
-        found: HistogramEstimate = measuring(loss, asked.reach, len(asked.tables)).run(sealed(cells), queries)
+        found: HistogramEstimate = measuring(loss, asked.reach, len(queries.groups)).run(sealed(cells), queries)
         return HistogramModel(asked.sizes, found.weights, found.total)
 
     return measured
 
 
+def _adaptive(asked: SyntheticRequest, counts: Sealed, loss: Booked) -> RowModel:
+    """Return the model of tables that were chosen one after the other."""
+    rule = AdaptiveTables(loss, asked.tables, asked.workload.weights, asked.reach)
+    return clique_model(rule.run(counts, len(asked.sizes), CliqueFit))
+
+
 _MEASURED: Final[Mapping[str, Callable[[SyntheticRequest, Any, Booked], RowModel]]] = {
     TREE: _tree,
+    ADAPTIVE: _adaptive,
     MWEM: _histogram(lambda loss, reach, tables: Mwem(loss, min(2 * tables, 20), reach)),
     PROJECTION: _histogram(lambda loss, reach, _: Projection(loss, reach)),
     SMALL: _histogram(lambda loss, reach, _: SmallDatabase(loss, SMALL_ROWS, reach)),
@@ -213,8 +236,36 @@ def _errors(asked: SyntheticRequest, counts: Sealed, model: RowModel, loss: Book
     Rounds: noise up.
     """
     rows, exact = base_rows(model), opened(counts)
+    if isinstance(asked, SyntheticProductsRequest):
+        return _product_errors(asked, exact, model, rows, loss)
     apart = [
         int(abs(exact[table] - base_counts(rows, model.total, asked.sizes, table)).sum()) for table in asked.tables
     ]
     many, reach = len(apart), asked.reach
     return noisy_answers(np.array(apart, np.int64), loss, squares=many * reach**2, total=many * reach)
+
+
+def _product_errors(
+    asked: SyntheticProductsRequest,
+    exact: Mapping[tuple[int, ...], Int64],
+    model: RowModel,
+    rows: Int64,
+    loss: Booked,
+) -> Float64:
+    """Return how far the answers of each product of the model's rows are from the truth, in the sum, with noise.
+
+    Guarantee: it costs at most `loss`, an equal share for each: a row moves a distance by at most `queries.total()`.
+    Proof: docs/proofs/synthetic.rows.md, section 1.
+    Assumes: the model was released.
+    Rounds: noise up; weights of answers to 2^-16 of the largest of a product.
+    """
+    products, found = asked.products, []
+    each = shared(loss, *[1] * len(products))[0]
+    for told in products:
+        rising = tuple(sorted(told.places))
+        truth = told.exact(exact[rising].transpose([rising.index(place) for place in told.places]))
+        base = told.exact(base_counts(rows, model.total, asked.sizes, told.places))
+        apart = np.minimum(abs(truth - base), (1 << 61) // len(truth)).sum(keepdims=True)
+        move = told.queries.total() * asked.reach
+        found.append(noisy_answers(apart, each, squares=move**2, total=move)[0] * told.step)
+    return np.array(found)

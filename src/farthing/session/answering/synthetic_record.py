@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.session.core.records import read_blob, write_blob
-from farthing.synthetic import HistogramModel, TreeModel
+from farthing.synthetic import CliqueModel, HistogramModel, TreeModel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +26,11 @@ def to_bytes(model: RowModel, apart: Float64) -> bytes:
     if isinstance(model, TreeModel):
         about: list[Any] = [list(model.columns), list(model.parents)]
         arrays = [np.asarray(table, np.float64) for table in model.tables]
+    elif isinstance(model, CliqueModel):
+        about = [list(model.sizes), [[list(columns) for columns in block] for block in model.blocks]]
+        arrays = [np.asarray(table, np.float64) for table in (*model.tables, *model.widths)]
     else:
-        assert isinstance(model, HistogramModel)  # noqa: S101  # there are two kinds
+        assert isinstance(model, HistogramModel)  # noqa: S101  # there are three kinds
         about, arrays = [list(model.sizes)], [np.asarray(model.weights, np.float64)]
     arrays.append(np.asarray(apart, np.float64))
     facts = [type(model).__name__, float(model.total), about, [list(array.shape) for array in arrays]]
@@ -47,4 +50,8 @@ def from_bytes(blob: bytes) -> tuple[RowModel, Float64]:
     *parts, apart = arrays
     if kind == TreeModel.__name__:
         return TreeModel(tuple(about[0]), tuple(about[1]), tuple(parts), float(total)), apart
+    if kind == CliqueModel.__name__:
+        blocks = tuple((tuple(given), tuple(own)) for given, own in about[1])
+        many = len(blocks)
+        return CliqueModel(tuple(about[0]), blocks, tuple(parts[:many]), tuple(parts[many:]), float(total)), apart
     return HistogramModel(tuple(about[0]), parts[0], float(total)), apart

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import InvalidOption, InvalidTarget
-from farthing.mechanisms.linear_queries import MOST_CELLS
+from farthing.mechanisms.adaptive_tables import candidates_of
+from farthing.mechanisms.linear_queries import MOST_CELLS, TableQueries
 from farthing.mechanisms.small_database import MOST_DATABASES, databases
 from farthing.session.answering import reuse
-from farthing.session.answering.release_options import MOST_COLUMNS, SMALL, TREE, AskedRows
+from farthing.session.answering.release_options import ADAPTIVE, MOST_COLUMNS, MWEM, PROJECTION, SMALL, TREE, AskedRows
 from farthing.session.answering.release_request import MOST_CELLS as MOST_RELEASED
 from farthing.session.reading.request import Request
 from farthing.synthetic.model import pairs_of
@@ -20,14 +21,21 @@ from farthing.workloads import Marginals
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from farthing.mechanisms.linear_queries import LinearQueries
     from farthing.privacy.loss import Booked
     from farthing.query import Query
     from farthing.query.keys import Keys
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
 
+MOST_CANDIDATES: Final = 1 << 12
+"""The most tables that are chosen from."""
+
 SMALL_ROWS: Final = 4
 """How many rows a small database has."""
+
+HELD: Final = (MWEM, PROJECTION, SMALL)
+"""The mechanisms that hold the whole domain, and take any linear workload."""
 
 _OPTIONS: Final = ("loss", "confidence", "simultaneous", "max_epsilon", "cap", "at_most")
 
@@ -40,7 +48,7 @@ class SyntheticRequest:
         context: the data and the books.
         query: the rows, the unit and the bounds, by all columns in the order of their names.
         lists: the listed values of each column, in one order.
-        workload: the tables whose errors are told, and which the model is made for.
+        workload: what errors are told of, and what the model is made for.
         request: the price and the confidence.
         mechanism: how.
         name: the answer column.
@@ -49,7 +57,7 @@ class SyntheticRequest:
     context: Context
     query: Query
     lists: tuple[Keys, ...]
-    workload: Marginals
+    workload: Any
     request: Request
     mechanism: str
     name: str
@@ -71,6 +79,24 @@ class SyntheticRequest:
         return tuple(tuple(sorted(place[column] for column in table)) for table in self.workload.tables)
 
     @property
+    def more(self) -> set[tuple[int, ...]]:
+        """The tables that the mechanism reads beside those of the workload."""
+        every = tuple(range(len(self.sizes)))
+        if self.mechanism == ADAPTIVE:
+            return {*candidates_of(self.tables)}
+        return {*((at,) for at in every), *pairs_of([every])} if self.mechanism == TREE else {every}
+
+    @property
+    def counted(self) -> set[tuple[int, ...]]:
+        """The tables that are counted."""
+        return {*self.tables, *self.more}
+
+    @property
+    def queries(self) -> LinearQueries:
+        """What is asked, as queries on the whole domain."""
+        return TableQueries(self.sizes, self.tables)
+
+    @property
     def words(self) -> str:
         """The question in words."""
         where = f" WHERE {self.query.where}" if self.query.where is not None else ""
@@ -81,6 +107,7 @@ class SyntheticRequest:
         """Return its identity in the ledger."""
         facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
         facts += [self.workload.tables, self.mechanism, loss.farthings]
+        facts += [self.workload.weights] if self.mechanism == ADAPTIVE else []  # the others do not read them
         return reuse.identity(self.context.data(self.query), f"synthetic {self.query.family()}", json.dumps(facts))
 
 
@@ -108,7 +135,7 @@ def read(
             got=type(workload).__name__,
             next_step='marginals(["sex", "age"], ways=2); mechanism="auto" for prefixes, ranges and conditions',
         )
-    request = _request(mechanism, options)
+    request = request_of(mechanism, options)
     query, shown = rows.read(reader, tuple(sorted(workload.columns)), keys=rows.keys)
     lists = tuple(one.arranged() for one in shown)
     asked = SyntheticRequest(context, query, lists, workload, request, mechanism, rows.name)
@@ -116,7 +143,7 @@ def read(
     return asked
 
 
-def _request(mechanism: str, options: Mapping[str, Any]) -> Request:
+def request_of(mechanism: str, options: Mapping[str, Any]) -> Request:
     """Return the price and the confidence; refuse a target, and no loss."""
     given = {name: value for name, value in options.items() if name != "mechanism" and value is not None}
     unknown = sorted(set(given) - set(_OPTIONS))
@@ -132,30 +159,44 @@ def _request(mechanism: str, options: Mapping[str, Any]) -> Request:
 
 def _check_sizes(asked: SyntheticRequest) -> None:
     """Refuse domains and tables that a mechanism cannot hold: with their size, the limit, and what would do."""
-    cells = math.prod(asked.sizes)
-    tables = {*asked.tables, *(pairs_of([tuple(range(len(asked.sizes)))]) if asked.mechanism == TREE else ())}
+    tables = {*asked.tables, *(() if asked.mechanism in HELD else asked.more)}
     told = sum(math.prod(asked.sizes[at] for at in table) for table in tables)
-    if told > MOST_RELEASED:
-        raise _too_large("tables", told, MOST_RELEASED, "fewer ways, fewer columns, or fewer listed values")
-    if asked.mechanism != TREE and cells > MOST_CELLS:
-        raise _too_large(
-            f"{asked.mechanism!r}", cells, MOST_CELLS, 'mechanism="tree" and "residuals" never hold the domain'
-        )
-    if asked.mechanism == SMALL and databases(cells, SMALL_ROWS) > MOST_DATABASES:
-        raise _too_large(
-            f"{SMALL!r}",
-            databases(cells, SMALL_ROWS),
-            MOST_DATABASES,
-            '"mwem" chooses tables, not databases',
-            counted="databases",
-        )
+    refuse_size("tables", told, MOST_RELEASED, "fewer ways, fewer columns, or fewer listed values")
+    if asked.mechanism == ADAPTIVE:
+        instead = 'mechanism="tree" chooses among pairs alone'
+        refuse_size(f"{ADAPTIVE!r}", len(tables), MOST_CANDIDATES, instead, counted="tables")
+    if asked.mechanism in HELD:
+        check_domain(asked, 'mechanism="adaptive", "tree" and "residuals" never hold the domain')
 
 
-def _too_large(what: str, size: int, most: int, instead: str, *, counted: str = "cells") -> InvalidOption:
-    """Return the refusal of a domain."""
-    return InvalidOption(
-        f"the domain is too large for {what}",
-        rule=f"at most {most:,} {counted}",
-        got=f"{size:,}",
-        next_step=instead,
-    )
+def check_domain(asked: SyntheticRequest, instead: str) -> None:
+    """Refuse a domain that cannot be held, or that has too many small databases.
+
+    Args:
+        asked: by a mechanism that holds the domain.
+        instead: what would do.
+    """
+    cells = math.prod(asked.sizes)
+    refuse_size(f"{asked.mechanism!r}", cells, MOST_CELLS, instead)
+    if asked.mechanism == SMALL:
+        instead = '"mwem" chooses queries, not databases'
+        refuse_size(f"{SMALL!r}", databases(cells, SMALL_ROWS), MOST_DATABASES, instead, counted="databases")
+
+
+def refuse_size(what: str, size: int, most: int, instead: str, *, counted: str = "cells") -> None:
+    """Refuse more than a mechanism can hold.
+
+    Args:
+        what: which mechanism.
+        size: how many cells there are.
+        most: the most there may be.
+        instead: what would do.
+        counted: what cells are called.
+    """
+    if size > most:
+        raise InvalidOption(
+            f"the domain is too large for {what}",
+            rule=f"at most {most:,} {counted}",
+            got=f"{size:,}",
+            next_step=instead,
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, Coin, Measured, wor
 from farthing.mechanisms.top_k import TopK
 from farthing.planning.gaussian_count import coin_of
 from farthing.privacy.loss import Gdp, Zcdp
+from farthing.privacy.residue import MOST_KAPPA, choice_cost
 from farthing.query.aggregates import Count, CountUnits
 from farthing.release import Cells
 from farthing.session.answering.answer import answer
@@ -122,7 +124,8 @@ class _LargestCountsJob:
             max_groups=tuple(member.query.max_groups for member in members),
             schedules=tuple(_schedule(member, max(limit, 1)) for member in members),
             spread=float(max(member.query.sensitivity for member in members)),
-            price=partial(_pick_grains, gaussian=coin.currency is Gdp),
+            price=_smoothed_grains if coin.currency is Gdp else _pick_grains,
+            residue=_residue if coin.currency is Gdp else lambda _: 0,
             limit=limit,
         )
         return cls(context, members, made, coin, None if found is None else _picked_of(found.blob))
@@ -202,10 +205,26 @@ def _schedule(member: SharedLossMember, limit: int) -> Schedule:
 
 
 @lru_cache(maxsize=4096)
-def _pick_grains(epsilon: float, *, gaussian: bool) -> int:
-    """Return the grains of mu squared that one pick of a bounded range costs in the ledger's currency, rounded up."""
-    pick = TopK(1, epsilon)
-    return math.ceil((pick.price(Gdp).amount if gaussian else 2 * pick.price(Zcdp).amount) / GRAIN)
+def _pick_grains(epsilon: float, _left: int) -> int:
+    """Return the grains, half of rho, that one pick of a bounded range costs in a zCDP ledger, rounded up."""
+    return math.ceil(2 * TopK(1, epsilon).price(Zcdp).amount / GRAIN)
+
+
+def _smoothed_grains(epsilon: float, left: int) -> int:
+    """Return the grains of mu squared that one pick of a bounded range takes where so many are left, rounded up.
+
+    Guarantee: the picks and measurements of a run that keeps `_residue` of each pick, or its limit, are worth what is
+        charged.
+    Proof: docs/proofs/session.batches.workload.md, "The largest first".
+    Assumes: `left` is at most what may be spent after the pick, its own price included.
+    Rounds: up.
+    """
+    return math.ceil(choice_cost(Fraction(epsilon), left * Fraction(GRAIN)) / GRAIN)
+
+
+def _residue(epsilon: float) -> int:
+    """Return the grains beyond which what is left changes the price of a pick no more, rounded up."""
+    return math.ceil(MOST_KAPPA * Fraction(epsilon) ** 2 / GRAIN)
 
 
 def _spent(context: Context, job: _LargestCountsJob, receipt: Receipt) -> Picked:

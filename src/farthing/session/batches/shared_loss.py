@@ -13,7 +13,7 @@ from farthing.accuracy.stop_rule import two_sided
 from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, Measured
 from farthing.planning.gaussian_count import coin_of
-from farthing.query.aggregates import Count, CountUnits, Sum
+from farthing.query.aggregates import Single
 from farthing.release import Cells
 from farthing.session.answering.answer import answer
 from farthing.session.answering.gaussian_count import parameter_of
@@ -191,7 +191,7 @@ def _members(context: Context, drafts: Sequence[Draft]) -> tuple[SharedLossMembe
 def _refuse(draft: Draft, question: CheckedQuestion) -> None:
     """Refuse a question with a cap of its own, and one that is not a count or sum with an absolute target."""
     outputs, request = question.outputs, draft.request
-    single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Count | CountUnits | Sum)
+    single = len(outputs) == 1 and isinstance(outputs[0].aggregate, Single)
     target = request.target(outputs[0].name) if single else None
     special = question.private or request.mechanism is not None or request.share < 1
     limits = {name: getattr(request, name) for name in ("cap", "max_epsilon", "at_most")}

@@ -9,7 +9,8 @@ import numpy as np
 
 from farthing.privacy.loss import Pure
 from farthing.session.answering import mixed_question
-from farthing.session.choosing.top_k import check, describe_choice
+from farthing.session.choosing.leads import describe_choice
+from farthing.session.choosing.top_k import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def in_order(
     )
     assert answer.keys is not None  # noqa: S101  # there are groups
     keys = answer.keys.take(ranked(answer.cells)[: wanted.k])
-    return describe_choice(context, question, wanted, keys, paid, note, proved=proved)
+    return describe_choice(context, question, (wanted.k, wanted.words), keys, paid, note, proved=proved)
 
 
 def proves(cells: Cells, k: int) -> bool:

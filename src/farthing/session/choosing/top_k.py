@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.chosen import Chosen
 from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.mechanisms.leads import choose_with_leads, tells_leads
 from farthing.mechanisms.noisy_max import NoisyMax
 from farthing.mechanisms.refined_max import RefinedMax, check_target
 from farthing.mechanisms.select import choose_mechanism, named
@@ -24,9 +24,9 @@ from farthing.privacy.loss import Gdp, Loss, Pure, Zcdp
 from farthing.privacy.numbers import exact
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
-from farthing.query.words import about
 from farthing.rounding import DELTA_COIN
 from farthing.session.answering import reuse
+from farthing.session.choosing.leads import describe_choice, with_leads
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_keys, write_keys
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farthing.chosen import Chosen
     from farthing.ledger.entry import Receipt, Stored
     from farthing.mechanisms.select import Selection
     from farthing.privacy.loss import Booked
@@ -84,6 +85,7 @@ class TopKRequest:
                 rule="one of within= (accuracy), order_correct= (order) and epsilon= (the price of one choice)",
                 got=f"within={self.within!r}, order_correct={self.order!r}, epsilon={self.epsilon!r}",
                 next_step="within=50 chooses groups that are at most 50 below the true k-th",
+                missing="" if self.epsilon or self.within or self.order else "target",
             )
         if self.epsilon is not None and not exact(self.epsilon, "epsilon"):
             raise InvalidTarget(
@@ -208,6 +210,10 @@ def _listed(context: Context, question: CheckedQuestion, wanted: TopKRequest, ca
             paid = best.price(Zcdp if context.budget.currency is Zcdp else Gdp)
             return query.keys.table.take([best.index]), _whole(context, paid)
         how: dict[str, Any] = {"monotone": monotone(query)}
+        if tells_leads(made.mechanism) and query.groups > 1:
+            how |= {"moved": query.max_groups, "confidence": wanted.confidence}
+            led = choose_with_leads(made.mechanism, scores, query.sensitivity, **how)
+            return with_leads(query.keys.table.take(led.places), led, query.measures[0].step), made.price
         if isinstance(made.mechanism, TopK | NoisyMax):
             how["moved"] = query.max_groups
         places = made.mechanism.choose(scores, query.sensitivity, **how)
@@ -215,7 +221,7 @@ def _listed(context: Context, question: CheckedQuestion, wanted: TopKRequest, ca
 
     keys, paid = _booked(context, question, wanted, _ChoicePrice(made.price, cap), chosen)
     note = f"chosen by {made.name} from {query.groups:,} listed groups"
-    return describe_choice(context, question, wanted, keys, paid, note, made.compared)
+    return describe_choice(context, question, (wanted.k, wanted.words), keys, paid, note, made.compared)
 
 
 def _unlisted(context: Context, question: CheckedQuestion, wanted: TopKRequest, cap: Booked | None) -> Chosen:
@@ -234,7 +240,7 @@ def _unlisted(context: Context, question: CheckedQuestion, wanted: TopKRequest, 
 
     def chosen(receipt: Receipt) -> tuple[pa.Table, Booked]:
         """Find the groups that exist and choose among the largest; ties among them go by name."""
-        there = context.engine.found(query, receipt)
+        there = context.engine.found(query, (), receipt)
         by_name = pc.sort_indices(there.keys, [(name, "ascending") for name in query.by]).to_numpy()
         largest = by_name[np.argsort(-there.units[by_name], kind="stable")][: rule.k_bar + 1]
         made = rule.choose(there.units[largest], 1, monotone=True)
@@ -247,7 +253,7 @@ def _unlisted(context: Context, question: CheckedQuestion, wanted: TopKRequest, 
         f"{float(coins * DELTA_COIN):.3g} of those set aside for keys; one of about "
         f"{rule.needed(wanted.confidence):,.0f} more than the {rule.k_bar + 1}-th largest stands out"
     )
-    return describe_choice(context, question, wanted, keys, paid, note)
+    return describe_choice(context, question, (wanted.k, wanted.words), keys, paid, note)
 
 
 def check(question: CheckedQuestion, wanted: TopKRequest) -> None:
@@ -350,7 +356,7 @@ def identity_of(context: Context, question: CheckedQuestion, wanted: TopKRequest
 def stored_choice(context: Context, question: CheckedQuestion, wanted: TopKRequest) -> pa.Table | None:
     """Return the groups of a choice that was made before, or None."""
     stored = stored_measurement(context, identity_of(context, question, wanted))
-    return None if stored is None else read_keys(stored.blob)
+    return None if stored is None else read_keys(stored.blob).replace_schema_metadata(None)
 
 
 def cap_of(context: Context, limit: Loss | str | None, *, default: bool) -> Booked | None:
@@ -373,30 +379,6 @@ def cap_of(context: Context, limit: Loss | str | None, *, default: bool) -> Book
             next_step=f"pass a {context.budget.currency.__name__}, or max_epsilon=",
         )
     return limit
-
-
-def describe_choice(  # noqa: PLR0917  # what there is to say, in order
-    context: Context,
-    question: CheckedQuestion,
-    wanted: TopKRequest,
-    keys: pa.Table,
-    paid: Booked,
-    note: str,
-    compared: tuple[tuple[str, Booked], ...] = (),
-    proved: bool | None = None,
-) -> Chosen:
-    """Return the chosen groups with what there is to say of them, their columns in the order that was asked."""
-    return Chosen(
-        keys=keys.select(list(question.query.by)),
-        k=wanted.k,
-        paid=paid,
-        remaining=context.loss(context.ledger.remaining),
-        delta=context.budget.report_delta,
-        goal=wanted.words,
-        about="; ".join([note, about(question.query), context.where_kept]),
-        compared=compared,
-        proved=proved,
-    )
 
 
 def _whole(context: Context, price: Booked) -> Booked:

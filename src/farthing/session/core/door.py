@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.engines import Engine
-    from farthing.engines.engine import FoundGroups, Histogram, Spread
+    from farthing.engines.engine import FoundGroups, Histogram, Shares, Spread
     from farthing.ledger.entry import Receipt
     from farthing.ledger.store import Ledger
     from farthing.query import Query
@@ -95,10 +95,10 @@ class Door:
         self._paid(receipt)
         return self._engine.histogram(query, quantile, self._ledger.hash_key)
 
-    def found(self, query: Query, receipt: Receipt) -> FoundGroups:
+    def found(self, query: Query, shares: Shares, receipt: Receipt) -> FoundGroups:
         """Return the groups that exist and their units; see `Engine.found`."""
         self._paid(receipt)
-        return self._engine.found(query, self._ledger.hash_key)
+        return self._engine.found(query, self._ledger.hash_key, shares)
 
     def spread(self, query: Query, value: Scalar | None, receipt: Receipt) -> Spread:
         """Return how much units would contribute without any bounds; see `Engine.spread`."""

@@ -33,6 +33,9 @@ _FORMAT = b"farthing-record-1"
 _KEYS = b"farthing-keys"
 _CLAIMS = b"farthing-claims"
 _FOUND = b"farthing-found-1"
+LEADS = b"farthing-leads"
+"""Beside chosen groups: how far each was ahead, in JSON."""
+
 _FACTS = b"farthing-facts"
 
 _BATCH = 1 << 18
@@ -246,8 +249,8 @@ def keys_to_bytes(table: pa.Table) -> bytes:
 
 
 def write_keys(table: pa.Table) -> bytes:
-    """Return keys that were found privately as a blob; there may be none."""
-    return _written(table.replace_schema_metadata({_FOUND: b"1"}))
+    """Return keys that were found privately as a blob, with their leads; there may be none."""
+    return _written(table.replace_schema_metadata({_FOUND: b"1"} | _leads(table)))
 
 
 def read_keys(blob: bytes) -> pa.Table:
@@ -255,7 +258,12 @@ def read_keys(blob: bytes) -> pa.Table:
     table = _read(blob)
     if _FOUND not in (table.schema.metadata or {}):
         raise unreadable(KeyError())
-    return table.replace_schema_metadata(None)
+    return table.replace_schema_metadata(_leads(table) or None)
+
+
+def _leads(table: pa.Table) -> dict[bytes, bytes]:
+    """Return the leads beside chosen groups."""
+    return {name: value for name, value in (table.schema.metadata or {}).items() if name == LEADS}
 
 
 def keys_from_bytes(blob: bytes) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.session.answering.bounds import bounded
 from farthing.session.core.ceiling import ceiling
-from farthing.session.questions.pipeline import count_or_sum
+from farthing.session.questions.pipeline import all_counted
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -79,13 +79,24 @@ class Choices(Protocol):
         """
         from farthing.session.choosing import proven_order, top_k
 
-        wanted = top_k.TopKRequest(k, epsilon, within, order_correct, confidence)
-        request = Request.of(absolute=within or 1.0, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
-        read = count_or_sum(self._reader, by, (value, lower, upper), {"keys": keys, "where": where})
-        context = self._context
+        context, about = self._context, {"keys": keys, "where": where}
+        given = self._reader.bounds if bounds is None else bounds
+        added = (value, lower, upper)
+
+        def choice() -> top_k.TopKRequest:
+            """Return what is wanted of the choice; refuse one without quality and price."""
+            return top_k.TopKRequest(k, epsilon, within, order_correct, confidence)
+
+        def asked(**stand_ins: Any) -> Request:
+            """Return what is wanted of the counts, once the choice is stated or a stand-in is."""
+            absolute = within or 1.0 if stand_ins or choice() else 1.0
+            return Request.of(absolute=absolute, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
+
+        read, request = all_counted(self._reader, by=by, added=added, about=about, given=given, how={}, wanted=asked)
+        wanted = choice()
         limit = request.cap if max_epsilon is None else context.budget.loss(max_epsilon)
         most = top_k.cap_of(context, limit, default=epsilon is None)
-        question, paid = bounded(context, read, self._reader.bounds if bounds is None else bounds, request)
+        question, paid = bounded(context, read, given, request)
         if order_correct is not None and not question.private:
             made = proven_order.in_order(context, question, wanted, request, most)
         else:
@@ -133,9 +144,11 @@ class Choices(Protocol):
         """
         from farthing.session.choosing import most_common
 
-        request = Request.of(**how)
-        read = count_or_sum(self._reader, by, (value, lower, upper), {"keys": keys, "where": where, "name": name})
-        given = self._reader.bounds if bounds is None else bounds
+        given, about = self._reader.bounds if bounds is None else bounds, {"keys": keys, "where": where, "name": name}
+        added = (value, lower, upper)
+        read, request = all_counted(
+            self._reader, by=by, added=added, about=about, given=given, how=how, wanted=Request.of
+        )
         with ceiling(self._context, request.at_most):
             question, paid = bounded(self._context, read, given, request)
             answer = most_common.most_common(self._context, question, k, request)

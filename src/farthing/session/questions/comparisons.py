@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from farthing.errors import InvalidKeys, LedgerMismatch
 from farthing.query.pairs import Pair
-from farthing.session.questions.pipeline import answered, count_or_sum, planned
+from farthing.session.questions.pipeline import all_counted, all_read, answered, planned
 from farthing.session.reading.difference import refuse_clamps, signed_sum
-from farthing.session.reading.ratio import over, range_of_side
+from farthing.session.reading.ratio import over, range_of_side, ranged
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -74,9 +74,14 @@ class Comparisons(Protocol):
         >>> s.ratio("minutes > 30", where="zone = 'a'", absolute=0.03).met
         True
         """
-        made = over(self._reader, (top, top_range), (bottom, bottom_range))
         about = {"by": by, "keys": keys, "where": where, "name": name}
-        return self._compared(lambda _: made, about, bounds, how, explain=explain)
+
+        def made(_: Bounds, left: frozenset[str]) -> Aggregate:
+            """Return the ratio."""
+            sides = ((top, top_range), (bottom, bottom_range))
+            return over(self._reader, *(ranged(self._reader, *side) if "clamps" in left else side for side in sides))
+
+        return self._compared(made, about, bounds, how, explain=explain)
 
     def correlation(
         self,
@@ -261,7 +266,7 @@ class Comparisons(Protocol):
             )
         refuse_clamps(value, lower, upper)
 
-        def made(under: Bounds) -> Aggregate:
+        def made(under: Bounds, _: frozenset[str]) -> Aggregate:
             """Return the aggregate under given bounds."""
             return signed_sum(self._reader, by, groups, value, ends=(lower, upper), bounds=under)
 
@@ -323,11 +328,14 @@ class Comparisons(Protocol):
 
         ranking.refuse_unknown(unknown)
         refuse_clamps(value, lower, upper)
-        reader = self._reader
-        read = count_or_sum(reader, by, (value, lower, upper), {"keys": keys, "where": where}, default="value")
+        given, about = self._reader.bounds if bounds is None else bounds, {"keys": keys, "where": where}
         wanted = RankingRequest(k, confidence, apart or 0.0, apart_relative or 0.0)
-        request = Request.of(absolute=1.0, confidence=confidence, cap=cap, max_epsilon=max_epsilon)
-        return ranking.rank(self._context, read, reader.bounds if bounds is None else bounds, wanted, request)
+        how = {"absolute": 1.0, "confidence": confidence, "cap": cap, "max_epsilon": max_epsilon}
+        added = (value, lower, upper)
+        read, request = all_counted(
+            self._reader, by=by, added=added, about=about, given=given, how=how, wanted=Request.of, default="value"
+        )
+        return ranking.rank(self._context, read, given, wanted, request)
 
     def refine(self, answer: Answer, *unnamed: Any, **changes: Any) -> Answer:
         """Return a sharper answer to a question of this data: the same as `answer.refine`.
@@ -359,11 +367,11 @@ class Comparisons(Protocol):
         y_range: tuple[float, float] | None,
         *,
         sample: bool = False,
-    ) -> Callable[[Bounds], Aggregate]:
+    ) -> Callable[[Bounds, frozenset[str]], Aggregate]:
         """Return what makes an aggregate of two values under given bounds."""
         reader, first, second = self._reader, self._reader.value(x), self._reader.value(y)
 
-        def made(under: Bounds) -> Aggregate:
+        def made(under: Bounds, _: frozenset[str]) -> Aggregate:
             """Return the aggregate."""
             ends = [
                 reader.range(None, None, under) if given is None else range_of_side(name, given)
@@ -375,22 +383,22 @@ class Comparisons(Protocol):
 
     def _compared(
         self,
-        made: Callable[[Bounds], Aggregate],
+        made: Callable[[Bounds, frozenset[str]], Aggregate],
         about: dict[str, Any],
         bounds: Bounds | AutoBounds | None,
         how: dict[str, Any],
         *,
         explain: bool,
     ) -> Any:
-        """Answer one aggregate, or plan it."""
-        request, reader = Request.of(**how), self._reader
-        given = reader.bounds if bounds is None else bounds
+        """Answer one aggregate, or plan it; `made` makes it under bounds, with stand-ins for what is left out."""
+        given = self._reader.bounds if bounds is None else bounds
         named, options = about["name"], {key: value for key, value in about.items() if key != "name"}
 
-        def read(under: Bounds) -> CheckedQuestion:
-            """Return the question under given bounds."""
-            return reader.call(made(under), named, **options, bounds=under)
+        def asked(under: Bounds, keys: Any, left: frozenset[str]) -> CheckedQuestion:
+            """Return the question under given bounds, with keys."""
+            return self._reader.call(made(under, left), named, **(options | {"bounds": under, "keys": keys}))
 
+        read, request = all_read(given, about.get("keys"), how, asked, Request.of)
         return planned(self._context, read, given, request) if explain else self._answered(read, given, request)
 
     def _answered(self, read: Read, given: Bounds | AutoBounds, request: Request) -> Answer:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from farthing.errors import whole
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
+from farthing.query.counts import CountValues
 from farthing.session.answering import contribution_report
 from farthing.session.questions.choices import Choices
 from farthing.session.questions.comparisons import Comparisons
-from farthing.session.questions.pipeline import filled, priced, text_read
+from farthing.session.questions.pipeline import all_read, priced, text_read
 from farthing.session.questions.releases import Releases
 from farthing.session.reading.request import Request
 
@@ -135,8 +135,16 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         aggregate = Count() if value is None else Count(self._reader.scalar(value))
         return self._ask(lambda _: aggregate, "count", by, asking)
 
-    def count_distinct(self, by: By = None, **asking: Unpack[Asking]) -> Answer:
-        """Count privacy units: COUNT(DISTINCT unit). Where each row is a unit this counts rows.
+    def count_distinct(self, by: By = None, *, value: Any = None, **asking: Unpack[Asking]) -> Answer:
+        """Count privacy units, COUNT(DISTINCT unit), or the different values of a column or an expression.
+
+        Where each row is a unit, units are rows. Of the values that one unit has in a group, `max_rows` count, the same
+        ones each time; a value that several units have counts once. NULL and NaN are not values.
+
+        Args:
+            by: a grouping column, several, or {new name: expression}.
+            value: whose different values are counted; None counts units.
+            **asking: the groups and rows, see `Where`; the target and the price, see `How`.
 
         >>> import pyarrow as pa
         >>> import farthing
@@ -144,10 +152,11 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         >>> bounds = farthing.Bounds(max_groups=1, max_rows=1)
         >>> budget = farthing.Budget(epsilon=1, delta=1e-6)
         >>> s = farthing.Session(visits, unit="who", budget=budget, bounds=bounds)
-        >>> s.count_distinct(absolute=50).met
-        True
+        >>> s.count_distinct(absolute=50).met, s.count_distinct(value="page", absolute=50).met
+        (True, True)
         """
-        return self._ask(lambda _: CountUnits(), "count", by, asking)
+        aggregate = CountUnits() if value is None else CountValues(self._reader.scalar(value))
+        return self._ask(lambda _: aggregate, "count", by, asking)
 
     def sum(
         self,
@@ -272,13 +281,17 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         >>> s.histogram("age", [0, 18, 65, 120], absolute=50).to_arrow().column_names[:3]
         ['age_from', 'age_to', 'count']
         """
-        request, about = Request.of(**self._reader.wanted(_how(asking))), _about(asking)
+        about, given = _about(asking), self._given(asking.get("bounds"))
 
-        def read(bounds: Bounds) -> CheckedQuestion:
-            """Return the question under given bounds."""
-            return self._reader.histogram(value, edges, by=by, **(about | {"bounds": bounds}))
+        def asked(under: Bounds, keys: Any, left: frozenset[str]) -> CheckedQuestion:
+            """Return the question under given bounds, with keys; without keys one of as many groups."""
+            named = about | {"bounds": under, "keys": keys}
+            if "keys" in left:
+                return self._reader.call(Count(), "count", by=by, **named)
+            return self._reader.histogram(value, edges, by=by, **named)
 
-        return self._answered(read, self._given(asking.get("bounds")), request)
+        read, request = all_read(given, about.get("keys"), _how(asking), asked, self._wanted)
+        return self._answered(read, given, request)
 
     def sql(
         self,
@@ -389,20 +402,15 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         """Return how one aggregate is read under given bounds, on which it may depend, and what is wanted of it."""
         about, given = _about(asking), self._given(asking.get("bounds"))
 
-        def read(bounds: Bounds, left: frozenset[str] = frozenset()) -> CheckedQuestion:
-            """Return the question under bounds."""
-            under, keys, _ = filled(bounds, about.get("keys"), {}, left)
+        def asked(under: Bounds, keys: Any, _: frozenset[str]) -> CheckedQuestion:
+            """Return the question under bounds, with keys."""
             return self._reader.call(made(under), name, by=by, **(about | {"bounds": under, "keys": keys}))
 
-        def begun(left: frozenset[str]) -> Request:
-            """Return what is wanted; where something is left out, find out what else is."""
-            under, _, stated = filled(given, None, _how(asking), left)
-            request = Request.of(**self._reader.wanted(stated))
-            if left:
-                read(under, left)
-            return request
+        return all_read(given, about.get("keys"), _how(asking), asked, self._wanted)
 
-        return lambda bounds: whole(lambda left: read(bounds, left)), whole(begun)
+    def _wanted(self, **how: Any) -> Request:
+        """Return what is wanted, with the session's target where none is named."""
+        return Request.of(**self._reader.wanted(how))
 
     def _ask(self, made: Callable[[Bounds], Aggregate], name: str, by: By, asking: Any) -> Answer:
         """Answer one aggregate, which may depend on the bounds."""

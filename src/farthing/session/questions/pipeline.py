@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.errors import TargetMissed, whole
 from farthing.query import AutoBounds
-from farthing.query.aggregates import Count, CountUnits, Sum
+from farthing.query.aggregates import Count, Counts, Sum
 from farthing.session.answering import mixed_question
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
@@ -16,7 +16,8 @@ from farthing.session.reading.reader import PRIVATE
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
     from farthing.planning import Plan
     from farthing.planning.release import ReleasePlan
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion, QuestionReader
     from farthing.sql.asked import Options
+
+    Asked: TypeAlias = Callable[[Bounds, Any, frozenset[str]], CheckedQuestion]
 
 
 def count_or_sum(
@@ -76,6 +79,55 @@ def filled(
     if "clamps" in left:
         bounds = replace(bounds, lower=0, upper=1)
     return bounds, PRIVATE if "keys" in left else keys, dict(how) | ({"absolute": 1.0} if "target" in left else {})
+
+
+def all_read(
+    given: Bounds | AutoBounds, keys: Any, how: Mapping[str, Any], asked: Asked, wanted: Callable[..., Request]
+) -> tuple[Read, Request]:
+    """Return how a question is read under given bounds, and what is wanted of it; refuse all it leaves out at once.
+
+    Args:
+        given: its bounds.
+        keys: its keys.
+        how: its target and price, as they were named.
+        asked: reads it under bounds, with keys, and with stand-ins for what it is known to leave out.
+        wanted: makes a request of a target and a price.
+    """
+
+    def read(bounds: Bounds, left: frozenset[str] = frozenset()) -> CheckedQuestion:
+        """Return the question under bounds."""
+        under, listed, _ = filled(bounds, keys, {}, left)
+        return asked(under, listed, left)
+
+    def begun(left: frozenset[str]) -> Request:
+        """Return what is wanted; where something is left out, find out what else is."""
+        under, _, stated = filled(given, None, how, left)
+        request = wanted(**stated)
+        if left:
+            read(under, left)
+        return request
+
+    return lambda bounds: whole(lambda left: read(bounds, left)), whole(begun)
+
+
+def all_counted(
+    reader: QuestionReader,
+    *,
+    by: Any,
+    added: tuple[Any, float | None, float | None],
+    about: Mapping[str, Any],
+    given: Bounds | AutoBounds,
+    how: Mapping[str, Any],
+    wanted: Callable[..., Request],
+    default: str | None = None,
+) -> tuple[Read, Request]:
+    """Return the same of a count or a sum, see `count_or_sum`: how it is read, and what is wanted of it."""
+
+    def asked(under: Bounds, keys: Any, _: frozenset[str]) -> CheckedQuestion:
+        """Return the question under bounds, with keys."""
+        return count_or_sum(reader, by, added, {**about, "keys": keys}, default=default)(under)
+
+    return all_read(given, about["keys"], how, asked, wanted)
 
 
 def text_read(
@@ -196,7 +248,7 @@ def _asked(context: Context, question: CheckedQuestion, request: Request) -> Ans
 def _refuse_hopeless(context: Context, read: Read, request: Request) -> None:
     """Refuse counts that would be out of reach under any bounds, before bounds are chosen."""
     tried = read(FOR_NOW)
-    if not tried.private and all(isinstance(output.aggregate, Count | CountUnits) for output in tried.outputs):
+    if not tried.private and all(isinstance(output.aggregate, Counts) for output in tried.outputs):
         refuse_hopeless(planned(context, read, FOR_NOW, request), spend=request.spend)
 
 

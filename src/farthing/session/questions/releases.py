@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from farthing.query import Bounds
     from farthing.released import Release
     from farthing.released_products import ProductRelease
-    from farthing.released_synthetic import SyntheticRelease
+    from farthing.released_synthetic import SyntheticProducts, SyntheticRelease
     from farthing.session.answering.online import Online
     from farthing.session.answering.product_request import ProductRequest
     from farthing.session.answering.release_request import ReleaseRequest
@@ -77,7 +77,7 @@ class Named(TypedDict, total=False):
         confidence: the chance that the error of a table is between the ends that are told, in [0.5, 1); default 0.95.
         simultaneous: whether all are at once instead of each; default False.
         at_most: the most that this ask may be charged, see `How`.
-        mechanism: "tree", "mwem", "projection" or "small database".
+        mechanism: "tree", "adaptive", "mwem", "projection" or "small database".
     """
 
     keys: Any
@@ -88,7 +88,7 @@ class Named(TypedDict, total=False):
     confidence: float
     simultaneous: bool
     at_most: Booked | None
-    mechanism: Required[Literal["tree", "mwem", "projection", "small database"]]
+    mechanism: Required[Literal["tree", "adaptive", "mwem", "projection", "small database"]]
 
 
 class Releases(Protocol):
@@ -103,12 +103,19 @@ class Releases(Protocol):
     ) -> SyntheticRelease: ...
 
     @overload
+    def release(  # type: ignore[overload-overlap]  # its mechanism is named
+        self, workload: Products, **wanted: Unpack[Named]
+    ) -> SyntheticProducts: ...
+
+    @overload
     def release(self, workload: Marginals, **wanted: Unpack[Wanted]) -> Release: ...
 
     @overload
     def release(self, workload: Products, **wanted: Unpack[Wanted]) -> ProductRelease: ...
 
-    def release(self, workload: Marginals | Products, **wanted: Any) -> Release | ProductRelease | SyntheticRelease:
+    def release(
+        self, workload: Marginals | Products, **wanted: Any
+    ) -> Release | ProductRelease | SyntheticRelease | SyntheticProducts:
         """Count by many sets of columns at once, at the least loss; all tables agree with each other.
 
         A row counts if its value is listed in every column of the workload. With a unit column, each unit counts in at
@@ -145,7 +152,7 @@ class Releases(Protocol):
 
     @overload
     def plan_release(  # type: ignore[overload-overlap]  # its mechanism is named
-        self, workload: Marginals, **wanted: Unpack[Named]
+        self, workload: Marginals | Products, **wanted: Unpack[Named]
     ) -> SyntheticPlan: ...
 
     @overload
@@ -223,8 +230,11 @@ class Releases(Protocol):
 
     def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
         """Return a release by a model, read and checked."""
-        from farthing.session.answering import synthetic_request
+        from farthing.session.answering import synthetic_products, synthetic_request
+        from farthing.workloads import Products
 
+        if isinstance(workload, Products):
+            return synthetic_products.read(self._context, self._reader, workload, *AskedRows.of(wanted))
         return synthetic_request.read(self._context, self._reader, workload, *AskedRows.of(wanted))
 
     def _tables(self, workload: object, wanted: Mapping[str, Any]) -> ReleaseRequest:

@@ -62,6 +62,7 @@ def _check_side(reader: QuestionReader, name: str, value: Any, ends: Any) -> Non
             rule="a condition is counted; a value is added up, and needs the range that it is clamped into",
             got=str(value)[:80],
             next_step=f"{name}_range=(0, 60), with numbers that fit it; or a condition, such as {name}='{value} > 30'",
+            missing="clamps",
         )
     if ends is not None and (value is None or kind is Type.BOOLEAN):
         raise InvalidBounds(
@@ -70,6 +71,11 @@ def _check_side(reader: QuestionReader, name: str, value: Any, ends: Any) -> Non
             got=f"{name}={value!r}"[:80],
             next_step=f"drop {name}_range=",
         )
+
+
+def ranged(reader: QuestionReader, value: Any, ends: Any) -> tuple[Any, Any]:
+    """Return one side with a stand-in for its range, if it needs one and has none."""
+    return value, (0.0, 1.0) if ends is None and _type(reader, value) in NUMBER_TYPES else ends
 
 
 def _type(reader: QuestionReader, value: Any) -> Type | None:

@@ -10,7 +10,7 @@ from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget
 from farthing.planning.relative_count import KINDS
 from farthing.privacy.loss import Booked, Loss
-from farthing.query.aggregates import Count, CountUnits, Quantile, Sum, least
+from farthing.query.aggregates import Quantile, Single, least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -155,6 +155,16 @@ class Request:
         if self.share < 1:
             _check_share(query)
 
+    def check_search(self, *, private: bool) -> None:
+        """Refuse the size from which groups are found where none are to be found."""
+        if self.found_above is not None and not private:
+            raise InvalidTarget(
+                "found_above= where no groups are to be found",
+                rule='it says from which size groups are found, with keys="private"',
+                got=f"found_above={self.found_above!r}",
+                next_step='leave it out, or pass keys="private" in place of the list',
+            )
+
     def check_signs(self, outputs: Iterable[NamedAggregate]) -> None:
         """Refuse to show as zero what is below zero, where that may be the truth: its interval would not hold it."""
         signed = [output.aggregate for output in outputs if least(output.aggregate) < 0]
@@ -243,7 +253,7 @@ class Request:
 def _check_share(query: Query) -> None:
     """Refuse a share of the groups where there are none, or where groups are not refined one by one in looks."""
     (first, *others) = query.outputs
-    if others or not isinstance(first.aggregate, Count | CountUnits | Sum) or query.groups < 2:
+    if others or not isinstance(first.aggregate, Single) or query.groups < 2:
         raise InvalidTarget(
             "share= is for one count or sum by groups",
             rule="the groups of one count or sum are refined side by side, until enough of them are within the target",

@@ -45,9 +45,9 @@ class ReleaseOptions:
     ] = None  # fmt: skip
     workload: Annotated[
         str | None,
-        typer.Option("--workload", metavar="FILE", help="All of it from a TOML file: [[part]] tables that are joined, "
-                     "with marginals, prefixes, ranges, conditions, matrix in each, which are multiplied.",
-                     rich_help_panel=TABLES),
+        typer.Option("--workload", metavar="FILE",
+                     help="All of it from a TOML file: \\[\\[part]] tables that are joined, with marginals, prefixes, "
+                     "ranges, conditions, matrix in each, which are multiplied.", rich_help_panel=TABLES),
     ] = None  # fmt: skip
     relative: options.Relative = None
     absolute: options.Absolute = None
@@ -63,7 +63,7 @@ class ReleaseOptions:
     mechanism: Annotated[
         str | None,
         typer.Option("--mechanism", metavar="tree", help="A model of the data at a --loss, whose errors are told: "
-                     "tree, mwem, projection, small database.", rich_help_panel=options.PRICE),
+                     "tree, adaptive, mwem, projection, small database.", rich_help_panel=options.PRICE),
     ] = None  # fmt: skip
     max_epsilon: options.MaxEpsilon = None
     cap: options.Cap = None

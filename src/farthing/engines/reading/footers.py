@@ -1,0 +1,66 @@
+"""What the ends of Parquet files say of their columns: read before anything is asked, and never with a row."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from farthing.errors import DataError
+
+
+def require_alike(files: tuple[str, ...]) -> None:
+    """Refuse Parquet files that were cut off, or whose columns differ: read as one table, they could fail on a row.
+
+    Guarantee: what is read as a column of one type is of that type in every file, so no value decides between an answer
+        and an error.
+    Proof: [design, errors are outputs] DuckDB reads all files as the first one says and casts the values of the others,
+        which fails on a value that does not fit; here there is nothing to cast.
+    Assumes: footers are public, as the schema is; a file whose last row group is whole was not cut off.
+    Rounds: nothing.
+    """
+    first: frozenset[tuple[str, str, str]] | None = None
+    for path in files:
+        found = footer(path)
+        if first is not None and found != first:
+            raise DataError(
+                "two files of one table have different columns",
+                rule="all Parquet files of a table have the same columns, of the same types",
+                got=", ".join(sorted({name for name, *_ in found ^ first})[:5]),
+                next_step="open them one by one, or write them again with one schema",
+            )
+        first = found
+
+
+def footer(path: str) -> frozenset[tuple[str, str, str]]:
+    """Return the columns of a Parquet file, with their types; refuse a file without its end or its middle."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    about = None
+    with suppress(pa.ArrowException, OSError):
+        about = pq.read_metadata(path)
+        if about.num_row_groups and _end(about) > Path(path).stat().st_size - about.serialized_size - 8:
+            about = None
+    if about is None:
+        raise DataError(
+            "the table cannot be read",
+            rule="a Parquet file is whole: its rows and its footer are there",
+            got=path,
+            next_step="write the file again, or leave it out of the pattern",
+        )
+    columns = map(about.schema.column, range(about.num_columns))
+    kinds = ((each.path, each.physical_type, str(each.logical_type).partition(", is_from_")[0]) for each in columns)
+    return frozenset(kinds)
+
+
+def _end(about: Any) -> int:
+    """Return where the last row group of a Parquet file ends, in bytes from its beginning."""
+    last = about.row_group(about.num_row_groups - 1)
+    chunks = [last.column(place) for place in range(last.num_columns)]
+    return max((_start(chunk) + chunk.total_compressed_size for chunk in chunks), default=0)
+
+
+def _start(chunk: Any) -> int:
+    """Return where a column of a row group begins."""
+    return int(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)

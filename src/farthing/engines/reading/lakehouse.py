@@ -1,0 +1,204 @@
+"""Delta and Iceberg tables: the version that is current when a table is opened, as the files that make it up.
+
+Their own libraries say which files these are. Where the files are the table as it is, the embedded engine scans them.
+Where columns came later, are parts of paths, or rows were deleted, the library reads them, and hands over Arrow.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from farthing.engines.engine import engine_failed
+from farthing.engines.reading.text import is_text, valid
+from farthing.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    Columns = tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a table.
+
+    Attributes:
+        files: absolute paths of its data files, in an order of their own.
+        deletes: those of the files that say which rows were deleted.
+        plain: whether the rows of the files, column by column, are those of the table.
+        names: the table's columns.
+        stream: returns named columns as an Arrow stream.
+        held: returns the columns of the files, in the types in which they are read before they become the table's.
+    """
+
+    files: tuple[str, ...]
+    deletes: tuple[str, ...]
+    plain: bool
+    names: tuple[str, ...]
+    stream: Callable[[tuple[str, ...]], pa.RecordBatchReader]
+    held: Callable[[], Iterable[pa.Schema]]
+
+    def read(self, columns: Columns) -> Any:
+        """Return columns as an Arrow stream whose text is UTF-8; None: all columns, no rows.
+
+        Guarantee: whatever fails is told without a word of a row.
+        Proof: [design, errors are outputs] what a library says of a file is dropped.
+        Assumes: the library keeps to the version.
+        Rounds: nothing.
+        """
+        import pyarrow as pa
+
+        reader = None
+        with suppress(Exception):  # whatever the library fails with may quote a row
+            reader = self.stream(self.names if columns is None else columns)
+        if reader is None:
+            raise engine_failed()
+        if columns is None:
+            return reader.schema.empty_table()
+        schema = reader.schema
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                yield from valid(pa.Table.from_batches([batch])).cast(schema).to_batches()
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def require_lossless(version: Version) -> None:
+    """Refuse a version that its library reads by conversions which fail on some values, such as times of nanoseconds.
+
+    Guarantee: what a question reads is converted only where no value can fail, so none decides between an answer and
+        an error.
+    Proof: each column of each file has the table's type, or a narrower one of its kind.
+    Assumes: the library converts what differs, and nothing else; footers are public, as the schema is.
+    Rounds: nothing.
+    """
+    table = {_key(field): field for field in version.read(None).schema}
+    numbered = any(isinstance(key, bytes) for key in table)
+    odd = {
+        field.name
+        for schema in version.held()
+        for field in schema
+        if (numbered and not isinstance(_key(field), bytes))
+        or (_key(field) in table and not _widens(field.type, table[_key(field)].type))
+    }
+    if odd:
+        raise DataError(
+            "files of the table hold columns in other types than it declares",
+            rule="where a library puts the rows together, types are the table's, or narrower: no value can fail",
+            got=", ".join(sorted(odd)[:5]),
+            next_step="rewrite the table in its declared types: times of microseconds in place of nanoseconds",
+        )
+
+
+def _key(field: pa.Field) -> bytes | str:
+    """Return what tells a column: the number that Iceberg gives it, or its name."""
+    number: bytes | None = (field.metadata or {}).get(b"PARQUET:field_id")
+    return field.name if number is None else number
+
+
+def _widens(kind: pa.DataType, to: pa.DataType) -> bool:
+    """Return whether every value of a type is one of another.
+
+    >>> import pyarrow as pa
+    >>> _widens(pa.int32(), pa.int64()), _widens(pa.timestamp("ns"), pa.timestamp("us"))
+    (True, False)
+    """
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if kind == to or pa.types.is_nested(to) or (is_text(kind) and is_text(to)):
+        return True  # nested columns are not read
+    whole = pa.types.is_signed_integer(kind) and pa.types.is_signed_integer(to)
+    real = pa.types.is_floating(kind) and pa.types.is_floating(to)
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(to):
+        return bool(kind.unit == to.unit and (kind.tz is None) == (to.tz is None))
+    return bool((whole or real) and kind.bit_width <= to.bit_width)
+
+
+def version_of(folder: Path) -> Version | None:
+    """Return the current version of the Delta or Iceberg table in a folder; None where there is neither.
+
+    Raises:
+        DataError: its library is missing, or cannot read it.
+    """
+    if (folder / "_delta_log").is_dir():
+        return _opened(folder, "Delta", "deltalake", _delta)
+    if any((folder / "metadata").glob("*.metadata.json")):
+        return _opened(folder, "Iceberg", "pyiceberg", _iceberg)
+    return None
+
+
+def _opened(folder: Path, kind: str, library: str, of: Callable[[Path], Version]) -> Version:
+    """Return the version that a library says, or refuse."""
+    if find_spec(library) is None:
+        raise DataError(
+            f"{kind} tables are read by {library}, which is not installed",
+            rule=f"a folder with a {kind} table needs {library}",
+            got=folder,
+            next_step="pip install 'farthing[lakehouse]'",
+        )
+    found = None
+    with suppress(Exception):  # what the library says may be of any kind
+        found = of(folder)
+    if found is None or not found.files:
+        raise DataError(
+            f"the {kind} table cannot be read",
+            rule=f"{library} reads its current version, which has a row or more, from local files",
+            got=folder,
+            next_step=f"see what {library} says of it; deletion vectors and renamed columns of Delta are not read",
+        )
+    return found
+
+
+def _delta(folder: Path) -> Version:
+    """Return the current version of a Delta table."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(folder)
+    rows = table.to_pyarrow_dataset()
+    plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
+    names = tuple(field.name for field in table.schema().fields)
+    return Version(
+        _local(table.file_uris()), (), plain, names,
+        stream=lambda columns: rows.scanner(list(columns)).to_reader(),
+        held=lambda: (fragment.physical_schema for fragment in rows.get_fragments()),
+    )  # fmt: skip
+
+
+def _iceberg(folder: Path) -> Version:
+    """Return the current version of an Iceberg table."""
+    import pyarrow.parquet as pq
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(str(_latest(folder)))
+    tasks = list(table.scan().plan_files())
+    deletes = _local({one.file_path for task in tasks for one in task.delete_files})
+    names = tuple(field.name for field in table.schema().fields)
+
+    def stream(columns: tuple[str, ...]) -> pa.RecordBatchReader:
+        return table.scan(selected_fields=columns).to_arrow_batch_reader()
+
+    files = _local(task.file.file_path for task in tasks)
+    plain = len(table.metadata.schemas) == 1 and not deletes
+    return Version(files, deletes, plain, names, stream, held=lambda: map(pq.read_schema, files))
+
+
+def _latest(folder: Path) -> Path:
+    """Return the newest description of an Iceberg table: files are numbered, 00001-... or v1."""
+    found = list((folder / "metadata").glob("*.metadata.json"))
+    return max(found, key=lambda file: (int(file.name.partition("-")[0].partition(".")[0].lstrip("v")), file.name))
+
+
+def _local(addresses: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths of local files; refuse others."""
+    paths = {address.removeprefix("file://") for address in addresses}
+    if any("://" in path for path in paths):
+        raise ValueError
+    return tuple(sorted(paths))

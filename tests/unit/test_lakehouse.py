@@ -1,0 +1,164 @@
+"""Delta and Iceberg tables are the rows of one version, whoever reads them."""
+
+import datetime as dt
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from farthing import Budget, Gdp, Session
+from farthing.engines.opening import arrow_of, source_of
+from farthing.engines.reading import lakehouse
+from farthing.engines.sources import Files, Lake
+from farthing.errors import DataError
+from farthing.session.table_check import checked
+
+NEEDED = os.environ.get("FARTHING_REQUIRE_ENGINES")
+WHEN = dt.datetime(2024, 2, 29, 12, 30, tzinfo=dt.UTC)
+ROWS = pa.table({"a": [1, 2, 3], "s": ["x", "y", None], "w": [WHEN, None, WHEN]})
+
+
+def library(name):
+    """Return a library; without it the tests say that they did not run."""
+    if NEEDED:
+        return __import__(name)
+    return pytest.importorskip(name, reason=f"NOT TESTED: {name} is not installed")
+
+
+def told(path):
+    """Return the kind of a table's source, and its rows."""
+    source = source_of(path)
+    return type(source), in_order(arrow_of(source))
+
+
+def in_order(*tables):
+    """Return the rows of Arrow tables as texts, column by column, sorted; times have no zone."""
+    found = []
+    for row in (row for table in tables for row in table.to_pylist()):
+        plain = {name: one.replace(tzinfo=None) if isinstance(one, dt.datetime) else one for name, one in row.items()}
+        found.append(tuple(str(plain[name]) for name in sorted(plain)))
+    return sorted(found)
+
+
+@pytest.fixture
+def iceberg(tmp_path):
+    """An Iceberg table with two files, and its folder."""
+    library("pyiceberg")
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", schema=ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    yield table, Path(table.location().removeprefix("file://"))
+    catalog.close()
+
+
+@pytest.mark.parametrize("how", ["files", "partitions", "later columns", "deleted"])
+def test_a_delta_table_is_its_current_version(tmp_path, how):
+    """Appended, partitioned, with a column that came later, and with rows deleted."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    if how == "partitions":
+        delta.write_deltalake(path, ROWS, partition_by=["s"])
+        wanted = Lake, in_order(ROWS)
+    elif how == "later columns":
+        delta.write_deltalake(path, ROWS.drop_columns(["a"]))
+        delta.write_deltalake(path, ROWS, mode="append", schema_mode="merge")
+        wanted = Lake, in_order(ROWS.set_column(0, "a", pa.nulls(3, pa.int64())), ROWS)
+    else:
+        delta.write_deltalake(path, ROWS)
+        delta.write_deltalake(path, ROWS, mode="append")
+        wanted = Files, in_order(ROWS, ROWS)
+    if how == "deleted":
+        delta.DeltaTable(path).delete("a = 1")
+        wanted = Files, in_order(ROWS.slice(1), ROWS.slice(1))
+
+    assert told(path) == wanted
+    assert {"a", "s", "w"} == {column.name for column in checked(str(path), unit=None, keys={}).columns}
+
+
+def test_an_iceberg_table_is_its_current_version(iceberg):
+    """Appended, rewritten without some rows, and with columns renamed crosswise, so that files name others."""
+    table, path = iceberg
+    assert told(path) == (Files, in_order(ROWS, ROWS))
+    table.delete("a = 1")
+    assert told(path) == (Files, in_order(ROWS.slice(1), ROWS.slice(1)))
+    for old, new in (("a", "b"), ("s", "a"), ("b", "s")):
+        with table.update_schema() as change:
+            change.rename_column(old, new)
+    crossed = ROWS.slice(1).rename_columns(["s", "a", "w"])
+    assert told(path) == (Lake, in_order(crossed, crossed))
+
+
+def test_questions_are_of_the_version_that_was_opened(tmp_path):
+    """What is appended later is no part of the table; a ledger of it tells the two versions apart."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    many = pa.table({"s": ["x"] * 500, "p": ["q"] * 500})
+    delta.write_deltalake(path, many, partition_by=["p"])
+    books = {"budget": Budget(mu=9), "ledger": tmp_path / "t.ledger"}
+    with Session(path, **books) as session:
+        delta.write_deltalake(path, many, mode="append")
+        assert session.count(where="p = 'q' AND s = 'x'", loss=Gdp(1)).value == pytest.approx(500, abs=10)
+    with pytest.raises(DataError, match="not those that were asked before"):
+        Session(path, **books).count(loss=Gdp(1))
+
+
+def test_text_that_is_not_utf8_is_null_in_its_row(tmp_path):
+    """As in Parquet, and never an error."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    odd = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ann", b"b\xff"], pa.binary()).buffers())
+    (path / "p=q").mkdir(parents=True)
+    pq.write_table(pa.table({"s": odd}), path / "p=q" / "one.parquet")
+    delta.convert_to_deltalake(path, partition_by=delta.Schema([delta.Field("p", "string")]), partition_strategy="hive")
+
+    assert told(path)[1] == [("q", "None"), ("q", "ann")]
+
+
+@pytest.mark.parametrize("last", [2_000, 2_001], ids=["fits", "does not fit"])
+def test_no_time_decides_between_an_answer_and_an_error(tmp_path, last):
+    """Nanoseconds that the library makes microseconds of fail where one is odd: refused for both, when it is opened."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    (path / "p=q").mkdir(parents=True)
+    pq.write_table(pa.table({"t": pa.array([1_000, last], pa.timestamp("ns"))}), path / "p=q" / "one.parquet")
+    delta.convert_to_deltalake(path, partition_by=delta.Schema([delta.Field("p", "string")]), partition_strategy="hive")
+    with pytest.raises(DataError, match="other types than it declares") as refused:
+        source_of(path)
+    assert refused.value.got == "t"
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping"])
+def test_what_is_not_read_is_refused(tmp_path, feature):
+    """A table whose files are not its rows by themselves is refused when it is opened."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, ROWS)
+    log = path / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            needed = {"minReaderVersion": 3, "minWriterVersion": 7}
+            line["protocol"] = needed | {"readerFeatures": [feature], "writerFeatures": [feature]}
+    log.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+
+    with pytest.raises(DataError, match="Delta table cannot be read"):
+        source_of(path)
+
+
+def test_folders_that_hold_no_table(tmp_path, monkeypatch):
+    """No table, an empty log, no library, an address elsewhere: refused with what to do."""
+    with pytest.raises(DataError, match="a folder is not a table"):
+        source_of(tmp_path)
+    (tmp_path / "_delta_log").mkdir()
+    monkeypatch.setattr(lakehouse, "find_spec", lambda _: None)
+    with pytest.raises(DataError, match="not installed") as refused:
+        source_of(tmp_path)
+    assert "farthing[lakehouse]" in refused.value.next_step
+    monkeypatch.undo()
+    library("deltalake")
+    with pytest.raises(DataError, match="Delta table cannot be read"):
+        source_of(tmp_path)
+    with pytest.raises(ValueError, match=r"^$"):
+        lakehouse._local(["s3://bucket/file.parquet"])

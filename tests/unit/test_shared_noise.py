@@ -1,0 +1,244 @@
+"""Made-up rows: what their numbers do to tables, what a member pays beside them, and how looks share them out."""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farthing import Budget, Gdp, Session
+from farthing.limits.tables import Residuals, tables_of
+from farthing.mechanisms.gaussian import Coin
+from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurements, put_together, residual_table
+from farthing.mechanisms.shared_noise import Information, SharedNoise, pressed, summed
+from farthing.planning.release import design_for
+from farthing.planning.release_plan import Goal
+from farthing.planning.release_rows import RowTree
+from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
+from farthing.session.answering.release import WORST_MOST, limit_of
+from farthing.session.answering.release_booking import LOOKS, _alike
+from farthing.session.answering.release_record import Kept
+from farthing.workloads import marginals
+
+BASIS = Residuals((3, 2, 4), ((0, 1), (0, 2), (1, 2)), (1.0, 1.0, 1.0))
+WEIGHTS = {0: np.array([1, 2, 4]), 1: np.array([1, 1]), 2: np.array([3, 1, 1, 2])}
+GROUPS = (np.array([[True, True, False]]), np.zeros((0, 2), bool), np.array([[False, True, True, True]]))
+NOISE = SharedNoise(np.array([[0, 0, 0], [2, 1, -1], [-1, 1, 3]]), GROUPS, np.array([4.0, 9.0, 25.0]))
+NOISES = {subset: 2.0 + number for number, subset in enumerate(BASIS.subsets)}
+ROWS = np.array(list(product(range(3), range(2), range(4))))
+
+LARGE, SMALL = 5_000, 40
+RANDOM = np.random.default_rng(15)
+COMMON = (("a", 0.85, 6), ("b", 0.8, 5), ("c", 0.9, 2), ("d", 0.85, 3))
+TABLE = pa.table({name: np.minimum(RANDOM.geometric(p, 40_000) - 1, size - 1) for name, p, size in COMMON})
+KEYS = {name: range(size) for name, _, size in COMMON}
+TWO, FEW = marginals(list(KEYS)), marginals(["a", "b"]) + marginals(["c", "d"])
+HOW = {"keys": KEYS, "relative": 0.1, "absolute": 50, "cap": "all"}
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, {place: np.ones(len(each), np.int64) for place, each in WEIGHTS.items()}])
+def test_numbers_of_rows_come_out_in_every_table_alike(weights):
+    """Put together from moved residuals, each table holds every made-up row as often as its number says."""
+    numbers, along = np.array([3.0, -2.0, 0.5]), NOISE.along(weights)
+    moved = {s: summed(numbers, [along[place] for place in s]) for s in BASIS.subsets}
+    tables = {s: residual_table(each, [weights[place] for place in s]) for s, each in moved.items()}
+    for table in BASIS.tables:
+        exact = summed(numbers, [NOISE.patterns[place] for place in table])
+        assert put_together(table, dict(enumerate(BASIS.sizes)), tables, weights) == pytest.approx(exact)
+
+
+def test_what_a_row_pays_is_what_the_whole_covariance_says():
+    """The closed form is that of the covariance of all cells written out, with and without made-up rows."""
+    told, along = Information(NOISES, WEIGHTS), NOISE.along(WEIGHTS)
+    base, made = [], []
+    for subset in BASIS.subsets:
+        shape = [BASIS.sizes[place] - 1 for place in subset]
+        base.append(np.full(int(np.prod(shape)), NOISES[subset]))
+        made.append(np.array([summed(unit, [along[p] for p in subset]).reshape(-1) for unit in np.eye(3)]).T)
+    whole = np.diag(np.concatenate(base)) + np.concatenate(made) @ np.diag(NOISE.scales / 7) @ np.concatenate(made).T
+    every = SharedNoise(ROWS, tuple(np.zeros((0, size), bool) for size in BASIS.sizes), np.ones(len(ROWS)))
+    each = every.along(WEIGHTS)
+    moved = np.concatenate(
+        [np.array([summed(u, [each[p] for p in s]).reshape(-1) for u in np.eye(len(ROWS))]).T for s in BASIS.subsets]
+    )
+    assert told.of(ROWS) == pytest.approx((moved**2 / np.concatenate(base)[:, None]).sum(axis=0))
+    exact = (moved * np.linalg.solve(whole, moved)).sum(axis=0)
+    assert told.left(ROWS, NOISE, 7.0) == pytest.approx(exact)
+    assert (exact < told.of(ROWS)).all()
+
+
+def test_the_spread_of_a_table_is_the_variance_of_its_numbers():
+    """The sum of squares over rows, and the transpose of the sum gives the same products."""
+    for table in BASIS.tables:
+        squares = [NOISE.patterns[place] ** 2 for place in table]
+        exact = sum(n * np.outer(one, other) for n, one, other in zip(NOISE.scales, *squares, strict=True))
+        assert NOISE.spread(table) == pytest.approx(exact, rel=2e-3)
+        assert (NOISE.spread(table) >= exact).all()
+        weights = RANDOM.random(exact.shape)
+        assert (weights * exact).sum() == pytest.approx(NOISE.scales @ pressed(weights, squares))
+
+
+def told_errors(joined, many=70, looks=2):
+    """Return errors of tables measured in looks, over what is told: numbers by look, or by residual."""
+    measuring = ResidualMeasurements({s: np.zeros([BASIS.sizes[i] for i in s], np.int64) for s in BASIS.subsets})
+    weights = {place: np.ones(size, np.int64) for place, size in enumerate(BASIS.sizes)}
+    shapes = {s: NoiseShape(tuple(weights[i] for i in s), np.zeros([BASIS.sizes[i] for i in s])) for s in BASIS.subsets}
+    grains, along, found = np.full(len(BASIS.subsets), 2.0**46), NOISE.along(weights), []
+    noise = SharedNoise(NOISE.rows, NOISE.groups, NOISE.scales * 2.0**56)
+    for _ in range(many):
+        state = {s: Residual.nothing([BASIS.sizes[i] for i in s]) for s in BASIS.subsets}
+        for _ in range(looks):
+            numbers = noise.drawn(2**46 // looks)
+            for s in BASIS.subsets:
+                numbers = numbers if joined else noise.drawn(2**46 // looks)
+                moved = summed(numbers, [along[place] for place in s])
+                state[s] = measuring.measure(s, state[s], 2**46 // looks, shapes[s], moved)
+        tables = {s: residual_table(each.mean) for s, each in state.items()}
+        found.append([put_together(t, dict(enumerate(BASIS.sizes)), tables).reshape(-1) for t in BASIS.tables])
+    design = ShapedDesign(BASIS, 1, grains, weights, shapes, noise)
+    return np.concatenate(
+        [np.array([one[n] for one in found]) / np.sqrt(each.reshape(-1)) for n, each in enumerate(design.by_table)],
+        axis=1,
+    )
+
+
+@pytest.mark.thorough
+def test_the_noise_of_each_cell_is_as_told():
+    """Means of 0 and deviations of 1, at six deviations of theirs; numbers drawn for each residual are found."""
+    errors = told_errors(joined=True)
+    assert abs(errors.mean(axis=0)).max() < 6 / np.sqrt(len(errors))
+    assert abs(errors.std(axis=0) - 1).max() < 6 / np.sqrt(2 * len(errors))
+    assert abs(told_errors(joined=False).std(axis=0) - 1).max() > 6 / np.sqrt(2 * len(errors))
+
+
+@pytest.mark.parametrize("noise", [None, SharedNoise(NOISE.rows, NOISE.groups, NOISE.scales * 2.0**53)])
+def test_no_signs_have_a_larger_variance_than_is_told(noise):
+    """Over all signs of the cells of each table, the variance of the signed sum is at most what is told."""
+    weights = {place: np.ones(size, np.int64) for place, size in enumerate(BASIS.sizes)}
+    shapes = {s: NoiseShape(tuple(weights[i] for i in s), np.zeros([BASIS.sizes[i] for i in s])) for s in BASIS.subsets}
+    design = ShapedDesign(BASIS, 1, np.full(len(BASIS.subsets), 2.0**46), weights, shapes, noise)
+    for number, table in enumerate(BASIS.tables):
+        shape = [BASIS.sizes[place] for place in table]
+        whole = np.zeros((np.prod(shape), np.prod(shape)))
+        for subset in (s for s in BASIS.subsets if set(s) <= set(table)):
+            each = [
+                np.eye(n) - 1 / n if i in subset else np.ones((n, n)) / n**2 for i, n in zip(table, shape, strict=True)
+            ]
+            whole += design.noises[subset] * np.kron(*each)
+        if noise is not None:
+            rows = np.array([np.outer(*(noise.patterns[i][k] for i in table)).reshape(-1) for k in range(3)])
+            whole += rows.T @ np.diag(noise.scales / 2.0**46) @ rows
+        signs = np.array(list(product((-1, 1), repeat=len(whole))))
+        largest = float(((signs @ whole) * signs).sum(axis=1).max())
+        assert largest <= design.signed(number) <= 2 * largest
+        assert np.diag(whole) == pytest.approx(design.by_table[number].reshape(-1), rel=2e-3)
+
+
+def program():
+    """Return what noise is chosen from where most rows are alike and the other cells small."""
+    counts = {s: np.full([BASIS.sizes[i] for i in s], float(SMALL)) for s in BASIS.subsets}
+    for table in counts.values():
+        table.reshape(-1)[0] = LARGE
+    return ShapeProgram(BASIS, 2, counts, tuple(np.maximum(0.1 * counts[table], 50) ** 2 / 4 for table in BASIS.tables))
+
+
+def test_every_cell_keeps_its_width_and_members_of_large_cells_pay_little():
+    """With made-up rows no cell is noisier than allowed, no row pays above the books, and common ones pay a third."""
+    asked = program()
+    even = BASIS.variances(BASIS.least_largest()[0]).max() / 625
+    best = asked.best(int(1.02 * even * 4 * 2**56))
+    assert best.shared is not None
+    assert best.excess(asked.widest) <= 1
+    paid, booked = best.paid(ROWS), best.total * 2.0**-56
+    assert paid.max() <= booked * (1 + 1e-9)
+    assert paid[0] < booked / 3
+    assert asked.mean_loss(best) < 0.6 * booked
+
+
+def test_rows_of_a_tree_follow_its_pairs():
+    """Columns that depend on one another do so in the rows; a pair within the noise counts as none."""
+    pair = np.array([[900.0, 100.0], [50.0, 950.0]])
+    counts = {(): np.array(2000.0), (0,): pair.sum(axis=1), (1,): pair.sum(axis=0), (0, 1): pair}
+    rows = RowTree((2, 2), counts, {}).rows(4_000)
+    assert np.array_equal(rows, RowTree((2, 2), counts, {}).rows(4_000))
+    seen = np.histogram2d(*rows.T, bins=2)[0] / 2
+    assert seen == pytest.approx(pair, abs=60)
+    apart = RowTree((2, 2), counts, {(0, 1): 1_000.0})
+    assert apart.pair(0, 1) == pytest.approx(np.outer(*apart.parts))
+
+
+@given(st.dictionaries(st.integers(0, 9), st.integers(1 << 20, 1 << 50), min_size=1))
+def test_looks_alike_have_about_the_same_part_of_everything(more):
+    """Each look has an eighth of everything, up to one grain, in one order; and nothing is left."""
+    looks = list(_alike(more))
+    assert len(looks) == LOOKS
+    assert all(abs(grains * LOOKS - more[key]) < LOOKS for part in looks for key, grains in part)
+    assert {key: sum(dict(part)[key] for part in looks) for key in more} == more
+
+
+@pytest.fixture(name="session")
+def _session():
+    """Open the table with a large budget."""
+    with Session(TABLE, budget=Budget(mu=6), name="data") as opened:
+        yield opened
+
+
+@pytest.mark.thorough
+def test_one_draw_of_numbers_serves_all_residuals_of_a_look(session, monkeypatch):
+    """A release draws numbers of made-up rows once a look, and the median row pays less than half of the books."""
+    real, draws = SharedNoise.drawn, []
+    monkeypatch.setattr(SharedNoise, "drawn", lambda noise, grains: draws.append(grains) or real(noise, grains))
+    release = session.release(TWO, **HOW)
+    assert len(draws) == LOOKS
+    floor = session.plan_release(TWO, keys=KEYS, absolute=50, cap="all").worst_price
+    assert release.paid.amount <= floor.amount * WORST_MOST * (1 + 1e-6)
+    rows = np.stack([TABLE.column(name).to_numpy() for name in KEYS], axis=1)
+    design = release._plan.design
+    assert np.median(design.paid(rows)) < 0.5 * design.total * 2.0**-56
+    assert release._plan.design.shared is not None
+    assert 1 <= release.optimality().ratio
+    assert session.plan_release(FEW, **HOW).free
+
+
+@pytest.mark.thorough
+def test_some_tables_are_made_sharper_by_themselves(session):
+    """Residuals that share noise are sharpened all together; a sharper release of a few tables begins with nothing."""
+    session.release(TWO, **HOW)
+    few = {**HOW, "absolute": 30}
+    sharper = session.release(FEW, **few)
+    assert sharper["a", "b"].met.all()
+    assert session.plan_release(FEW, **few).free
+    whole = session.release(TWO, **few)
+    assert whole._plan.design.shared is not None
+    kept = Kept.from_bytes(blob_of(session))
+    assert [len(one.state) for one in kept.shaped] == [11, 7]
+    again = Kept.from_bytes(kept.to_bytes())
+    assert all(one.alike(other) for one, other in zip(kept.shaped, again.shaped, strict=True))
+    parts = {round(one.grains / kept.shaped[0].wanted[subset], 2) for subset, one in kept.shaped[0].state.items()}
+    assert parts == {1.0}
+
+
+def blob_of(session):
+    """Return what the ledger keeps of the first question."""
+    ledger = session._context.ledger
+    return next(stored for entry in ledger.entries() if (stored := ledger.load(entry.question)) is not None).blob
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 3), st.booleans(), st.data())
+def test_no_workload_of_tables_is_told_to_be_better_than_the_best(sizes, ways, up_to, data):
+    """Whatever the sizes, the ways and the goal, the price is at least that of the best unbiased mechanism."""
+    basis = tables_of(sizes, min(ways, len(sizes)), up_to=up_to)
+    goals = [
+        Goal(30.0, None, None, 0.95, 0.05),
+        Goal(None, 9.0, None, 0.95, 0.05),
+        Goal(None, None, Gdp(1), 0.95, 0.05),
+    ]
+    goal, reach = data.draw(st.sampled_from(goals)), data.draw(st.integers(1, 3))
+    coin = Coin(Gdp, 1, reach)
+    design = design_for(basis, coin, goal, np.zeros(len(basis.subsets)), reach)
+    plan = SimpleNamespace(design=design, aimed=basis, goal=goal, most_rows=reach, coin=coin, pilot=0)
+    assert 1 <= limit_of(plan).ratio

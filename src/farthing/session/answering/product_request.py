@@ -15,7 +15,14 @@ from farthing.planning.ways import EACH, JOINT, TOTAL
 from farthing.query.expressions import Case, Compare, Literal, Operator
 from farthing.session.answering import reuse
 from farthing.session.answering.release_booking import BaseReleaseRequest
-from farthing.session.answering.release_options import MOST_COLUMNS, AskedRows, refuse_pure, wanted
+from farthing.session.answering.release_options import (
+    MOST_COLUMNS,
+    AskedRows,
+    Read,
+    refuse_pure,
+    rows_and_goal,
+    wanted,
+)
 from farthing.workloads.factors import Bins
 
 if TYPE_CHECKING:
@@ -83,12 +90,18 @@ def read(
         options: relative, absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
     """
     refuse_pure(context)
-    request, errors, relative = wanted(options, MECHANISMS)
-    names, values, listed = named_axes(reader, workload, rows.keys)
+    names, values, _ = named_axes(reader, workload, rows.keys)
     columns = tuple(sorted(names.values()))
     check_axes(columns)
     ends = tuple(f"{one}{end}" for one in columns for end in ("_from", "_to"))
-    query, lists = rows.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row", *ends))
+
+    def read_rows(under: AskedRows) -> Read:
+        """Return the rows, with the values of bins and conditions beside the listed ones."""
+        listed = named_axes(reader, workload, under.keys)[2]
+        return under.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row", *ends))
+
+    goal = (lambda given: wanted(given, MECHANISMS)), {"absolute": 1.0}
+    (query, lists), (request, errors, relative) = rows_and_goal(reader, rows, options, read_rows, goal)
     places = {axis: columns.index(name) for axis, name in names.items()}
     named = options.get("mechanism")
     return ProductRequest(

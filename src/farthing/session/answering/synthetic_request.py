@@ -12,7 +12,16 @@ from farthing.mechanisms.adaptive_tables import candidates_of
 from farthing.mechanisms.linear_queries import MOST_CELLS, TableQueries
 from farthing.mechanisms.small_database import MOST_DATABASES, databases
 from farthing.session.answering import reuse
-from farthing.session.answering.release_options import ADAPTIVE, MOST_COLUMNS, MWEM, PROJECTION, SMALL, TREE, AskedRows
+from farthing.session.answering.release_options import (
+    ADAPTIVE,
+    MOST_COLUMNS,
+    MWEM,
+    PROJECTION,
+    SMALL,
+    TREE,
+    AskedRows,
+    rows_and_goal,
+)
 from farthing.session.answering.release_request import MOST_CELLS as MOST_RELEASED
 from farthing.session.reading.request import Request
 from farthing.synthetic.model import pairs_of
@@ -135,8 +144,14 @@ def read(
             got=type(workload).__name__,
             next_step='marginals(["sex", "age"], ways=2); mechanism="auto" for prefixes, ranges and conditions',
         )
-    request = request_of(mechanism, options)
-    query, shown = rows.read(reader, tuple(sorted(workload.columns)), keys=rows.keys)
+    columns = tuple(sorted(workload.columns))
+    (query, shown), request = rows_and_goal(
+        reader,
+        rows,
+        options,
+        lambda under: under.read(reader, columns, keys=under.keys),
+        (lambda given: request_of(mechanism, given), {"loss": context.loss(1)}),
+    )
     lists = tuple(one.arranged() for one in shown)
     asked = SyntheticRequest(context, query, lists, workload, request, mechanism, rows.name)
     _check_sizes(asked)
@@ -153,6 +168,7 @@ def request_of(mechanism: str, options: Mapping[str, Any]) -> Request:
             rule="it takes loss=, and tells the error of every table with its answer",
             got=", ".join(unknown) or "no loss",
             next_step='loss=farthing.Gdp(0.1); mechanism="auto" takes absolute=, relative= and rms=',
+            missing="" if unknown else "target",
         )
     return Request.of(**given)
 

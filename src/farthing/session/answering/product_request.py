@@ -23,7 +23,7 @@ from farthing.session.answering.release_options import (
     rows_and_goal,
     wanted,
 )
-from farthing.workloads.factors import Bins
+from farthing.workloads.factors import Bins, Truth
 
 if TYPE_CHECKING:
     from farthing.query.expressions import Scalar
@@ -154,6 +154,8 @@ def named_axes(
         else:
             values[stem] = Case(((reader.condition(axis.condition), Literal(value=True)),), Literal(value=False))
             listed[stem] = [False, True]
+            same = [one.condition for one in names if isinstance(one, Truth) and values[names[one]] == values[stem]]
+            _refuse_twice(same)
     given = {} if keys is None else keys
     if isinstance(given, Mapping) and set(given) & set(listed):
         raise InvalidKeys(
@@ -163,6 +165,17 @@ def named_axes(
             next_step="leave them out",
         )
     return names, values, {**given, **listed} if isinstance(given, Mapping) else given
+
+
+def _refuse_twice(same: list[str]) -> None:
+    """Refuse a condition that is another one in other letters: both would be paid for, and differ."""
+    if len(same) > 1:
+        raise InvalidOption(
+            "a condition is in the workload twice",
+            rule="each condition once, however it is written",
+            got=" and ".join(map(repr, same)),
+            next_step="leave one out: a weight of 2 makes its error count twice",
+        )
 
 
 def _bin_of(value: Scalar, edges: tuple[float, ...]) -> Scalar:

@@ -165,7 +165,7 @@ def wanted(options: Mapping[str, Any], mechanisms: tuple[str, ...]) -> Wanted:
     ]
     if len(named) != 1:
         raise InvalidTarget(
-            "the release has no accuracy and no price",
+            "the release has several goals" if named else "the release has no accuracy and no price",
             rule="one of absolute= (every cell), rms= (the mean error) and loss= (the price)",
             got=", ".join(named) or "none of them",
             next_step="absolute=50: the interval of every cell is at most that to each side",

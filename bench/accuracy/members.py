@@ -5,7 +5,7 @@ by somebody who knows the counts and pays for no pilot: the noise that a session
 itself; and what no unbiased release goes below in which no possible row pays more than `--most`. All of it as mu
 squared over that of the absolute target alone.
 
-    python bench/accuracy/members.py --data DIR [--names adult,br2000,acs,nltcs] [--most 1.02] [--turns 8]
+    python bench/accuracy/members.py --data DIR [--names adult,br2000,acs,nltcs] [--most 1.02] [--turns 8] [--cells 5000]
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from farthing.planning.release_shaped import ShapeProgram
 
 RELATIVE, ABSOLUTE, CRITICAL = 0.1, 50.0, 1.959964
 BOUNDED = 5_000
-"""The most cells for which the bound of unbiased releases is computed: it takes eigenvectors of a matrix of so many.
-Of more cells those count in which members lose most: whoever releases all cells releases these."""
+"""The most cells that the bound of unbiased releases is about: it takes eigenvectors of a matrix of so many. Of more
+cells those count in which members lose most: whoever releases all cells releases these."""
 
 TRIED = 6_000  # possible rows that may be the worst one; the bound holds whichever are tried
 PART = 4_000
@@ -67,11 +67,11 @@ class Bound:
     about some of them: what members lose to all cells is no less.
     """
 
-    def __init__(self, codes, program, even, most):
+    def __init__(self, codes, program, even, most, cells=BOUNDED):
         wide = np.concatenate([one.reshape(-1) for one in program.widest]) * even
         counts = np.concatenate([program.counts[pair].reshape(-1) for pair in program.basis.tables])
         lost = counts / wide
-        kept = np.sort(np.argsort(-lost, kind="stable")[:BOUNDED])
+        kept = np.sort(np.argsort(-lost, kind="stable")[:cells])
         self.at = np.full(len(wide), -1)
         self.at[kept] = np.arange(len(kept))
         self.wide, self.part = wide[kept], lost[kept].sum() / lost.sum()
@@ -140,6 +140,7 @@ def main():
     parser.add_argument("--names", default="acs,nltcs,br2000,adult")
     parser.add_argument("--most", type=float, default=1.02, help="what the worst row may pay")
     parser.add_argument("--turns", type=int, default=8, help="how often the weights of the bound move")
+    parser.add_argument("--cells", type=int, default=BOUNDED, help="the most cells that the bound is about")
     given = parser.parse_args()
     for name in given.names.split(","):
         codes, program, even = program_of(*loaded(given.data / f"{name}.csv.gz"))
@@ -148,7 +149,7 @@ def main():
         made = program.best(int(given.most * even / float(GRAIN)))
         paid, booked = made.paid(codes) / even, made.total * float(GRAIN) / even
         print(f"{name}: as chosen: booked {booked:.3f}, {shown(paid)}, median {np.median(paid) / booked:.2f} of booked")
-        bound = Bound(codes, program, even, given.most)
+        bound = Bound(codes, program, even, given.most, given.cells)
         least, paid, worst, excess = bound.best(given.turns)
         print(
             f"{name}: no unbiased release of at most {given.most:g} for every row has members pay less than "

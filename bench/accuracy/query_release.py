@@ -50,10 +50,10 @@ def problem(at, used, seed):
     return queries, np.bincount(rng.choice(rng.permutation(at["T"])[:used], at["n"]), minlength=at["T"])
 
 
-def mwem(loss, at):
-    """Return MWEM at the number of rounds that balances its theorem."""
+def mwem(loss, at, *, averaged=False):
+    """Return MWEM at the number of rounds that balances its theorem; averaged, in the form that has one."""
     rounds = (loss.value * at["n"] * math.sqrt(math.log(at["T"])) / (8 * math.log(at["k"]))) ** (2 / 3)
-    return Mwem(loss, int(np.clip(rounds, 2, 60)), passes=4)
+    return Mwem(loss, int(np.clip(rounds, 2, 60)), passes=0 if averaged else 4, averaged=averaged)
 
 
 MECHANISMS = {
@@ -63,6 +63,8 @@ MECHANISMS = {
     "projection, approximate": lambda loss, _: Projection(Gdp(loss), rounds=200),
     "MWEM, pure": lambda loss, at: mwem(Pure(loss), at),
     "MWEM, approximate": lambda loss, at: mwem(Gdp(loss), at),
+    "MWEM averaged, pure": lambda loss, at: mwem(Pure(loss), at, averaged=True),
+    "MWEM averaged, approximate": lambda loss, at: mwem(Gdp(loss), at, averaged=True),
     "boosting, approximate": lambda loss, at: BoostedQueries(Gdp(loss), error=0.02 * at["n"], drawn=8, passes=4),
     "SmallDB, pure": lambda loss, _: SmallDatabase(Pure(loss), rows=8),
 }

@@ -5,7 +5,7 @@ by somebody who knows the counts and pays for no pilot: the noise that a session
 itself; and what no unbiased release goes below in which no possible row pays more than `--most`. All of it as mu
 squared over that of the absolute target alone.
 
-    python bench/accuracy/members.py --data DIR [--names adult,br2000,acs,nltcs] [--most 1.02] [--turns 8] [--cells 5000]
+    python bench/accuracy/members.py --data DIR [--names br2000,acs,nltcs] [--most 1.02] [--turns 8] [--cells 5000]
 """
 
 from __future__ import annotations

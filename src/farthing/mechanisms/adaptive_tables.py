@@ -174,6 +174,20 @@ class AdaptiveTables:
         found = np.array([sum(columns[at] for at in one) for one in self.candidates], np.float64)
         return np.asarray(np.maximum(np.rint(found / found.max() * _WEIGHT), 1), np.int64)
 
+    def rounds(self, columns: int) -> int:
+        """Return how many rounds there are, if none is made more precise."""
+        return columns * (1 if isinstance(self.loss, Pure) else ROUNDS)
+
+    def first_deviation(self, columns: int) -> float:
+        """Return the standard deviation of a cell of the first table that is chosen.
+
+        >>> from farthing.privacy.loss import Gdp
+        >>> round(AdaptiveTables(Gdp(1), ((0, 1),)).first_deviation(2), 3)
+        3.333
+        """
+        price = shared(shared(self.loss, *SHARES)[1], 1, self.rounds(columns) - 1)[0]
+        return self._deviation(shared(price, *CHOICE)[1])
+
     def run(
         self,
         counts: Mapping[Columns, Int64] | Sealed,
@@ -199,8 +213,7 @@ class AdaptiveTables:
         if going is None:
             begun(ones_loss, None)
             found, truth = self._ones(exact, columns, ones_loss, bits)
-            rounds = columns * (1 if isinstance(self.loss, Pure) else ROUNDS)
-            going = AdaptiveRounds(found, rounds_loss, shared(rounds_loss, 1, rounds - 1)[0])
+            going = AdaptiveRounds(found, rounds_loss, shared(rounds_loss, 1, self.rounds(columns) - 1)[0])
         else:
             truth = self._narrowed(exact, going.found.kept)
         model = model_of(going.found)

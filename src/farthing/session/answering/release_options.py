@@ -42,6 +42,9 @@ SMALL: Final = "small database"
 MODELS: Final = (TREE, ADAPTIVE, MWEM, PROJECTION, SMALL)
 """The mechanisms whose error is not known beforehand: they take a loss, and tell their errors."""
 
+ROWS: Final = "rows"
+"""What stands for residuals or `ADAPTIVE`, whichever is better for synthetic rows by what is public."""
+
 _ROWS: Final = ("keys", "where", "bounds", "name")
 
 
@@ -149,7 +152,7 @@ def wanted(options: Mapping[str, Any], mechanisms: tuple[str, ...]) -> Wanted:
             rule=", ".join(mechanisms),
             got=repr(mechanism),
             next_step='leave mechanism= out: "auto" takes the cheapest; models of tables for a loss are '
-            + ", ".join(map(repr, MODELS)),
+            + ", ".join(map(repr, (*MODELS, ROWS))),
         )
     absolute, rms, relative = (given.pop(one, None) for one in ("absolute", "rms", "relative"))
     if relative is not None and absolute is None:

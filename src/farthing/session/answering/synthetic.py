@@ -17,7 +17,7 @@ from farthing.mechanisms.projection import Projection
 from farthing.mechanisms.small_database import SmallDatabase
 from farthing.mechanisms.spanning_tree import MeasuredTree, SpanningTree, sums_of
 from farthing.planning import Frame
-from farthing.planning.synthetic import SyntheticPlan
+from farthing.planning.synthetic import CHECK, SyntheticPlan
 from farthing.privacy.loss import Pure
 from farthing.query.words import about
 from farthing.released_synthetic import SyntheticProducts, SyntheticRelease
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
-
-CHECK: Final = 9
-"""One part in so many more of a loss measures the errors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +106,7 @@ class _BookedSynthetic:
 
         rule = AdaptiveTables(loss, asked.tables, asked.workload.weights, asked.reach)
         found = rule.run(counts, len(asked.sizes), CliqueFit, going=going, begun=begun)
-        nothing = type(check).of_amount(0)
+        nothing = type(check).of_amount(Fraction(0))
         begun(check, AdaptiveRounds(found, nothing, nothing))
         return clique_model(found)
 
@@ -227,6 +224,7 @@ def _find(asked: SyntheticRequest, loss: Booked, stored: Stored | None) -> _Book
         delta=context.budget.report_delta,
         about=about(asked.query),
         confidence=asked.request.confidence,
+        contest=asked.contest,
     )
     return _BookedSynthetic(asked, made, kept)
 

@@ -126,6 +126,29 @@ def measured(runs):
     return points, lines
 
 
+def beside_theorem(loss, runs):
+    """Print the largest error of MWEM's averaged form beside its bound, and of the last histogram, as rows grow."""
+    points = []
+    for rows in (10_000, 31_623, 100_000, 316_228, 1_000_000):
+        at, found = {"n": rows, "k": 64, "T": 64}, []
+        rules = [Mwem(loss, rounds=round(2 ** (half / 2)), passes=0, averaged=True) for half in range(4, 21)]
+        best = min(rules, key=lambda rule: rule.error(problem(at, 2, 0)[0], rows))
+        for used in (2, 8, 32):
+            for run in range(runs):
+                queries, counts = problem(at, used, run)
+                truth = queries.exact(counts) * queries.step
+                both = [best, Mwem(loss, rounds=min(best.rounds, 60), passes=4)]
+                answers = [queries.of(rule.run(counts, queries).weights) for rule in both]
+                found.append([used, *(abs(answer - truth).max() / rows for answer in answers)])
+        found = np.array(found)
+        worst = np.max([found[found[:, 0] == used].mean(axis=0) for used in (2, 8, 32)], axis=0)[1:]
+        points.append((rows, *worst, best.error(queries, rows) / rows))
+        told = " | ".join(f"{value:.4f}" for value in points[-1][1:])
+        print(f"| {type(loss).__name__} | {rows:,} | {best.rounds} | {told} |", flush=True)
+    slopes = [slope(*np.array(points)[:, [0, column]].T) for column in (1, 2, 3)]
+    print(" | ".join(f"{found:+.2f} ± {half:.2f}" for found, half in slopes), flush=True)
+
+
 def online(absolute, cells=1 << 12, queries=10_000, rows=1_000_000):
     """Return what an online run of adaptive queries came to: the worst error, the runs, and what they cost."""
     rng = np.random.default_rng(3)
@@ -250,6 +273,8 @@ def main():
     head.append("| --- |" * 1 + " --- |" * (2 + len(SWEEPS)))
     print("\n".join(head))
     points, lines = measured(given.runs)
+    for loss in (Pure(1), Gdp(1)):
+        beside_theorem(loss, given.runs)
     told = [online_line(absolute) for absolute in (50_000.0, 100_000.0)]
     print("\n".join(told), flush=True)
     if given.markdown:

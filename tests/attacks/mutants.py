@@ -837,8 +837,15 @@ RELEASES = (
     _one(
         "rounds that measure at more than they pay",
         "mechanisms/adaptive_tables.py",
-        "            choice, measurement = shared(price, *CHOICE)\n",
-        "            choice, measurement = price, price + price\n",
+        "        choice, measurement = shared(price, *CHOICE)\n",
+        "        choice, measurement = price, price + price\n",
+        "models",
+    ),
+    _one(
+        "rounds of which only the last is begun in the books",
+        "session/answering/synthetic.py",
+        "            paid.append(paid[-1] + price.amount)\n",
+        "            paid.append(price.amount)\n",
         "models",
     ),
     _one(

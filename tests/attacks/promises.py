@@ -196,6 +196,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "a model of the data costs what was charged first, and its errors are told with their noise": (
         "each pair of a tree at the price of all",
         "rounds that measure at more than they pay",
+        "rounds of which only the last is begun in the books",
         "errors of many tables priced as of one",
         "errors of products priced as if a row moved one answer",
         "the watch of online queries free of charge",

@@ -11,10 +11,11 @@ from levels import ALPHA, dkw_band
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from farthing.mechanisms import multiplicative_weights, small_database
 from farthing.mechanisms import noisy_answers as noisy
-from farthing.mechanisms import small_database
 from farthing.mechanisms.adaptive_tables import CHOICE, SHARES, AdaptiveTables, MeasuredTables
 from farthing.mechanisms.linear_queries import MatrixQueries, uniform
+from farthing.mechanisms.multiplicative_weights import Mwem
 from farthing.mechanisms.noisy_answers import chooser, deviation, noisy_answers, shared
 from farthing.mechanisms.online_weights import OnlineRule, OnlineRun
 from farthing.mechanisms.projection import IndependentNoise, Projection, noisy_total
@@ -162,6 +163,55 @@ def mean_error(loss, counts, runs=12):
     truth = SIGNS.exact(counts) * SIGNS.step
     found = [SmallDatabase(loss, rows=5).run(counts, SIGNS).weights for _ in range(runs)]
     return float(np.mean([abs(SIGNS.of(weights) - truth).max() for weights in found]))
+
+
+SHAPES = {"one cell": [3_000] + [0] * 31, "even": [94] * 32, "few": [1_500, 900, 600] + [0] * 29}
+RANDOM_SIGNS = MatrixQueries(np.random.default_rng(3).choice([-1.0, 1.0], (60, 32)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("passes", [0, 2])
+@pytest.mark.parametrize("loss", [Pure(0.5), Gdp(0.2)], ids=["pure", "gdp"])
+def test_the_mean_of_histograms_is_no_further_off_than_its_theorem(loss, passes, shape):
+    """The mean over runs of the largest error is below MWEM's bound, which is of its expectation, at each truth."""
+    found, bound = mwem_error(Mwem(loss, rounds=12, passes=passes, averaged=True), np.array(SHAPES[shape]))
+
+    assert found < bound
+
+
+def mwem_error(rule, counts, runs=5):
+    """Return the mean over runs of the largest error of a query, and the bound."""
+    truth = RANDOM_SIGNS.exact(counts) * RANDOM_SIGNS.step
+    found = [abs(RANDOM_SIGNS.of(rule.run(counts, RANDOM_SIGNS).weights) - truth).max() for _ in range(runs)]
+    return float(np.mean(found)), rule.error(RANDOM_SIGNS, counts.sum())
+
+
+@pytest.mark.parametrize("planted", ["learned the wrong way", "noise at a millionth of its price"])
+def test_an_error_above_the_theorem_of_mwem_is_seen(monkeypatch, planted):
+    """Power: a histogram that moves away from what was measured, and much wider noise, are above the bound."""
+    if planted == "learned the wrong way":
+        right = multiplicative_weights.reweighed
+        monkeypatch.setattr(multiplicative_weights, "reweighed", lambda held, tilt, total: right(held, -tilt, total))
+    else:
+        noise = multiplicative_weights.noisy_answers
+        monkeypatch.setattr(
+            multiplicative_weights,
+            "noisy_answers",
+            lambda answers, loss, **how: noise(answers, shared(loss, 1, 10**6)[0], **how),
+        )
+    rule = Mwem(Pure(4), rounds=30, passes=0, averaged=True)
+    found, bound = mwem_error(rule, np.array(SHAPES["one cell"]) * 10)
+
+    assert found > bound
+
+
+@pytest.mark.parametrize(("loss", "slope"), [(Pure(1), -1 / 3), (Gdp(1), -1 / 2)], ids=["pure", "gdp"])
+def test_the_bound_of_mwem_falls_with_the_exponent_of_the_table(loss, slope):
+    """At the best number of rounds, each learned once: by 1/3 in the rows under pure DP, by 1/2 under Gaussian DP."""
+    rules = [Mwem(loss, rounds=round(2**at), passes=0, averaged=True) for at in range(2, 18)]
+    few, many = (min(rule.error(RANDOM_SIGNS, rows) / rows for rule in rules) for rows in (10**4, 10**6))
+
+    assert slope * 1.1 < np.log10(many / few) / 2 < slope * 0.9
 
 
 def test_a_choice_that_is_nearly_blind_is_seen(monkeypatch):

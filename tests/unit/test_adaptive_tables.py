@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from farthing.mechanisms import adaptive_tables
 from farthing.mechanisms.adaptive_tables import AdaptiveTables, MeasuredTable, MeasuredTables, candidates_of
 from farthing.privacy.loss import Gdp, Pure
-from farthing.session.answering.synthetic_record import from_bytes, to_bytes
+from farthing.session.answering.synthetic_record import from_bytes, rounds_to_bytes, to_bytes
 from farthing.synthetic import cliques as cliques_module
 from farthing.synthetic.cliques import CliqueFit, clique_model
 from farthing.synthetic.junction import Junction, agreed, cells_of, cliques_of, fitted, ordered, spread, sums
@@ -73,6 +73,34 @@ def test_a_unit_moves_scores_by_no_more_than_is_priced(rows, weight):
 
     assert before.keys() == after.keys()
     assert max(abs(after[at] - before[at]) for at in before) <= rule.moves
+
+
+@pytest.mark.parametrize("loss", [Gdp(2), Pure(1)])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_run_goes_on_where_it_stopped_for_what_was_left(loss, at):
+    """After any round: what is stored is read again, what was measured stays, and the prices add up to the loss."""
+    rule, prices, told = AdaptiveTables(loss, TRIPLES), [], []
+
+    def begun(price, before):
+        """Note a round, and stop at one of them."""
+        told.append(before)
+        if len(told) == at + 1:
+            raise KeyboardInterrupt
+        prices.append(price.amount)
+
+    with pytest.raises(KeyboardInterrupt):
+        rule.run(counts_of(HISTOGRAM), 4, CliqueFit, begun=begun)
+    stopped = told[-1]
+    stored = from_bytes(rounds_to_bytes(stopped), type(loss))
+    assert sum(prices) + stored.left.amount == loss.amount
+    assert all(map(np.array_equal, stored.found.kept, stopped.found.kept))
+
+    found = rule.run(counts_of(HISTOGRAM), 4, CliqueFit, going=stored, begun=begun)
+    assert sum(prices) == loss.amount
+    assert len(found.chosen) > len(stopped.found.chosen)
+    for one, other in zip(stopped.found.tables, found.tables, strict=False):
+        assert (one.columns, one.variance) == (other.columns, other.variance)
+        assert np.array_equal(one.counts, other.counts)
 
 
 def test_a_sensitivity_without_the_weights_is_seen(monkeypatch):
@@ -201,7 +229,7 @@ def test_tables_that_contradict_each_other_leave_numbers():
 def test_the_books_keep_a_model_of_cliques():
     """What is read is what was written, and makes the same rows."""
     model = clique_model(exact([(0, 1, 2), (2, 3)]))
-    again, apart = from_bytes(to_bytes(model, np.array([3.0])))
+    again, apart = from_bytes(to_bytes(model, np.array([3.0])), Gdp)
 
     assert apart.tolist() == [3.0]
     assert again.rows(500, 1).tolist() == model.rows(500, 1).tolist()

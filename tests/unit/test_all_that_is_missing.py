@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from farthing import Bounds, Budget, Session
+from farthing import Bounds, Budget, Gdp, Session
 from farthing.advice import Face, told
 from farthing.cli.app import app
 from farthing.errors import FarthingError, InvalidBounds, InvalidKeys, InvalidTarget, UnsupportedQuery, whole
 from farthing.session.questions import pipeline
+from farthing.workloads import marginals, ranges
 
 TABLE = pa.table({"who": [1, 2, 3], "zone": ["a", "b", "a"], "fare": [1.0, 2.0, 3.0]})
 PARTS = ("keys", "bounds", "clamps", "target")
@@ -65,6 +66,71 @@ def test_all_that_is_missing_is_said_at_once(ask, missing):
         assert what in caught.value.what or part not in missing
     assert isinstance(caught.value, tuple({TYPES[part] for part in missing}))
     assert (f"{len(missing)} things are missing" in caught.value.what) == (len(missing) > 1)
+
+
+TABLES = marginals(["zone", "fare"], ways=2)
+RANGED = ranges("fare", [0, 1, 2]) * marginals(["zone"], ways=1)
+CUBE = "SELECT zone, who, COUNT(*) AS n FROM data GROUP BY CUBE (zone, who)"
+LISTS = {"fare": [1.0, 2.0], "zone": ["a", "b"], "who": [1, 2]}
+AT_ONCE = {
+    "release": (lambda s, **given: s.release(TABLES, **given), ("fare", "zone"), {"absolute": 50.0}),
+    "its plan": (lambda s, **given: s.plan_release(TABLES, **given), ("fare", "zone"), {"rms": 50.0}),
+    "a relative one": (
+        lambda s, **given: s.release(TABLES, **({"relative": 0.1} | given)),
+        ("fare", "zone"),
+        {"absolute": 50.0},
+    ),
+    "products": (lambda s, **given: s.plan_release(RANGED, **given), ("zone",), {"absolute": 50.0}),
+    "a model": (
+        lambda s, **given: s.plan_release(TABLES, mechanism="tree", **given),
+        ("fare", "zone"),
+        {"loss": Gdp(0.01)},
+    ),
+    "a model of products": (
+        lambda s, **given: s.plan_release(RANGED, mechanism="mwem", **given),
+        ("zone",),
+        {"loss": Gdp(0.01)},
+    ),
+    "a cube": (lambda s, **given: s.sql(CUBE, **given), ("who", "zone"), {"absolute": 50.0}),
+    "the plan of a cube": (lambda s, **given: s.plan(CUBE, **given), ("who", "zone"), {"absolute": 50.0}),
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+@pytest.mark.parametrize("missing", [one for n in (1, 2, 3) for one in combinations(("keys", "bounds", "target"), n)])
+def test_many_tables_at_once_name_all_that_is_missing(name, missing):
+    """A release, a model and grouping sets name keys of all columns, bounds and the target together; nothing is paid.
+
+    Of keys that list some columns, the others are named.
+    """
+    ask, columns, target = AT_ONCE[name]
+    whole_keys = {column: LISTS[column] for column in columns}
+    some = [None, *({column: LISTS[column]} for column in columns[1:])] if "keys" in missing else [whole_keys]
+    for keys in some:
+        given = {"keys": keys} | ({} if "target" in missing else target)
+        session = opened(Bounds() if "bounds" in missing else Bounds(2, 1))
+        with pytest.raises(FarthingError) as caught:
+            ask(session, **given)
+
+        said = str(caught.value)
+        assert not session.spent
+        assert (f"{len(missing)} things are missing" in said) == (len(missing) > 1)
+        assert ("max_groups and max_rows missing" in said) == ("bounds" in missing)
+        assert ("the listed values of each" in said) == ("keys" in missing)
+        assert any(one in said for one in ("accuracy", "has a floor", "is not known before")) == ("target" in missing)
+        for column in columns if "keys" in missing else ():
+            assert (f"{column!r}: [...]" in caught.value.next_step) == (column not in (keys or {}))
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+@pytest.mark.parametrize("keys", ["private", {"zone": ["a"], "fare": [1.0], "who": [1], "more": [1]}])
+def test_what_is_wrong_is_not_taken_for_left_out(name, keys):
+    """Keys that are to be found, and those of columns that a release does not have, are refused; nothing is paid."""
+    ask, _, target = AT_ONCE[name]
+    with pytest.raises(InvalidKeys, match="listed values of each"):
+        ask(opened(Bounds(2, 1)), keys=keys, **target)
+
+    assert not opened(Bounds(2, 1)).spent
 
 
 FARES = {"lower": 0, "upper": 5}

@@ -97,6 +97,32 @@ def test_a_model_of_prefix_sums_has_rows_too():
 
 
 @pytest.mark.usefixtures("folder")
+def test_all_that_a_release_leaves_out_is_named_at_once():
+    """Target, bounds and keys of all columns in one message; what is given is named no more; nothing is paid."""
+    made = run(
+        "init",
+        "rides.parquet",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-6",
+        "--unit",
+        "zone",
+        "--force",
+        "--ledger",
+        "new.ledger",
+    )
+    assert made.exit_code == 0, made.stderr
+    said = {"target": "no accuracy was asked for", "bounds": "needs bounds", "keys": "day, late without keys"}
+    given = {"target": ("--rms", "9"), "bounds": ("--max-rows", "2", "--max-groups", "2"), "nothing": ()}
+    for part, options in given.items():
+        ended = run("release", "--columns", "day,late", *options)
+        assert ended.exit_code == 2
+        assert [one != part for one in said] == [words in ended.stderr for words in said.values()]
+    assert told("status")["spent"]["mu"] == 0
+
+
+@pytest.mark.usefixtures("folder")
 def test_tables_are_written_to_a_folder():
     """--to writes a file a table and shows none; a folder with files is refused before anything is paid."""
     facts = told("release", *THREE, "--rms", "40", "--up-to", "--to", "tables")

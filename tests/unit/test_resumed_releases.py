@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -10,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from farthing import Budget, Session
-from farthing.session.answering import release_booking
+from farthing import Budget, Gdp, Session
+from farthing.session.answering import release_booking, synthetic
 from farthing.session.core import transaction
 from farthing.workloads import marginals, prefixes
 
@@ -86,6 +87,36 @@ def test_an_interrupted_release_is_resumed_for_the_difference(opened, name, monk
         again = ASKS[name](session)
         assert 0 == again.paid.farthings
         assert all(np.array_equal(again[one].value, release[one].value) for one in release)
+        session._ledger.verify()
+
+
+CHOSEN = partial(Session.release, workload=ASKS["absolute"].keywords["workload"], keys=KEYS, cap="all")
+ADAPTIVE = partial(CHOSEN, loss=Gdp(0.5), mechanism="adaptive")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_an_interrupted_model_is_resumed_for_the_difference(opened, at, monkeypatch):
+    """What rounds measured before the one that was interrupted is paid for once, and told in the plan; then it is free.
+
+    Interrupted in its first look, nothing was shown by then and it is paid anew.
+    """
+    with opened() as session:
+        with monkeypatch.context() as broken:
+            broken.setattr(synthetic, "begin_look", stopping(at, stop))
+            with pytest.raises(KeyboardInterrupt):
+                ADAPTIVE(session)
+        lost = Fraction(session.spent.amount)
+        planned = session.plan_release(**{**ADAPTIVE.keywords, "cap": None})
+        release = ADAPTIVE(session)
+        paid, whole = Fraction(release.paid.amount), Fraction(1, 4)
+        assert planned.worst_price == release.paid
+        assert (paid == whole) == (at == 1)
+        assert 0 < lost < whole
+        assert whole <= paid + lost < whole * Fraction(3, 2)
+        assert Fraction(session.spent.amount) == lost + paid
+        assert 0 == ADAPTIVE(session).paid.amount
+        assert ADAPTIVE(session).synthetic(500).table.equals(release.synthetic(500).table)
         session._ledger.verify()
 
 

@@ -392,6 +392,10 @@ REFUSED = {
     "conditions as a text": (InvalidOption, lambda _: conditions("age < 3")),
     "no conditions": (InvalidOption, lambda _: conditions([])),
     "a condition twice": (InvalidOption, lambda _: conditions(["late", "late"])),
+    "a condition twice in other letters": (
+        InvalidOption,
+        lambda s: s.release(conditions(["late", "LATE"]), absolute=60),
+    ),
     "a weight of nothing": (InvalidOption, lambda _: 0 * PRE),
     "a weight that is no number": (TypeError, lambda _: "2" * PRE),
     "a sum with a number": (TypeError, lambda _: PRE + 2),
@@ -407,6 +411,23 @@ def test_what_is_refused_costs_nothing(case):
             ask(session)
         assert not session.history()
         assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([[1, 0], [math.nan, 1]], "nan in row 1, column 0"),
+        ([[1, math.inf]], "inf in row 0, column 1"),
+        ([[1, 0], [0, 0]], "only zeros in row 1"),
+        ([[1e7, 0], [0, 1]], "largest entries from 1 to 1e+07"),
+        ([[1], [1, 2]], "another shape or type"),
+    ],
+)
+def test_a_matrix_is_refused_by_what_is_wrong_with_it(entries, said):
+    """The message names the entry or the row, not all that could be wrong."""
+    with pytest.raises(InvalidOption) as refused:
+        matrix(entries, "sex")
+    assert refused.value.got == said or refused.value.got.startswith(said)
 
 
 def test_a_pure_budget_is_refused():

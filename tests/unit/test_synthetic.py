@@ -10,7 +10,9 @@ import farthing
 from farthing import Budget, BudgetExceeded, Gdp, Pure, Session
 from farthing.errors import InvalidOption, InvalidTarget, UnsupportedQuery
 from farthing.ledger.store import Ledger
+from farthing.mechanisms.adaptive_tables import AdaptiveTables
 from farthing.mechanisms.online_weights import OnlineRun
+from farthing.planning.synthetic import SyntheticPlan
 from farthing.session.answering import online as online_module
 from farthing.session.answering import synthetic as synthetic_module
 from farthing.session.answering.release_options import MODELS
@@ -31,6 +33,53 @@ A = RANDOM.integers(0, 3, ROWS)
 TABLE = pa.table({"a": A, "b": (A + RANDOM.integers(0, 2, ROWS)) % 4, "c": (A > 0).astype(np.int64)})
 KEYS = {name: list(range(size)) for name, size in SIZES.items()}
 TWO = marginals(list(SIZES), ways=2)
+
+
+@pytest.mark.parametrize(
+    ("size", "columns", "ways", "taken"),
+    [(2, 10, 3, "residuals"), (2, 21, 2, "adaptive"), (30, 2, 2, "residuals")],
+)
+def test_rows_are_made_by_what_is_public(size, columns, ways, taken):
+    """Residuals where they know cells no less than the first tables of "adaptive", and rows can be raked; as told."""
+    names = [f"c{at}" for at in range(columns)]
+    table = pa.table({name: np.zeros(9, np.int64) for name in names})
+    with Session(table, budget=Budget(mu=6), name="data") as session:
+        keys = {name: range(size) for name in names}
+        how = {"keys": keys, "loss": Gdp(0.3), "confidence": 0.9}
+        plan = session.plan_release(marginals(names, ways=ways), mechanism="rows", **how)
+        by_name = {one.name: one for one in plan.contest}
+        assert isinstance(plan, SyntheticPlan) == (taken == "adaptive")
+        assert not session.spent
+        if size**columns > 1 << 20:
+            return
+        ours, first = by_name["residuals"], by_name["adaptive, first tables"]
+        assert (ours.rmse <= first.rmse) == (taken == "residuals")
+        assert first.rmse == pytest.approx(math.sqrt(4 * columns / 0.648) / 0.3, rel=1e-5)
+        assert "adaptive, first tables" in str(plan)
+        plain = session.plan_release(marginals(names, ways=ways), **how)
+        assert ours.rmse == pytest.approx(plain.rmse, rel=1e-6)
+
+
+def test_first_tables_that_are_known_better_are_taken(monkeypatch):
+    """Where "adaptive" knew its first tables more precisely than residuals know all, it is taken, and told first."""
+    monkeypatch.setattr(AdaptiveTables, "first_deviation", lambda *_: 1e-3)
+    with opened() as session:
+        plan = session.plan_release(TWO, keys=KEYS, loss=Gdp(0.5), mechanism="rows")
+        assert [one.name for one in plan.contest] == ["adaptive, first tables", "residuals"]
+        assert plan.to_dict()["contest"]["adaptive, first tables"] == 1e-3
+        assert "residuals: root mean squared error" in str(plan)
+
+
+def test_rows_by_residuals_are_the_release_itself():
+    """The same tables at the same price as by default, free when asked again either way; targets are refused."""
+    with opened() as session:
+        release = session.release(TWO, keys=KEYS, loss=Gdp(0.5), mechanism="rows")
+        assert isinstance(release, farthing.Release)
+        assert session.release(TWO, keys=KEYS, loss=Gdp(0.5)).paid == Gdp(0)
+        assert release.synthetic(400).table.num_rows == 400
+        for wanted in ({"absolute": 50}, {"loss": Gdp(0.1), "rms": 3}, {}):
+            with pytest.raises(InvalidTarget, match="loss="):
+                session.release(TWO, keys=KEYS, mechanism="rows", **wanted)
 
 
 @pytest.fixture(autouse=True)

@@ -89,6 +89,9 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "release, model": lambda s: s.release(
         marginals(["zone"], ways=1), keys=KEYS, loss=Gdp(0.1), mechanism="projection"
     ),
+    "release, adaptive": lambda s: s.release(
+        marginals(["zone"], ways=1), keys=KEYS, loss=Gdp(0.1), mechanism="adaptive"
+    ),
     "chosen bounds": lambda s: s.count(absolute=60, bounds=Bounds.auto(Gdp(0.3))),
     "together": lambda s: s.workload({"n": {"absolute": 50}}, strategy="together", cap=Gdp(0.2)),
     "largest": lambda s: s.workload({"n": {"relative": 0.2}}, strategy="largest", cap=Gdp(0.2)),
@@ -103,11 +106,11 @@ ANEW: dict[str, Callable[[Session], Any]] = {
 
 IN_LOOKS = {
     *("count by group", "mean", "quantile", "ranking", "together", "largest"),
-    *("release", "release, relative", "release, products"),
+    *("release", "release, relative", "release, products", "release, adaptive"),
 }
 """What is measured in several looks, each of which is begun in the ledger before: a kill costs the look it was in.
 
-All others draw once, at their price: a count to a distance, a choice, a search, a report, a release by a model.
+All others draw once, at their price: a count to a distance, a choice, a search, a report, a release by another model.
 """
 
 

@@ -112,6 +112,25 @@ class MeasuredTables:
         return MeasuredTables(self.ones, self.kept, (*self.tables, table))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveRounds:
+    """What was released by some round, and what is left to pay: all that later rounds need, and public.
+
+    Attributes:
+        found: what was measured.
+        left: the loss that later rounds have.
+        price: what the next of them takes of it, if it does not take all.
+    """
+
+    found: MeasuredTables
+    left: Booked
+    price: Booked
+
+
+def not_told(price: Booked, before: AdaptiveRounds | None) -> None:
+    """Tell nobody what is about to be measured."""
+
+
 @dataclass(frozen=True, slots=True)
 class AdaptiveTables:
     """Measure columns; then choose the table that is told worst, measure it, and learn, until the loss is spent.
@@ -122,7 +141,8 @@ class AdaptiveTables:
         weights: what each of them counts, > 0; all alike by default.
         reach: the most rows that one unit adds.
 
-    Guarantee: a release costs at most `loss`: prices of rounds depend on released numbers alone and add up to it.
+    Guarantee: a release costs at most `loss`: prices of rounds depend on released numbers alone and add up to it. A run
+        that goes on after a round costs what was left after it, and nothing is measured before `begun` is told.
     Proof: docs/proofs/mechanisms.adaptive_tables.md; after [McKennaMSM22].
     Assumes: add/remove one unit adds or removes at most `reach` rows; all tables are of the same rows; `model_of` reads
         nothing but its argument.
@@ -154,12 +174,28 @@ class AdaptiveTables:
         found = np.array([sum(columns[at] for at in one) for one in self.candidates], np.float64)
         return np.asarray(np.maximum(np.rint(found / found.max() * _WEIGHT), 1), np.int64)
 
+    def rounds(self, columns: int) -> int:
+        """Return how many rounds there are, if none is made more precise."""
+        return columns * (1 if isinstance(self.loss, Pure) else ROUNDS)
+
+    def first_deviation(self, columns: int) -> float:
+        """Return the standard deviation of a cell of the first table that is chosen.
+
+        >>> from farthing.privacy.loss import Gdp
+        >>> round(AdaptiveTables(Gdp(1), ((0, 1),)).first_deviation(2), 3)
+        3.333
+        """
+        price = shared(shared(self.loss, *SHARES)[1], 1, self.rounds(columns) - 1)[0]
+        return self._deviation(shared(price, *CHOICE)[1])
+
     def run(
         self,
         counts: Mapping[Columns, Int64] | Sealed,
         columns: int,
         model_of: Callable[[MeasuredTables], Model],
         *,
+        going: AdaptiveRounds | None = None,
+        begun: Callable[[Booked, AdaptiveRounds | None], None] = not_told,
         bits: BitSource | None = None,
     ) -> MeasuredTables:
         """Return what was measured.
@@ -168,25 +204,38 @@ class AdaptiveTables:
             counts: the counts of each column and each candidate, plain or sealed.
             columns: how many columns there are.
             model_of: makes a model of what was measured.
+            going: where a run goes on that was interrupted: what it then pays is what was left there.
+            begun: is told the price of what is measured next before it is drawn, and what was released before it.
             bits: where random bits come from.
         """
-        ones_loss, left = shared(self.loss, *SHARES)
-        found, truth = self._ones(opened(sealed(counts)), columns, ones_loss, bits)
-        rounds = columns * (1 if isinstance(self.loss, Pure) else ROUNDS)
-        price, model = shared(left, 1, rounds - 1)[0] if rounds > 1 else left, model_of(found)
-        whole, candidates = left.amount, self.candidates
-        while left.amount:
-            price = left if left.amount < 2 * price.amount else price
-            left = type(left).of_amount(left.amount - price.amount)
-            choice, measurement = shared(price, *CHOICE)
-            scores = self.scores(truth, model, self._deviation(measurement), 1 - left.amount / whole)
-            at = list(scores)[int(chooser(choice).choose(list(scores.values()), self.moves, bits=bits))]
-            table = self._measured(candidates[at], truth[at], measurement, bits)
-            before, found = model, found.more(table)
+        exact: Mapping[Columns, Int64] = opened(sealed(counts))
+        ones_loss, rounds_loss = shared(self.loss, *SHARES)
+        if going is None:
+            begun(ones_loss, None)
+            found, truth = self._ones(exact, columns, ones_loss, bits)
+            going = AdaptiveRounds(found, rounds_loss, shared(rounds_loss, 1, self.rounds(columns) - 1)[0])
+        else:
+            truth = self._narrowed(exact, going.found.kept)
+        model = model_of(going.found)
+        while going.left.amount:
+            price = going.left if going.left.amount < 2 * going.price.amount else going.price
+            begun(price, going)
+            left = type(price).of_amount(going.left.amount - price.amount)
+            table = self._round(truth, model, price, 1 - left.amount / rounds_loss.amount, bits)
+            before, found = model, going.found.more(table)
             model = model_of(found)
-            if not _taught(before, model, table):
-                price = type(price).of_amount(price.amount * (2 if isinstance(price, Pure) else 4))
-        return found
+            more = 1 if _taught(before, model, table) else (2 if isinstance(price, Pure) else 4)
+            going = AdaptiveRounds(found, left, type(price).of_amount(price.amount * more))
+        return going.found
+
+    def _round(
+        self, truth: tuple[Int64, ...], model: Model, price: Booked, spent: Fraction, bits: BitSource | None
+    ) -> MeasuredTable:
+        """Return the table that was chosen, as it was measured: choice and measurement cost the price."""
+        choice, measurement = shared(price, *CHOICE)
+        scores = self.scores(truth, model, self._deviation(measurement), spent)
+        at = list(scores)[int(chooser(choice).choose(list(scores.values()), self.moves, bits=bits))]
+        return self._measured(self.candidates[at], truth[at], measurement, bits)
 
     def _ones(
         self, counts: Mapping[Columns, Int64], columns: int, loss: Booked, bits: BitSource | None
@@ -199,8 +248,11 @@ class AdaptiveTables:
         for one, places in zip(told, kept, strict=True):
             sums: Float64 = np.bincount(places, one.counts).astype(np.float64)
             narrow.append(MeasuredTable(one.columns, sums, one.variance * len(places) / len(sums)))
-        found = MeasuredTables(tuple(one.counts for one in told), kept, tuple(narrow))
-        return found, tuple(narrowed(counts[one], [kept[at] for at in one]) for one in self.candidates)
+        return MeasuredTables(tuple(one.counts for one in told), kept, tuple(narrow)), self._narrowed(counts, kept)
+
+    def _narrowed(self, counts: Mapping[Columns, Int64], kept: tuple[Int64, ...]) -> tuple[Int64, ...]:
+        """Return the exact candidates over merged values."""
+        return tuple(narrowed(counts[one], [kept[at] for at in one]) for one in self.candidates)
 
     def _measured(self, columns: Columns, table: Int64, loss: Booked, bits: BitSource | None) -> MeasuredTable:
         """Return a table with noise: one row moves one cell by one."""

@@ -6,14 +6,16 @@ answers, and the histogram is reweighed towards them. What it costs depends on t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.errors import InvalidOption
 from farthing.mechanisms.linear_queries import distances, steps_of, uniform
-from farthing.mechanisms.noisy_answers import chooser, noisy_answers, shared
+from farthing.mechanisms.noisy_answers import chooser, deviation, noisy_answers, shared
 from farthing.mechanisms.projection import TOTAL_SHARE, HistogramEstimate, noisy_total
 from farthing.mechanisms.scores import whole
 from farthing.sealed import opened, sealed
@@ -40,7 +42,9 @@ class Mwem:
         loss: what a release costs.
         rounds: how many groups are chosen, measured and learned, >= 1.
         reach: the most rows that one unit adds.
-        passes: how often all that was measured is learned again, each round.
+        passes: how often all that was measured is learned again, each round; 0 to learn the newest alone, once.
+        averaged: whether the mean of the histograms before each round is returned, in place of the last one: it is
+            further off on most data, and has a theorem.
 
     Guarantee: a release costs at most `loss`, shared among the total, the choices and the measurements.
     Proof: [HardtLM12]; docs/proofs/mechanisms.linear_queries.md, sections 2 and 4.
@@ -58,10 +62,11 @@ class Mwem:
     rounds: int = 10
     reach: int = 1
     passes: int = 10
+    averaged: bool = False
 
     def __post_init__(self) -> None:
         whole(self.rounds, "rounds")
-        whole(self.passes, "passes")
+        whole(self.passes, "passes", least=0)
 
     @property
     def parts(self) -> tuple[Booked, Booked, Booked]:
@@ -73,7 +78,7 @@ class Mwem:
     def run(
         self, counts: Sealed | Int64, queries: LinearQueries, *, bits: BitSource | None = None
     ) -> HistogramEstimate:
-        """Return the histogram after all rounds, and what was chosen.
+        """Return the histogram after all rounds, or the mean of those before them, and what was chosen.
 
         Args:
             counts: int64[cells], the histogram, plain or sealed.
@@ -85,8 +90,10 @@ class Mwem:
         truth, groups = queries.exact(opened(sealed(counts))), queries.groups
         moves = max(queries.total(group) for group in groups) * self.reach
         choosing, weights = chooser(choice), uniform(queries.cells, total)
+        before = np.zeros_like(weights)
         learned: list[tuple[int, Float64]] = []
         for _ in range(self.rounds):
+            before += weights / self.rounds
             scores = distances(truth, steps_of(queries.of(weights), queries), queries)
             at = int(choosing.choose(scores, moves, bits=bits))
             group = groups[at]
@@ -99,15 +106,58 @@ class Mwem:
             )
             learned.append((at, noisy * queries.step))
             weights = relearned(weights, learned, queries, total, self.passes)
-        return HistogramEstimate(weights, total, chosen=tuple(at for at, _ in learned))
+        found = before if self.averaged else weights
+        return HistogramEstimate(found, total, chosen=tuple(at for at, _ in learned))
+
+    def error(self, queries: LinearQueries, rows: float) -> float:
+        """Return a bound of the largest error of a query, in rows, expected over the noise, whatever the data are.
+
+        Proof: docs/proofs/mechanisms.linear_queries.md, section 4.
+        Assumes: `averaged`; queries that are chosen one by one, of weights in [-1, 1], as `MatrixQueries`; one row or
+            more.
+        Rounds: to the nearest.
+
+        Args:
+            queries: what is asked.
+            rows: how many rows there are.
+
+        Raises:
+            InvalidOption: of the last histogram, or of queries that are chosen in groups, no bound is known to us.
+
+        >>> from farthing.mechanisms.linear_queries import MatrixQueries
+        >>> from farthing.privacy.loss import Pure
+        >>> rule = Mwem(Pure(1), rounds=30, passes=0, averaged=True)
+        >>> bool(rule.error(MatrixQueries([[1, 0, 0]]), 100_000) < 50_000)
+        True
+        """
+        first, choice, measurement = self.parts
+        groups = queries.groups
+        if not self.averaged or any(group.stop - group.start > 1 for group in groups):
+            raise InvalidOption(
+                "no bound on the error is known",
+                rule="averaged=True, and queries that are chosen one by one",
+                got=f"averaged={self.averaged}, {len(groups)} groups of {groups[-1].stop} queries",
+                next_step="Mwem(loss, averaged=True) on MatrixQueries",
+            )
+        squares = [queries.squares(group) * self.reach**2 for group in groups]
+        totals = [queries.total(group) * self.reach for group in groups]
+        pairs = zip(squares, totals, strict=True)
+        noise = max(deviation(measurement, squares=square, total=total) for square, total in pairs) * queries.step
+        off = deviation(first, squares=self.reach**2, total=self.reach)
+        again = 0 if not self.passes else self.passes * (self.rounds + 1) / 2 - 1
+        learned = 4 * (rows + off) ** 2 * math.log(queries.cells) / self.rounds
+        chosen = 2 * max(totals) * queries.step * math.log(len(groups)) / float(chooser(choice).epsilon)
+        return math.sqrt(learned + (noise**2 + off**2) * (1 + 2 * again / 3)) + chosen + off + 2 * queries.step
 
 
 def relearned(
     weights: Float64, learned: list[tuple[int, Float64]], queries: LinearQueries, total: float, passes: int
 ) -> Float64:
-    """Return a histogram after learning what was measured, the newest first, so many times; released numbers alone."""
-    for _ in range(passes):
-        for at, measured in reversed(learned):
+    """Return a histogram after learning what was measured, the newest first, so many times, or for 0 the newest alone;
+    released numbers alone.
+    """
+    for _ in range(max(passes, 1)):
+        for at, measured in reversed(learned if passes else learned[-1:]):
             missing = (measured - queries.part(at, weights)) / (2 * total)
             weights = reweighed(weights, queries.back_part(at, missing), total)
     return weights

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.limits.tables import Residuals
+from farthing.mechanisms.adaptive_tables import AdaptiveTables
 from farthing.mechanisms.gaussian import GRAIN, ROUNDING_VARIANCE
 from farthing.planning.release_plan import BEYOND, CLOSE, BaseReleasePlan, Candidate, raised, total_of
+from farthing.planning.synthetic import of_models
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 RESIDUALS: Final = "residuals"
 """The mechanism: one noisy residual for each subset of columns."""
+
+FIRST_TABLES: Final = "adaptive, first tables"
+"""What the mechanism "adaptive" knows of the tables that it measures first, beside a contest for a named loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +208,10 @@ class ReleasePlan(BaseReleasePlan):
 
 
 def contest(plan: ReleasePlan) -> tuple[Candidate, ...]:
-    """Return the candidates for a goal, priced from nothing, cheapest first (for a named loss, most accurate first)."""
+    """Return the candidates for a goal, priced from nothing, cheapest first (for a named loss, most accurate first).
+
+    For a named loss the last one is what "adaptive" would know of the tables that it chooses first, and of no others.
+    """
     goal, basis, reach = plan.goal, plan.design.basis, plan.design.reach
     nothing = np.zeros_like(plan.design.grains)
     ours = design_for(basis, plan.coin, goal, nothing, reach)
@@ -225,7 +233,21 @@ def contest(plan: ReleasePlan) -> tuple[Candidate, ...]:
         less = 1 - 2.0**-10 if one.name == RESIDUALS else 1.0
         return float(one.price.amount) * less, one.rmse * less
 
-    return tuple(sorted(found, key=rank))
+    first = () if goal.loss is None else (first_tables(basis, goal, reach),)
+    return (*sorted(found, key=rank), *first)
+
+
+def first_tables(basis: Residuals, goal: Goal, reach: int) -> Candidate:
+    """Return how precisely "adaptive" measures a cell of the tables that it chooses first, for a named loss.
+
+    Args:
+        basis: the residuals of the workload.
+        goal: its loss.
+        reach: the most rows that one unit adds.
+    """
+    assert goal.loss is not None  # noqa: S101  # a loss was named
+    deviation = AdaptiveTables(of_models(goal.loss), basis.tables, reach=reach).first_deviation(len(basis.sizes))
+    return Candidate(FIRST_TABLES, deviation, goal.critical * deviation, goal.loss)
 
 
 def _candidate(plan: ReleasePlan, name: str, variances: Float64, mu_squared: Fraction) -> Candidate:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from farthing.mechanisms.noisy_answers import shared
 from farthing.privacy.words import said, state
 from farthing.query import outward
 from farthing.tabular import Lines
 
 if TYPE_CHECKING:
+    from farthing.planning.release_plan import Candidate
     from farthing.privacy.loss import Booked
+
+CHECK: Final = 9
+"""One part in so many more of a loss measures the errors of a model."""
+
+
+def of_models(loss: Booked) -> Booked:
+    """Return what of a loss measures the model itself: all but what its errors are measured with."""
+    return shared(loss, CHECK, 1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class SyntheticPlan(Lines):
         delta: the delta at which epsilons are stated.
         about: the privacy unit and its bounds, in words.
         confidence: the chance that the error of a table is between the ends that are told.
+        contest: where the mechanism was chosen, what each of the two knows of a cell.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -42,6 +53,7 @@ class SyntheticPlan(Lines):
     delta: float
     about: str
     confidence: float
+    contest: tuple[Candidate, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -63,7 +75,7 @@ class SyntheticPlan(Lines):
             "fits": self.fits,
             "free": self.free,
             "about": self.about,
-        }
+        } | ({"contest": {one.name: one.rmse for one in self.contest}} if self.contest else {})
 
     def __str__(self) -> str:
         lines = [
@@ -71,6 +83,7 @@ class SyntheticPlan(Lines):
             f"price        {said(self.worst_price, self.delta)}" + (" (already paid for: free)" if self.free else ""),
             f"left         {said(self.remaining, self.delta)}",
             "the error of each table is not known beforehand; it is told with the answer",
+            *(f"{one.name}: root mean squared error of a cell {one.rmse:.4g}" for one in self.contest),
             self.about,
         ]
         return "\n".join(map(outward.line, lines))

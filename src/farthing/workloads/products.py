@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+MOST_APART: Final = 1e6
+"""The most that the largest entries of the rows of a matrix are apart, as a ratio."""
+
 MOST_PRODUCTS: Final = 1_000
 """The most products of one workload."""
 
@@ -229,17 +232,24 @@ def matrix(W: Any, over: str | Sequence[str]) -> Products:
 
 def _entries(W: Any) -> Any:
     """Return a matrix as float64; refuse what is none, and what cannot be answered."""
-    problem = "shape or type"
     try:
         entries = np.asarray(W, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         entries = np.zeros(0)
-    if entries.ndim == 2 and entries.size:
-        largest = abs(entries).max(axis=1)
-        if np.isfinite(entries).all() and (largest > 0).all() and largest.max() <= 1e6 * largest.min():
-            return entries
-        problem = "NaN, infinity, a row of zeros, or rows that differ by more than 1,000,000 times"
-    rule = "two dimensions, finite, no row of zeros, largest entries of rows at most 1,000,000 times one another"
+    if entries.ndim != 2 or not entries.size:
+        problem = "another shape or type"
+    elif not np.isfinite(entries).all():
+        row, column = np.argwhere(~np.isfinite(entries))[0].tolist()
+        problem = f"{entries[row, column]} in row {row}, column {column}, counted from 0"
+    elif not (largest := abs(entries).max(axis=1)).all():
+        problem = f"only zeros in row {int(largest.argmin())}, counted from 0"
+    elif largest.max() > MOST_APART * largest.min():
+        problem = f"largest entries from {largest.min():g} to {largest.max():g}"
+    else:
+        return entries
+    rule = (
+        f"two dimensions, finite, no row of zeros, largest entries of rows within {MOST_APART:,.0f} times of each other"
+    )
     raise _refused("the matrix cannot be answered", rule, problem, "matrix([[1, 1, 0], [0, 1, 1]], over='age')")
 
 

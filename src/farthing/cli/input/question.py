@@ -216,16 +216,16 @@ def listed_bounds(wanted: QuestionOptions, config: Config) -> Bounds:
     return Bounds(**whole)
 
 
-def require_bounds(bounds: Bounds, config: Config, *, grouped: bool) -> None:
-    """Refuse a unit column without the bounds that it needs."""
+def require_bounds(bounds: Bounds, config: Config, *, grouped: bool, findable: bool = True) -> None:
+    """Refuse a unit column without the bounds that it needs; some questions could have them found at a price."""
     missing = ["--max-rows 20"] if bounds.max_rows is None else []
     missing += ["--max-groups 5"] if bounds.max_groups is None and grouped else []
     if config.unit != "row" and missing:
         raise InvalidBounds(
             f"the privacy unit {config.unit!r} needs bounds",
             rule="at most max_groups groups a unit, and at most max_rows of its rows in each",
-            next_step=f"add {' '.join(missing)} with numbers that fit the data, or set [bounds] in farthing.toml; "
-            "--bounds auto chooses them at a price",
+            next_step=f"add {' '.join(missing)} with numbers that fit the data, or set [bounds] in farthing.toml"
+            + ("; --bounds auto chooses them at a price" if findable else ""),
             missing="bounds",
         )
 

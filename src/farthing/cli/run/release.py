@@ -12,7 +12,7 @@ from farthing.cli.input import released, typed
 from farthing.cli.input.options.question import QuestionOptions
 from farthing.cli.input.question import listed_bounds, question_keys, require_bounds, schema_of
 from farthing.cli.input.session import opened
-from farthing.errors import InvalidOption
+from farthing.errors import InvalidOption, InvalidTarget, whole
 from farthing.privacy.words import state
 from farthing.released_synthetic import BaseSynthetic
 from farthing.workloads import Marginals
@@ -30,10 +30,11 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
     most = _most(wanted)
     workload = released.workload(wanted)
     file = _new_file(wanted, workload)
-    goal = _goal(wanted)
+    _goal(wanted)  # what cannot be read is refused before books are opened
     chosen = settings.read(config)
     with opened(chosen) as session:
-        asked = goal | _about(wanted, released.columns_of(workload), chosen, session)
+        columns = released.columns_of(workload)
+        asked = whole(lambda left: _asked(wanted, columns, chosen, session, left))
         if wanted.dry_run:
             _tell(session.plan_release(workload, **asked), as_json=as_json)
             return
@@ -140,15 +141,25 @@ def _goal(wanted: ReleaseOptions) -> dict[str, Any]:
     return given | ({"simultaneous": True} if wanted.simultaneous else {})
 
 
-def _about(wanted: ReleaseOptions, columns: tuple[str, ...], chosen: Config, session: Session) -> dict[str, Any]:
-    """Return which rows count, and the listed values of each column."""
-    options = QuestionOptions.of(wanted)
+def _asked(
+    wanted: ReleaseOptions, columns: tuple[str, ...], chosen: Config, session: Session, left: frozenset[str]
+) -> dict[str, Any]:
+    """Return which rows count, the listed values of each column and the goal, but for what is known to be left out."""
+    options, goal = QuestionOptions.of(wanted), _goal(wanted)
+    if "target" not in left and not chosen.target and not goal.keys() & {"absolute", "rms", "loss"}:
+        raise InvalidTarget(
+            "no accuracy was asked for",
+            rule="one of --absolute (every cell, also with --relative), --rms (the mean error), --loss (the price)",
+            next_step="--absolute 50: the interval of every cell is at most that to each side",
+            missing="target",
+        )
     bounds = listed_bounds(options, chosen)
-    require_bounds(bounds, chosen, grouped=True)
+    if "bounds" not in left:
+        require_bounds(bounds, chosen, grouped=True, findable=False)
     schema = schema_of(session)
     kinds = {name: schema.require(name).value for name in columns}
-    keys = question_keys(options, kinds, chosen, session, findable=False)
-    return {"keys": keys or {}, "bounds": bounds} | ({} if wanted.where is None else {"where": wanted.where})
+    keys = {} if "keys" in left else question_keys(options, kinds, chosen, session, findable=False) or {}
+    return goal | {"keys": keys, "bounds": bounds} | ({} if wanted.where is None else {"where": wanted.where})
 
 
 def _empty(folder: Path) -> Path:

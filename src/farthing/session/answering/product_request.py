@@ -15,8 +15,15 @@ from farthing.planning.ways import EACH, JOINT, TOTAL
 from farthing.query.expressions import Case, Compare, Literal, Operator
 from farthing.session.answering import reuse
 from farthing.session.answering.release_booking import BaseReleaseRequest
-from farthing.session.answering.release_options import MOST_COLUMNS, AskedRows, refuse_pure, wanted
-from farthing.workloads.factors import Bins
+from farthing.session.answering.release_options import (
+    MOST_COLUMNS,
+    AskedRows,
+    Read,
+    refuse_pure,
+    rows_and_goal,
+    wanted,
+)
+from farthing.workloads.factors import Bins, Truth
 
 if TYPE_CHECKING:
     from farthing.query.expressions import Scalar
@@ -83,12 +90,18 @@ def read(
         options: relative, absolute, rms, loss, confidence, simultaneous, max_epsilon, cap, mechanism.
     """
     refuse_pure(context)
-    request, errors, relative = wanted(options, MECHANISMS)
-    names, values, listed = named_axes(reader, workload, rows.keys)
+    names, values, _ = named_axes(reader, workload, rows.keys)
     columns = tuple(sorted(names.values()))
     check_axes(columns)
     ends = tuple(f"{one}{end}" for one in columns for end in ("_from", "_to"))
-    query, lists = rows.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row", *ends))
+
+    def read_rows(under: AskedRows) -> Read:
+        """Return the rows, with the values of bins and conditions beside the listed ones."""
+        listed = named_axes(reader, workload, under.keys)[2]
+        return under.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row", *ends))
+
+    goal = (lambda given: wanted(given, MECHANISMS)), {"absolute": 1.0}
+    (query, lists), (request, errors, relative) = rows_and_goal(reader, rows, options, read_rows, goal)
     places = {axis: columns.index(name) for axis, name in names.items()}
     named = options.get("mechanism")
     return ProductRequest(
@@ -141,6 +154,8 @@ def named_axes(
         else:
             values[stem] = Case(((reader.condition(axis.condition), Literal(value=True)),), Literal(value=False))
             listed[stem] = [False, True]
+            same = [one.condition for one in names if isinstance(one, Truth) and values[names[one]] == values[stem]]
+            _refuse_twice(same)
     given = {} if keys is None else keys
     if isinstance(given, Mapping) and set(given) & set(listed):
         raise InvalidKeys(
@@ -150,6 +165,17 @@ def named_axes(
             next_step="leave them out",
         )
     return names, values, {**given, **listed} if isinstance(given, Mapping) else given
+
+
+def _refuse_twice(same: list[str]) -> None:
+    """Refuse a condition that is another one in other letters: both would be paid for, and differ."""
+    if len(same) > 1:
+        raise InvalidOption(
+            "a condition is in the workload twice",
+            rule="each condition once, however it is written",
+            got=" and ".join(map(repr, same)),
+            next_step="leave one out: a weight of 2 makes its error count twice",
+        )
 
 
 def _bin_of(value: Scalar, edges: tuple[float, ...]) -> Scalar:

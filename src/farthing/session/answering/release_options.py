@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from farthing.accuracy.target import Target
-from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.errors import InvalidTarget, UnsupportedQuery, whole
 from farthing.privacy.loss import Pure
+from farthing.query import Bounds
+from farthing.session.reading.reader import LATER
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from farthing.query import Query
     from farthing.query.expressions import Scalar
     from farthing.query.keys import Keys
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
+
+
+T = TypeVar("T")
+
+Read: TypeAlias = "tuple[Query, tuple[Keys, ...]]"
+"""The rows of a release: the question by all its columns, and the listed values of each."""
+
+Wanted: TypeAlias = tuple[Request, tuple[float | None, float | None], float]
+"""The goal of a release: its request, the errors that were asked for (of every cell, in the mean), the relative one."""
 
 MOST_COLUMNS: Final = 60
 """The most columns of one release: engines tell the sets of columns apart by their bits."""
@@ -30,6 +41,9 @@ SMALL: Final = "small database"
 
 MODELS: Final = (TREE, ADAPTIVE, MWEM, PROJECTION, SMALL)
 """The mechanisms whose error is not known beforehand: they take a loss, and tell their errors."""
+
+ROWS: Final = "rows"
+"""What stands for residuals or `ADAPTIVE`, whichever is better for synthetic rows by what is public."""
 
 _ROWS: Final = ("keys", "where", "bounds", "name")
 
@@ -56,6 +70,16 @@ class AskedRows:
         rows = {name: wanted[name] for name in _ROWS if name in wanted}
         return cls(**rows), {name: value for name, value in wanted.items() if name not in _ROWS}
 
+    def filled(self, reader: QuestionReader, left: frozenset[str]) -> AskedRows:
+        """Return these rows with stand-ins for what they are known to leave out, see `errors.whole`."""
+        found = replace(self, keys=LATER) if "keys" in left else self
+        bounds = reader.bounds if self.bounds is None else self.bounds
+        if "bounds" in left and isinstance(bounds, Bounds):
+            found = replace(
+                found, bounds=replace(bounds, max_groups=bounds.max_groups or 1, max_rows=bounds.max_rows or 1)
+            )
+        return found
+
     def read(
         self,
         reader: QuestionReader,
@@ -81,6 +105,31 @@ class AskedRows:
         return query, lists
 
 
+def rows_and_goal(
+    reader: QuestionReader,
+    rows: AskedRows,
+    options: Mapping[str, Any],
+    read: Callable[[AskedRows], Read],
+    goal: tuple[Callable[[Mapping[str, Any]], T], Mapping[str, Any]],
+) -> tuple[Read, T]:
+    """Return the rows of a release and its goal, as they are read; refuse all that is left out at once.
+
+    Args:
+        reader: of the session.
+        rows: which rows, as it was asked.
+        options: the goal and the price, as they were named.
+        read: reads the rows; no row of the table.
+        goal: reads the goal, and what stands in for one that is left out.
+    """
+
+    def begun(left: frozenset[str]) -> tuple[Read, T]:
+        """Return both, read once with stand-ins for what is left out."""
+        found = read(rows.filled(reader, left))
+        return found, goal[0]({**options, **goal[1]} if "target" in left else options)
+
+    return whole(begun)
+
+
 def refuse_pure(context: Context) -> None:
     """Refuse a release under a pure budget."""
     if context.budget.currency is Pure:
@@ -93,9 +142,7 @@ def refuse_pure(context: Context) -> None:
         )
 
 
-def wanted(
-    options: Mapping[str, Any], mechanisms: tuple[str, ...]
-) -> tuple[Request, tuple[float | None, float | None], float]:
+def wanted(options: Mapping[str, Any], mechanisms: tuple[str, ...]) -> Wanted:
     """Return the request of a release, the errors that are asked, and the relative one; refuse none, and several."""
     given = dict(options)
     mechanism = given.pop("mechanism", None)
@@ -105,7 +152,7 @@ def wanted(
             rule=", ".join(mechanisms),
             got=repr(mechanism),
             next_step='leave mechanism= out: "auto" takes the cheapest; models of tables for a loss are '
-            + ", ".join(map(repr, MODELS)),
+            + ", ".join(map(repr, (*MODELS, ROWS))),
         )
     absolute, rms, relative = (given.pop(one, None) for one in ("absolute", "rms", "relative"))
     if relative is not None and absolute is None:
@@ -114,16 +161,18 @@ def wanted(
             rule="relative= goes with absolute=, the half-width that is fine for small cells, and with nothing else",
             got=f"relative={relative!r} alone",
             next_step="relative=0.1, absolute=50 means within 10 % or 50, whichever is larger",
+            missing="" if rms is not None or given.get("loss") is not None else "target",
         )
     named = [
         name for name, one in (("absolute", absolute), ("rms", rms), ("loss", given.get("loss"))) if one is not None
     ]
     if len(named) != 1:
         raise InvalidTarget(
-            "the release has no accuracy and no price",
+            "the release has several goals" if named else "the release has no accuracy and no price",
             rule="one of absolute= (every cell), rms= (the mean error) and loss= (the price)",
             got=", ".join(named) or "none of them",
             next_step="absolute=50: the interval of every cell is at most that to each side",
+            missing="" if named else "target",
         )
     asked = absolute if absolute is not None else rms
     error = None if asked is None else Target(absolute=asked).absolute

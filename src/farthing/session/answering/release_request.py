@@ -11,7 +11,15 @@ from farthing.errors import InvalidOption, InvalidTarget
 from farthing.limits.tables import Residuals
 from farthing.session.answering import reuse
 from farthing.session.answering.release_booking import BaseReleaseRequest
-from farthing.session.answering.release_options import MOST_COLUMNS, AskedRows, check_name, refuse_pure, wanted
+from farthing.session.answering.release_options import (
+    MOST_COLUMNS,
+    AskedRows,
+    Wanted,
+    check_name,
+    refuse_pure,
+    rows_and_goal,
+    wanted,
+)
 from farthing.workloads import Marginals
 
 if TYPE_CHECKING:
@@ -77,8 +85,15 @@ def read(
             next_step='farthing.workloads.marginals(["sex", "age"], ways=2)',
         )
     _check_workload(context, workload)
-    query, shown = rows.read(reader, tuple(sorted(workload.columns)), keys=rows.keys)
-    return _checked(context, query, shown, workload, options, rows.name)
+    columns = tuple(sorted(workload.columns))
+    found, goal = rows_and_goal(
+        reader,
+        rows,
+        options,
+        lambda under: under.read(reader, columns, keys=under.keys),
+        (lambda given: wanted(given, MECHANISMS), {"absolute": 1.0}),
+    )
+    return _checked(context, found, workload, goal, rows.name)
 
 
 def of_sets(context: Context, question: CheckedQuestion, request: Request) -> ReleaseRequest:
@@ -93,7 +108,8 @@ def of_sets(context: Context, question: CheckedQuestion, request: Request) -> Re
     assert asked is not None  # noqa: S101  # grouping sets are written in SQL
     workload = Marginals(asked.sets, (1.0,) * len(asked.sets))
     _check_workload(context, workload)
-    return _checked(context, question.query, question.lists, workload, _options(request, asked.name), asked.name)
+    goal = wanted(_options(request, asked.name), MECHANISMS)
+    return _checked(context, (question.query, question.lists), workload, goal, asked.name)
 
 
 def _options(request: Request, name: str) -> dict[str, Any]:
@@ -124,17 +140,12 @@ def _options(request: Request, name: str) -> dict[str, Any]:
     return found | {"relative": target.relative or None, "absolute": target.absolute or None}
 
 
-def _checked(  # noqa: PLR0917  # the parts of a release, in their order
-    context: Context,
-    query: Query,
-    shown: tuple[Keys, ...],
-    workload: Marginals,
-    options: Mapping[str, Any],
-    name: str,
+def _checked(
+    context: Context, rows: tuple[Query, tuple[Keys, ...]], workload: Marginals, goal: Wanted, name: str
 ) -> ReleaseRequest:
-    """Return a release, its size, goal and name checked."""
+    """Return a release, its size and name checked."""
+    (query, shown), (request, errors, relative) = rows, goal
     cells = _check_cells(workload, dict(zip(query.by, map(len, shown), strict=True)))
-    request, errors, relative = wanted(options, MECHANISMS)
     lists = tuple(one.arranged() for one in shown)
     by_name = dict(zip(query.by, shown, strict=True))
     check_name(name, query.by)

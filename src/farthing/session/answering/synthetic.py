@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.mechanisms.adaptive_tables import AdaptiveTables
+from farthing.mechanisms.adaptive_tables import AdaptiveRounds, AdaptiveTables
 from farthing.mechanisms.multiplicative_weights import Mwem
 from farthing.mechanisms.noisy_answers import deviation, noisy_answers, shared
 from farthing.mechanisms.projection import Projection
 from farthing.mechanisms.small_database import SmallDatabase
 from farthing.mechanisms.spanning_tree import MeasuredTree, SpanningTree, sums_of
 from farthing.planning import Frame
-from farthing.planning.synthetic import SyntheticPlan
+from farthing.planning.synthetic import CHECK, SyntheticPlan
 from farthing.privacy.loss import Pure
 from farthing.query.words import about
 from farthing.released_synthetic import SyntheticProducts, SyntheticRelease
@@ -23,12 +25,12 @@ from farthing.sealed import opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_options import ADAPTIVE, MWEM, PROJECTION, SMALL, TREE
 from farthing.session.answering.synthetic_products import SyntheticProductsRequest
-from farthing.session.answering.synthetic_record import from_bytes, to_bytes
+from farthing.session.answering.synthetic_record import from_bytes, rounds_to_bytes, to_bytes
 from farthing.session.answering.synthetic_request import SMALL_ROWS, SyntheticRequest
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.merging import merge
-from farthing.session.core.transaction import answer_and_book, stored_measurement
+from farthing.session.core.transaction import answer_and_book, begin_look, stored_measurement
 from farthing.synthetic.cliques import CliqueFit, clique_model
 from farthing.synthetic.model import HistogramModel, forest, spread_out
 from farthing.synthetic.rows import base_counts, base_rows
@@ -48,9 +50,6 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
 
-CHECK: Final = 9
-"""One part in so many more of a loss measures the errors."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BookedSynthetic:
@@ -58,32 +57,82 @@ class _BookedSynthetic:
 
     asked: SyntheticRequest
     plan: SyntheticPlan
-    kept: tuple[RowModel, Float64] | None
+    kept: tuple[RowModel, Float64] | AdaptiveRounds | None
 
     @property
     def bill(self) -> Bill | None:
-        """What it is to be charged: the whole loss, before anything is read."""
-        if self.kept is not None:
+        """What it is to be charged: the whole loss, or what is left of a run that was interrupted; before anything is
+        read.
+        """
+        if isinstance(self.kept, tuple):
             return None
-        price = self.plan.loss
-        return Bill(price, price, self.plan.question, lambda: "name a smaller loss", "named loss", name="the release")
+        price, looks = self.plan.worst_price, self.asked.mechanism == ADAPTIVE
+        words = self.plan.question
+        return Bill(price, price, words, lambda: "name a smaller loss", "named loss", name="the release", looks=looks)
 
     def stored_answer(self) -> tuple[RowModel, Float64, Booked]:
         """Return what was measured before."""
-        assert self.kept is not None  # noqa: S101  # there is no bill
+        assert isinstance(self.kept, tuple)  # noqa: S101  # there is no bill
         return (*self.kept, self.asked.context.loss(0))
 
     def measured(self, receipt: Receipt) -> tuple[tuple[RowModel, Float64, Booked], Booked]:
         """Count, measure the model, then its errors."""
-        asked, loss = self.asked, self.plan.loss
-        main, check = shared(loss, CHECK, 1)
+        asked, price = self.asked, self.plan.worst_price
+        main, check = shared(self.plan.loss, CHECK, 1)
         counts = _counts(asked, receipt)
-        model = _MEASURED[asked.mechanism](asked, counts, main)
-        return (model, _errors(asked, counts, model, check), loss), loss
+        if asked.mechanism == ADAPTIVE:
+            model = self._adaptive(counts, main, check, receipt)
+        else:
+            model = _MEASURED[asked.mechanism](asked, counts, main)
+        return (model, _errors(asked, counts, model, check), price), price
+
+    def _adaptive(self, counts: Sealed, loss: Booked, check: Booked, receipt: Receipt) -> RowModel:
+        """Return the model of tables that were chosen one after the other.
+
+        Guarantee: each round is begun in the ledger, at the price of all on this receipt, before it is drawn; and so is
+            the look at the errors.
+        Proof: docs/proofs/mechanisms.adaptive_tables.md, section 3; docs/proofs/ledger.store.md, "Look by look".
+        Assumes: what is measured after this costs at most `check`.
+        Rounds: the price up to whole farthings.
+        """
+        asked, going = self.asked, self.kept if isinstance(self.kept, AdaptiveRounds) else None
+        paid = [Fraction(0)]
+
+        def begun(price: Booked, before: AdaptiveRounds | None) -> None:
+            """Begin a round; with it, store what was measured before."""
+            paid.append(paid[-1] + price.amount)
+            so_far = asked.context.loss(type(price).of_amount(paid[-1]).farthings)
+            begin_look(receipt, so_far, None if before is None else partial(_further, before, receipt))
+
+        rule = AdaptiveTables(loss, asked.tables, asked.workload.weights, asked.reach)
+        found = rule.run(counts, len(asked.sizes), CliqueFit, going=going, begun=begun)
+        nothing = type(check).of_amount(Fraction(0))
+        begun(check, AdaptiveRounds(found, nothing, nothing))
+        return clique_model(found)
 
     def merged(self, current: bytes | None, answer: tuple[RowModel, Float64, Booked], receipt: Receipt) -> bytes:
-        """Return what the ledger is to keep: one of those that were paid for, the first."""
-        return merge(current, to_bytes(answer[0], answer[1]), receipt, read=None, both=lambda theirs, _: theirs)
+        """Return what the ledger is to keep: one of those that were paid for and are done, the first."""
+        ours, currency = to_bytes(answer[0], answer[1]), self.asked.context.budget.currency
+
+        def done(theirs: bytes, own: bytes) -> bytes:
+            """Return theirs, if that is done, too."""
+            return theirs if isinstance(from_bytes(theirs, currency), tuple) else own
+
+        return merge(current, ours, receipt, read=None, both=done)
+
+
+def _further(ours: AdaptiveRounds, receipt: Receipt, current: bytes | None) -> bytes:
+    """Return which of two runs that are not done the ledger keeps: the one that has less left; one that is done stays.
+
+    Each of them was paid in full: a round costs the same whatever was measured before it.
+    """
+
+    def further(theirs: bytes, own: bytes) -> bytes:
+        """Return theirs, if that has less left, or nothing."""
+        found = from_bytes(theirs, type(ours.left))
+        return own if isinstance(found, AdaptiveRounds) and ours.left <= found.left else theirs
+
+    return merge(current, rounds_to_bytes(ours), receipt, read=None, both=further)
 
 
 def plan(asked: SyntheticRequest) -> SyntheticPlan:
@@ -166,17 +215,26 @@ def _loss(asked: SyntheticRequest) -> Booked:
 def _find(asked: SyntheticRequest, loss: Booked, stored: Stored | None) -> _BookedSynthetic:
     """Plan a release by a model under what is known of it."""
     context = asked.context
-    kept = None if stored is None or stored.blob is None else from_bytes(stored.blob)
+    kept = None if stored is None or stored.blob is None else from_bytes(stored.blob, context.budget.currency)
     made = SyntheticPlan(
         question=asked.words,
         loss=loss,
-        worst_price=context.loss(0) if kept is not None else loss,
+        worst_price=_left(asked, loss, kept),
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
         about=about(asked.query),
         confidence=asked.request.confidence,
+        contest=asked.contest,
     )
     return _BookedSynthetic(asked, made, kept)
+
+
+def _left(asked: SyntheticRequest, loss: Booked, kept: tuple[RowModel, Float64] | AdaptiveRounds | None) -> Booked:
+    """Return what is still to be paid: the loss, what an interrupted run has left of it with the errors, or nothing."""
+    if isinstance(kept, AdaptiveRounds):
+        check = shared(loss, CHECK, 1)[1]
+        return asked.context.loss(type(loss).of_amount(kept.left.amount + check.amount).farthings)
+    return loss if kept is None else asked.context.loss(0)
 
 
 def _counts(asked: SyntheticRequest, receipt: Receipt) -> Sealed:
@@ -212,15 +270,8 @@ def _histogram(
     return measured
 
 
-def _adaptive(asked: SyntheticRequest, counts: Sealed, loss: Booked) -> RowModel:
-    """Return the model of tables that were chosen one after the other."""
-    rule = AdaptiveTables(loss, asked.tables, asked.workload.weights, asked.reach)
-    return clique_model(rule.run(counts, len(asked.sizes), CliqueFit))
-
-
 _MEASURED: Final[Mapping[str, Callable[[SyntheticRequest, Any, Booked], RowModel]]] = {
     TREE: _tree,
-    ADAPTIVE: _adaptive,
     MWEM: _histogram(lambda loss, reach, tables: Mwem(loss, min(2 * tables, 20), reach)),
     PROJECTION: _histogram(lambda loss, reach, _: Projection(loss, reach)),
     SMALL: _histogram(lambda loss, reach, _: SmallDatabase(loss, SMALL_ROWS, reach)),

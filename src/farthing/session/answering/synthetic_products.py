@@ -15,13 +15,13 @@ from farthing.mechanisms.linear_queries import MatrixQueries
 from farthing.released_synthetic import ToldProduct
 from farthing.session.answering import reuse
 from farthing.session.answering.product_request import answers_of, check_axes, named_axes
+from farthing.session.answering.release_options import AskedRows, Read, rows_and_goal
 from farthing.session.answering.synthetic_request import HELD, SyntheticRequest, check_domain, refuse_size, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.privacy.loss import Booked
-    from farthing.session.answering.release_options import AskedRows
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import QuestionReader
     from farthing.workloads import Products
@@ -108,11 +108,17 @@ def read(
             got=repr(workload)[:80],
             next_step=f'mechanism="{HELD[0]}", or a workload of marginals',
         )
-    request = request_of(mechanism, options)
-    names, values, listed = named_axes(reader, workload, rows.keys)
+    names, values, _ = named_axes(reader, workload, rows.keys)
     columns = tuple(sorted(names.values()))
     check_axes(columns)
-    query, lists = rows.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row"))
+
+    def read_rows(under: AskedRows) -> Read:
+        """Return the rows, with the values of bins and conditions beside the listed ones."""
+        listed = named_axes(reader, workload, under.keys)[2]
+        return under.read(reader, columns, keys=listed, groupings=values, taken=("condition", "row"))
+
+    goal = (lambda given: request_of(mechanism, given)), {"loss": context.loss(1)}
+    (query, lists), request = rows_and_goal(reader, rows, options, read_rows, goal)
     places = {axis: columns.index(name) for axis, name in names.items()}
     asked = SyntheticProductsRequest(context, query, lists, workload, request, mechanism, rows.name, places)
     _check_sizes(asked)

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from farthing.errors import InvalidOption, InvalidTarget
+from farthing.limits.tables import Residuals
 from farthing.mechanisms.adaptive_tables import candidates_of
+from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.linear_queries import MOST_CELLS, TableQueries
 from farthing.mechanisms.small_database import MOST_DATABASES, databases
+from farthing.planning.release import RESIDUALS, design_for, first_tables
+from farthing.planning.release_plan import Candidate, Goal
+from farthing.privacy.loss import Gdp, Zcdp
 from farthing.session.answering import reuse
-from farthing.session.answering.release_options import ADAPTIVE, MOST_COLUMNS, MWEM, PROJECTION, SMALL, TREE, AskedRows
+from farthing.session.answering.release_options import (
+    ADAPTIVE,
+    MOST_COLUMNS,
+    MWEM,
+    PROJECTION,
+    SMALL,
+    TREE,
+    AskedRows,
+    rows_and_goal,
+)
 from farthing.session.answering.release_request import MOST_CELLS as MOST_RELEASED
 from farthing.session.reading.request import Request
 from farthing.synthetic.model import pairs_of
+from farthing.synthetic.rows import MOST_CELLS as MOST_RAKED
+from farthing.synthetic.rows import MOST_WORK
 from farthing.workloads import Marginals
 
 if TYPE_CHECKING:
@@ -52,6 +70,7 @@ class SyntheticRequest:
         request: the price and the confidence.
         mechanism: how.
         name: the answer column.
+        contest: where the mechanism was chosen, what each knows of a cell.
     """
 
     context: Context
@@ -61,6 +80,7 @@ class SyntheticRequest:
     request: Request
     mechanism: str
     name: str
+    contest: tuple[Candidate, ...] = field(default=(), kw_only=True)
 
     @property
     def reach(self) -> int:
@@ -135,12 +155,48 @@ def read(
             got=type(workload).__name__,
             next_step='marginals(["sex", "age"], ways=2); mechanism="auto" for prefixes, ranges and conditions',
         )
-    request = request_of(mechanism, options)
-    query, shown = rows.read(reader, tuple(sorted(workload.columns)), keys=rows.keys)
+    columns = tuple(sorted(workload.columns))
+    (query, shown), request = rows_and_goal(
+        reader,
+        rows,
+        options,
+        lambda under: under.read(reader, columns, keys=under.keys),
+        (lambda given: request_of(mechanism, given), {"loss": context.loss(1)}),
+    )
     lists = tuple(one.arranged() for one in shown)
     asked = SyntheticRequest(context, query, lists, workload, request, mechanism, rows.name)
     _check_sizes(asked)
     return asked
+
+
+def for_rows(
+    context: Context, reader: QuestionReader, workload: object, wanted: Mapping[str, Any]
+) -> dict[str, Any] | SyntheticRequest:
+    """Return how rows are best made of tables, by public facts: a release by residuals, as its options; or "adaptive".
+
+    Residuals know every cell of every table; "adaptive" at first those of the table that it chose. Residuals are taken
+    where they know cells no less precisely than that, and rows can be raked in the combinations of all columns.
+
+    Args:
+        context: the data and the books.
+        reader: reads keys and conditions.
+        workload: the tables.
+        wanted: the rows and the price, as for "adaptive".
+    """
+    asked = read(context, reader, workload, *AskedRows.of({**wanted, "mechanism": ADAPTIVE}))
+    cells, tables = math.prod(asked.sizes), len(asked.tables)
+    request, reach, loss = asked.request, asked.reach, asked.request.loss
+    if not isinstance(loss, Gdp | Zcdp) or cells > MOST_RAKED or cells * tables > MOST_WORK:
+        return asked
+    basis = Residuals(asked.sizes, asked.tables, asked.workload.weights)
+    goal = Goal(None, None, loss, request.confidence, request.beta(1))
+    design = design_for(basis, Coin(type(loss), 1, reach), goal, np.zeros(len(basis.subsets)), reach)
+    rest = first_tables(basis, goal, reach)
+    width = goal.critical * math.sqrt(float(design.variances.max()))
+    ours = Candidate(RESIDUALS, design.rmse, width, rest.price)
+    if ours.rmse <= rest.rmse:
+        return {**wanted, "mechanism": "auto"}
+    return replace(asked, contest=(rest, ours))
 
 
 def request_of(mechanism: str, options: Mapping[str, Any]) -> Request:
@@ -153,6 +209,7 @@ def request_of(mechanism: str, options: Mapping[str, Any]) -> Request:
             rule="it takes loss=, and tells the error of every table with its answer",
             got=", ".join(unknown) or "no loss",
             next_step='loss=farthing.Gdp(0.1); mechanism="auto" takes absolute=, relative= and rms=',
+            missing="" if unknown else "target",
         )
     return Request.of(**given)
 

@@ -12,7 +12,7 @@ from farthing.session.answering import mixed_question
 from farthing.session.answering.bounds import FOR_NOW, bounded
 from farthing.session.answering.one_question import refuse_hopeless
 from farthing.session.core.ceiling import ceiling, require_below_ceiling
-from farthing.session.reading.reader import PRIVATE
+from farthing.session.reading.reader import LATER
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def filled(
         bounds = replace(bounds, max_groups=bounds.max_groups or 1, max_rows=bounds.max_rows or 1)
     if "clamps" in left:
         bounds = replace(bounds, lower=0, upper=1)
-    return bounds, PRIVATE if "keys" in left else keys, dict(how) | ({"absolute": 1.0} if "target" in left else {})
+    return bounds, LATER if "keys" in left else keys, dict(how) | ({"absolute": 1.0} if "target" in left else {})
 
 
 def all_read(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Required, TypedDict, Unpack, overload
 
-from farthing.session.answering.release_options import MODELS, AskedRows
+from farthing.session.answering.release_options import MODELS, ROWS, AskedRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ class Wanted(TypedDict, total=False):
         at_most: the most that this ask may be charged, such as the `worst_price` of its plan, see `How`.
         cap: the most it may cost: a loss, or "all" of what is left; default a tenth of the budget.
         mechanism: "auto" (the default) or what `contest` calls a way to measure; models of the data have other
-            options, see `Named`.
+            options, see `Named`, and so has "rows", see `ForRows`.
     """
 
     keys: Any
@@ -91,6 +91,24 @@ class Named(TypedDict, total=False):
     mechanism: Required[Literal["tree", "adaptive", "mwem", "projection", "small database"]]
 
 
+class ForRows(TypedDict, total=False):
+    """The options of a release that rows are to be made of, by the default or by "adaptive": those of `Named`.
+
+    Keys:
+        mechanism: "rows".
+    """
+
+    keys: Any
+    where: Any
+    name: str
+    bounds: Bounds | None
+    loss: Required[Booked]
+    confidence: float
+    simultaneous: bool
+    at_most: Booked | None
+    mechanism: Required[Literal["rows"]]
+
+
 class Releases(Protocol):
     """Many statistics at once."""
 
@@ -106,6 +124,11 @@ class Releases(Protocol):
     def release(  # type: ignore[overload-overlap]  # its mechanism is named
         self, workload: Products, **wanted: Unpack[Named]
     ) -> SyntheticProducts: ...
+
+    @overload
+    def release(  # type: ignore[overload-overlap]  # its mechanism is named
+        self, workload: Marginals, **wanted: Unpack[ForRows]
+    ) -> Release | SyntheticRelease: ...
 
     @overload
     def release(self, workload: Marginals, **wanted: Unpack[Wanted]) -> Release: ...
@@ -142,10 +165,12 @@ class Releases(Protocol):
         True
         """
         from farthing.session.answering import products, release, synthetic
+        from farthing.session.answering.release_request import ReleaseRequest
         from farthing.workloads import Products
 
-        if wanted.get("mechanism") in MODELS:
-            return synthetic.release(self._model(workload, wanted))
+        if wanted.get("mechanism") in (*MODELS, ROWS):
+            model = self._model(workload, wanted)
+            return release.release(model) if isinstance(model, ReleaseRequest) else synthetic.release(model)
         if isinstance(workload, Products):
             return products.release(self._products(workload, wanted))
         return release.release(self._tables(workload, wanted))
@@ -154,6 +179,11 @@ class Releases(Protocol):
     def plan_release(  # type: ignore[overload-overlap]  # its mechanism is named
         self, workload: Marginals | Products, **wanted: Unpack[Named]
     ) -> SyntheticPlan: ...
+
+    @overload
+    def plan_release(  # type: ignore[overload-overlap]  # its mechanism is named
+        self, workload: Marginals, **wanted: Unpack[ForRows]
+    ) -> ReleasePlan | SyntheticPlan: ...
 
     @overload
     def plan_release(self, workload: Marginals, **wanted: Unpack[Wanted]) -> ReleasePlan: ...
@@ -176,10 +206,12 @@ class Releases(Protocol):
         True
         """
         from farthing.session.answering import products, release, synthetic
+        from farthing.session.answering.release_request import ReleaseRequest
         from farthing.workloads import Products
 
-        if wanted.get("mechanism") in MODELS:
-            return synthetic.plan(self._model(workload, wanted))
+        if wanted.get("mechanism") in (*MODELS, ROWS):
+            model = self._model(workload, wanted)
+            return release.plan(model) if isinstance(model, ReleaseRequest) else synthetic.plan(model)
         if isinstance(workload, Products):
             return products.plan(self._products(workload, wanted))
         return release.plan(self._tables(workload, wanted))
@@ -228,11 +260,14 @@ class Releases(Protocol):
         about = {"where": where, "bounds": bounds, "at_most": at_most}
         return opened_online(self._context, self._reader, keys, promise, about)
 
-    def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest:
-        """Return a release by a model, read and checked."""
+    def _model(self, workload: object, wanted: Mapping[str, Any]) -> SyntheticRequest | ReleaseRequest:
+        """Return a release by a model, or for rows perhaps by residuals, read and checked."""
         from farthing.session.answering import synthetic_products, synthetic_request
         from farthing.workloads import Products
 
+        if wanted["mechanism"] == ROWS:
+            found = synthetic_request.for_rows(self._context, self._reader, workload, wanted)
+            return self._tables(workload, found) if isinstance(found, dict) else found
         if isinstance(workload, Products):
             return synthetic_products.read(self._context, self._reader, workload, *AskedRows.of(wanted))
         return synthetic_request.read(self._context, self._reader, workload, *AskedRows.of(wanted))

@@ -36,6 +36,16 @@ PRIVATE = "private"
 """`keys="private"`: the groups that exist are found privately."""
 
 
+class _Later(str):
+    """Keys that a question leaves out, while it is read for what else it leaves out."""
+
+    __slots__ = ()
+
+
+LATER = _Later(PRIVATE)
+"""Stands in for keys that are left out: nothing is answered with it, see `errors.whole`."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedQuestion:
     """A checked question, and what is to become of its answer.
@@ -179,18 +189,17 @@ class QuestionReader:
         bounds: Bounds | None = None,
         groupings: Mapping[str, Scalar] | None = None,
     ) -> tuple[Query, tuple[Keys, ...]]:
-        """Return a question without outputs over columns, and the listed values of each: no cross product is made."""
-        given = self._listed(self._with_defaults(columns, keys, groupings or {}))
-        if not isinstance(given, Mapping) or set(given) != set(columns):
-            named = sorted(map(str, given)) if isinstance(given, Mapping) else []
-            raise InvalidKeys(
-                "a release needs the listed values of each of its columns",
-                rule="keys is a mapping with one list for each column of the workload, and no others",
-                got=f"keys for {', '.join(named) or 'none'}",
-                next_step="keys={" + ", ".join(f"{column!r}: [...]" for column in columns) + "}",
-            )
+        """Return a question without outputs over columns, and the listed values of each: no cross product is made.
+
+        None are listed while the keys are `LATER`.
+        """
         values = groupings or {}
         made = self._query(columns, PRIVATE, self._predicate(where), (), self._bounds(bounds), values, ())
+        if isinstance(keys, _Later):
+            return made.query, ()
+        given = self._listed(self._with_defaults(columns, keys, values))
+        if not isinstance(given, Mapping) or set(given) != set(columns):
+            raise _unlisted(columns, given)
         schema = Schema.of(_kinds(columns, dict(made.query.groupings), self.engine.schema))
         lists = tuple(Keys.of((name,), {name: given[name]}, schema) for name in columns)
         return made.query, tuple(one for one in lists if one is not None)
@@ -370,6 +379,22 @@ class QuestionReader:
             next_step='keys="private" finds all groups privately; the public tables are '
             + (", ".join(sorted(self.engine.public)) or "none: Session(public={...})"),
         )
+
+
+def _unlisted(columns: tuple[str, ...], given: Any) -> InvalidKeys:
+    """Return the error of a release whose columns are not all listed, or others are."""
+    named = sorted(map(str, given)) if isinstance(given, Mapping) else []
+    left = [column for column in columns if column not in named]
+    return InvalidKeys(
+        "a release needs the listed values of each of its columns",
+        rule="keys is a mapping with one list for each column of the workload, and no others",
+        got=f"keys for {', '.join(named) or 'none'}" + (f"; not for {', '.join(left)}" if named and left else ""),
+        next_step=("list more: " if named and left else "")
+        + "keys={"
+        + ", ".join(f"{column!r}: [...]" for column in left or columns)
+        + "}",
+        missing="keys" if (given is None or isinstance(given, Mapping)) and set(named) < set(columns) else "",
+    )
 
 
 def kinds_of(engine: Door, query: Query) -> dict[str, Type]:

@@ -94,6 +94,24 @@ def settled() -> tuple[str, ...]:
     return (f"{wrong} of {count} settled wrongly",) * bool(wrong > binom.isf(1 - CONFIDENCE, count, 0.05))
 
 
+def gaps() -> tuple[str, ...]:
+    """Let scores at the threshold pass; return whether gaps prove too much, or their noise is too small."""
+    from scipy.stats import binom
+
+    from farthing.mechanisms import AboveThreshold
+
+    watch, count = AboveThreshold(0, 1), 1500
+    runs = [watch.first_with_gap([0] * 100) for _ in range(count)]
+    told = [each for each in runs if each is not None]
+    proved = sum(each.at_least(0.9) > 0 for each in told)
+    wide = sum(each.gap > 2.26 for each in told)  # log 2 over the rate of a score: half of epsilon's larger part
+    rules = {
+        f"{proved} of {len(told)} proved wrongly": proved > binom.isf(1 - CONFIDENCE, len(told), 0.1),
+        f"{wide} of {len(told)} gaps above their median": wide < binom.ppf(1 - CONFIDENCE, len(told), 0.5),
+    }
+    return tuple(text for text, broken in rules.items() if broken)
+
+
 def oracle(check: Callable[[], tuple[audit.Finding, ...]]) -> tuple[str, ...]:
     """Run one oracle of the audit."""
     return tuple(map(str, check()))
@@ -423,6 +441,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),
     "keys": keys,
+    "gaps": gaps,
     "settled": settled,
     "lockdown": lockdown,
     "numbers": numbers,

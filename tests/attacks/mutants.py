@@ -376,6 +376,20 @@ PRICES = (
         "settled",
     ),
     _one(
+        "a gap that proves what half of it would",
+        "mechanisms/threshold.py",
+        "- math.log(1 - confidence)) / self.rate",
+        "- math.log(1 - confidence) / 2) / self.rate",
+        "gaps",
+    ),
+    _one(
+        "a score of a run that moves both ways at the noise of one way",
+        "mechanisms/threshold.py",
+        "rate_of(epsilon * (1 - share), spread_of(self.sensitivity, monotone=self.monotone)),",
+        "rate_of(epsilon * (1 - share), spread_of(self.sensitivity, monotone=True)),",
+        "gaps",
+    ),
+    _one(
         "units of few groups as large as the price allows",
         "mechanisms/keys.py",
         "min(math.isqrt(max_groups * ONE * ONE // groups), math.floor(free))",
@@ -858,8 +872,8 @@ RELEASES = (
     _one(
         "the watch of online queries free of charge",
         "mechanisms/online_weights.py",
-        "        return watching + self.noise\n",
-        "        return watching * 0 + self.noise\n",
+        "restated(Pure(self.epsilon), self.currency)",
+        "restated(Pure(self.epsilon / 4), self.currency)",
         "models",
     ),
     _one(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sweeps import sweep
 
-from farthing.mechanisms import Exponential, LargeMargin, NoisyMax, PermuteAndFlip, UnknownTopK
+from farthing.mechanisms import AboveThreshold, Exponential, LargeMargin, NoisyMax, PermuteAndFlip, UnknownTopK
 from farthing.mechanisms.exponential import Exponential as Choice
 from farthing.privacy import Zcdp, convert
 
@@ -274,8 +274,6 @@ def test_above_threshold_is_pure():
         passed = np.cumprod(np.concatenate([np.ones((len(z), 1)), 1 - above], axis=1), axis=1)
         return np.append((weight[:, None] * passed[:, :-1] * above).sum(axis=0), (weight * passed[:, -1]).sum())
 
-    from farthing.mechanisms import AboveThreshold
-
     worst = 0.0
     for _ in range(40):
         for monotone in (False, True):
@@ -289,6 +287,39 @@ def test_above_threshold_is_pure():
         step[-1] = -1
         rates = np.array(AboveThreshold(0, 1).rates)
         worst = max(worst, np.abs(losses(law(scores - 1, *rates * 2), law(scores + step - 1, *rates * 2))).max())
+
+    assert worst > 1
+
+
+def passing_density(scores, bar_rate, rate, gaps):
+    """Return the density of where a run stops and of the gap there, by quadrature over the threshold's noise."""
+    z = (np.arange(20_000) + 0.5) / 500
+    weight = bar_rate * np.exp(-bar_rate * z) / 500
+    above = np.exp(-rate * np.maximum(z[:, None] - np.asarray(scores), 0))
+    missed = np.cumprod(np.concatenate([np.ones((len(z), 1)), 1 - above], axis=1), axis=1)[:, :-1]
+    out = []
+    for gap in gaps:
+        at = z[:, None] + gap - np.asarray(scores)
+        there = np.where(at >= 0, rate * np.exp(-rate * np.maximum(at, 0)), 0)
+        out.append((weight[:, None] * missed * there).sum(axis=0))
+    return np.concatenate(out)
+
+
+def test_the_gap_of_above_threshold_is_free():
+    """The density of the place and the gap together keeps epsilon over random neighbours; half the noise passes it."""
+    rng, gaps = np.random.default_rng(18), (0.01, 0.7, 1.9, 4.0)
+    for _ in range(25):
+        for monotone in (False, True):
+            scores = rng.uniform(-3, 3, 4)
+            step = rng.integers(0 if monotone else -1, 2, 4) * rng.choice([-1, 1])
+            rates = np.array(AboveThreshold(0, 1, monotone=monotone).rates)
+            laws = [passing_density(each, *rates, gaps) for each in (scores, scores + step)]
+            both = (laws[0] > 0) & (laws[1] > 0)
+            assert np.abs(np.log(laws[0][both] / laws[1][both])).max() <= 1 + 1e-2
+            assert max(each[~both].max(initial=0) for each in laws) < 1e-9
+    step, rates = np.array([1.0] * 29 + [-1.0]), np.array(AboveThreshold(0, 1).rates)
+    laws = [passing_density(each - 1, *rates * 2, gaps) for each in (np.zeros(30), step)]
+    worst = np.abs(np.log(laws[0][29::30] / laws[1][29::30])).max()
 
     assert worst > 1
 

@@ -159,6 +159,22 @@ def test_above_threshold_fits():
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("monotone", [False, True])
+def test_a_gap_proves_as_much_as_it_says(monotone):
+    """Past a score at or below the threshold, gaps are exponential, wherever a run ends; they prove more at 2/3."""
+    watch, count, bits = AboveThreshold(0, 2, monotone=monotone), 3000, seeded(731)
+    found = [watch.first_with_gap([-1, 0, -3, 0] * 8, bits=bits) for _ in range(count)]
+    gaps = np.sort([passed.gap * passed.rate for passed in found if passed is not None])
+    seen, wrong = np.arange(1, len(gaps) + 1) / len(gaps), [each.at_least(0.8) > 0 for each in found if each]
+
+    assert len(gaps) > 2500
+    assert abs(seen + np.expm1(-gaps)).max() < dkw_band(len(gaps)) + 2.0**-9
+    assert abs(seen + np.expm1(-gaps * 1.5)).max() > dkw_band(len(gaps)) + 2.0**-9
+    assert np.mean(wrong) < 0.2 + dkw_band(len(gaps))
+    assert np.mean(gaps > -math.log(0.2) * 2 / 3) > 0.2 + dkw_band(len(gaps))
+
+
+@pytest.mark.statistical
 def test_unknown_options_fit():
     """What comes back, and when the stop is drawn, fit the peels; a lead without epsilon does not."""
     count, bits = 10_000, seeded(712)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from farthing.mechanisms.select import choose_mechanism, for_regret
     from farthing.mechanisms.stable_learner import GlobalStability
     from farthing.mechanisms.stopping import Look, PrivateTest, Stopped
-    from farthing.mechanisms.threshold import AboveThreshold
+    from farthing.mechanisms.threshold import AboveThreshold, Passed
     from farthing.mechanisms.top_k import TopK
     from farthing.mechanisms.two_stage import TwoStage
     from farthing.mechanisms.unknown_top_k import UnknownTopK
@@ -46,6 +46,7 @@ _HOMES = {
     "Log": "relative",
     "Look": "stopping",
     "NoisyMax": "noisy_max",
+    "Passed": "threshold",
     "PermuteAndFlip": "noisy_max",
     "PlainGaussian": "relative",
     "Points": "learner",
@@ -84,6 +85,7 @@ __all__ = [
     "Look",
     "Measured",
     "NoisyMax",
+    "Passed",
     "PermuteAndFlip",
     "PlainGaussian",
     "Points",

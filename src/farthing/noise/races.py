@@ -285,6 +285,32 @@ def first_above(field: Field, bar: Noisy, bits: BitSource | None = None) -> int 
     Assumes: secret uniform bits; each law's float64 errs by at most 2^-35 where U >= 2^-22. Timing is not hidden.
     Rounds: nothing.
     """
+    found = _passing(field, bar, bits)
+    return None if found is None else found[0]
+
+
+def first_lead(field: Field, bar: Noisy, bits: BitSource | None = None) -> tuple[int, float] | None:
+    """Return the place of the first contender of a single race that exceeds the bar, and by how much, or None.
+
+    Args:
+        field: one race, its contenders in order.
+        bar: a noisy number, drawn before.
+        bits: where the bits come from.
+
+    Returns:
+        the place, and the middle of the step of 2^-LEAD_BITS in which the exact lead over the bar lies.
+
+    Guarantee: the law of comparing exact noisy numbers with the bar, and of the exact lead, rounded.
+    Proof: docs/proofs/mechanisms.select.md, "The race".
+    Assumes: secret uniform bits; each law's float64 errs by at most 2^-35 where U >= 2^-22. Timing is not hidden.
+    Rounds: the lead, to a public grid, once it is certain.
+    """
+    found = _passing(field, bar, bits)
+    return None if found is None else (found[0], found[1].ahead_of(bar))
+
+
+def _passing(field: Field, bar: Noisy, bits: BitSource | None) -> tuple[int, Noisy] | None:
+    """Return the first contender that exceeds the bar, with its place, or None."""
     source = system_bits() if bits is None else bits
     centres = field.centres[0]
     for start in range(0, len(centres), CHUNK):
@@ -292,10 +318,9 @@ def first_above(field: Field, bar: Noisy, bits: BitSource | None = None) -> int 
         low, high = enclose(field.noise, centres[start : start + CHUNK], words, field.slack)
         lower, upper = bar.interval()
         for place in np.flatnonzero(high >= lower).tolist():
-            if low[place] > upper:
-                return start + place
-            if field.contender(0, start + place, int(words[place]), source).exceeds(bar):
-                return start + place
+            runner = field.contender(0, start + place, int(words[place]), source)
+            if low[place] > upper or runner.exceeds(bar):
+                return start + place, runner
     return None
 
 

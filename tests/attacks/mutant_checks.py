@@ -112,6 +112,17 @@ def gaps() -> tuple[str, ...]:
     return tuple(text for text, broken in rules.items() if broken)
 
 
+def joint_choice() -> tuple[str, ...]:
+    """Choose one of two options by a joint choice; return whether the better one comes too often for its price."""
+    from scipy.stats import binom
+
+    from farthing.mechanisms import JointTopK
+
+    count, best = 1000, 1 / (1 + np.exp(-2))  # the losses are 4 apart, and may move by 4
+    seen = sum(JointTopK(1, 2).choose([0, 1], monotone=True)[0] for _ in range(count))
+    return (f"the better one {seen} times of {count}",) * bool(seen > binom.isf(1 - CONFIDENCE, count, best))
+
+
 def oracle(check: Callable[[], tuple[audit.Finding, ...]]) -> tuple[str, ...]:
     """Run one oracle of the audit."""
     return tuple(map(str, check()))
@@ -442,6 +453,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),
     "keys": keys,
     "gaps": gaps,
+    "joint choice": joint_choice,
     "settled": settled,
     "lockdown": lockdown,
     "numbers": numbers,

@@ -376,6 +376,13 @@ PRICES = (
         "settled",
     ),
     _one(
+        "a joint choice at the range of one score",
+        "mechanisms/joint_top_k.py",
+        "(1 + TAKEN) * spread_of(",
+        "spread_of(",
+        "joint choice",
+    ),
+    _one(
         "a gap that proves what half of it would",
         "mechanisms/threshold.py",
         "- math.log(1 - confidence)) / self.rate",

@@ -14,6 +14,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the threshold of keys lowered",
         "units of few groups as large as the price allows",
         "a score of a run that moves both ways at the noise of one way",
+        "a joint choice at the range of one score",
         "noise in floating point on top",
     ),
     "noise is fresh, secret, and of every number its own": (

@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 from sweeps import sweep
 
-from farthing.mechanisms import AboveThreshold, Exponential, LargeMargin, NoisyMax, PermuteAndFlip, UnknownTopK
+from farthing.mechanisms import (
+    AboveThreshold,
+    Exponential,
+    JointTopK,
+    LargeMargin,
+    NoisyMax,
+    PermuteAndFlip,
+    UnknownTopK,
+)
 from farthing.mechanisms.exponential import Exponential as Choice
+from farthing.mechanisms.joint_top_k import chance_jointly
 from farthing.privacy import Zcdp, convert
 
 ORDERS = (1.0001, 1.5, 2, 4, 16, 200)
@@ -289,6 +298,29 @@ def test_above_threshold_is_pure():
         worst = max(worst, np.abs(losses(law(scores - 1, *rates * 2), law(scores + step - 1, *rates * 2))).max())
 
     assert worst > 1
+
+
+def test_a_joint_choice_has_its_bounded_range_and_its_confidence():
+    """The range of the losses of all sets keeps epsilon, and half of R does not; choices are as good as is told."""
+    rng, worst = np.random.default_rng(19), {}
+    for _ in range(150):
+        monotone, k, wide = bool(rng.integers(2)), int(rng.integers(1, 4)), int(rng.integers(1, 6))
+        scores = rng.integers(0, wide, 5)
+        step = rng.integers(0 if monotone else -1, 2, 5) * rng.choice([-1, 1])
+        laws = [JointTopK(k, 1).probabilities(each, monotone=monotone) for each in (scores, scores + step)]
+        spread = float(np.ptp(losses(*(np.array(list(law.values())) for law in laws))))
+        worst[monotone] = max(worst.get(monotone, 0), spread)
+        sets, gap, kth = JointTopK(k, 8).probabilities(scores, monotone=monotone), rng.integers(3), np.sort(scores)[-k]
+        short = {one: kth - min(scores[list(one)]) > gap for one in sets}
+        left = {one: max(scores[list({*range(5)} - one)]) - kth > 3 * gap for one in sets}
+        bad = sum(share for one, share in sets.items() if short[one] or left[one])
+        assert bad <= 1 - chance_jointly(k, 5, 8 * 3 * gap / (4 if monotone else 8)) + 1e-12
+
+    assert max(worst.values()) <= 1 + 1e-9
+    assert min(worst.values()) > 0.75
+    tied = JointTopK(2, 4).probabilities([5, 5, 5, 4, 4], monotone=True)
+    bad = sum(share for one, share in tied.items() if one & {3, 4})
+    assert bad > (1 - chance_jointly(2, 5, 3)) / 3  # next to the worst case
 
 
 def passing_density(scores, bar_rate, rate, gaps):

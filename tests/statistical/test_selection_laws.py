@@ -10,6 +10,7 @@ from levels import dkw_band
 from farthing.mechanisms import (
     AboveThreshold,
     Exponential,
+    JointTopK,
     LargeMargin,
     NoisyMax,
     PermuteAndFlip,
@@ -156,6 +157,19 @@ def test_above_threshold_fits():
 
     assert gap(seen, law(*watch.rates)) < dkw_band(count)
     assert gap(seen, law(*np.multiply(watch.rates, 2))) > dkw_band(count)
+
+
+@pytest.mark.statistical
+def test_joint_choices_fit():
+    """Which set comes fits the law by enumeration; that of half the noise does not."""
+    scores, count, bits = [5, 4, 4, 2, 0], 6000, seeded(732)
+    joint = JointTopK(2, 4)
+    law, sharp = (each.probabilities(scores) for each in (joint, JointTopK(2, 8)))
+    places = {one: place for place, one in enumerate(law)}
+    seen = np.array([places[frozenset(joint.choose(scores, bits=bits).tolist())] for _ in range(count)])
+
+    assert gap(seen, np.array(list(law.values()))) < dkw_band(count)
+    assert gap(seen, np.array(list(sharp.values()))) > dkw_band(count)
 
 
 @pytest.mark.statistical

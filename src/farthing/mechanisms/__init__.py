@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from farthing.mechanisms.brownian import BrownianMechanism
     from farthing.mechanisms.doubling import Doubling
     from farthing.mechanisms.exponential import Exponential
+    from farthing.mechanisms.joint_top_k import JointTopK
     from farthing.mechanisms.laplace import LaplaceChain, Shown
     from farthing.mechanisms.learner import DecisionStumps, FiniteClass, FiniteClassLearner, Points, Thresholds
     from farthing.mechanisms.margin import LargeMargin
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from farthing.mechanisms.refined_max import RefinedMax
     from farthing.mechanisms.refinement import GaussianRefinement, LaplaceRefinement
     from farthing.mechanisms.relative import Asinh, LinearLog, Log, PlainGaussian, Power
-    from farthing.mechanisms.select import choose_mechanism, for_regret
+    from farthing.mechanisms.select import choose_mechanism, for_joint_regret, for_regret
     from farthing.mechanisms.stable_learner import GlobalStability
     from farthing.mechanisms.stopping import Look, PrivateTest, Stopped
     from farthing.mechanisms.threshold import AboveThreshold, Passed
@@ -39,6 +40,7 @@ _HOMES = {
     "FiniteClassLearner": "learner",
     "GaussianRefinement": "refinement",
     "GlobalStability": "stable_learner",
+    "JointTopK": "joint_top_k",
     "LaplaceChain": "laplace",
     "LaplaceRefinement": "refinement",
     "LargeMargin": "margin",
@@ -61,6 +63,7 @@ _HOMES = {
     "TwoStage": "two_stage",
     "UnknownTopK": "unknown_top_k",
     "choose_mechanism": "select",
+    "for_joint_regret": "select",
     "for_regret": "select",
 }
 
@@ -77,6 +80,7 @@ __all__ = [
     "GaussianRefinement",
     "GeometricRelease",
     "GlobalStability",
+    "JointTopK",
     "LaplaceChain",
     "LaplaceRefinement",
     "LargeMargin",
@@ -100,6 +104,7 @@ __all__ = [
     "TwoStage",
     "UnknownTopK",
     "choose_mechanism",
+    "for_joint_regret",
     "for_regret",
 ]
 

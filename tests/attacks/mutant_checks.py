@@ -123,6 +123,25 @@ def joint_choice() -> tuple[str, ...]:
     return (f"the better one {seen} times of {count}",) * bool(seen > binom.isf(1 - CONFIDENCE, count, best))
 
 
+def best_of_many() -> tuple[str, ...]:
+    """Make runs that raise every other time; return what was told of them beside the best, or paid too little."""
+    calls: list[int] = []
+
+    def run() -> tuple[int, int]:
+        calls.append(1)
+        if len(calls) % 2:
+            raise ValueError
+        return 1, 1
+
+    with farthing.Session(pa.table({"x": [1]}), budget=farthing.Budget(epsilon=1)) as session:
+        try:
+            paid = session.best_of(run, loss=farthing.Pure(0.01), runs=90).paid
+        except ValueError:
+            return ("what a run raised",)
+    rules = {"how many runs were made": len(calls) != 90, "less than two runs paid": paid < farthing.Pure(0.02)}
+    return tuple(text for text, broken in rules.items() if broken)
+
+
 def oracle(check: Callable[[], tuple[audit.Finding, ...]]) -> tuple[str, ...]:
     """Run one oracle of the audit."""
     return tuple(map(str, check()))
@@ -452,6 +471,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),
     "keys": keys,
+    "best of many": best_of_many,
     "gaps": gaps,
     "joint choice": joint_choice,
     "settled": settled,

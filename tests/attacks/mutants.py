@@ -376,6 +376,27 @@ PRICES = (
         "settled",
     ),
     _one(
+        "only as many runs made as count",
+        "mechanisms/best_of_many.py",
+        "for _ in range(self.runs)]",
+        "for _ in range(self._drawn(bits))]",
+        "best of many",
+    ),
+    _one(
+        "the error of a candidate passed on",
+        "mechanisms/best_of_many.py",
+        "    except KeyboardInterrupt:\n        raise\n",
+        "    except Exception:\n        raise\n",
+        "best of many",
+    ),
+    _one(
+        "many runs at the price of one",
+        "mechanisms/best_of_many.py",
+        "offers.append(restated(Pure(candidate.amount * (2 + self.shape)), currency))",
+        "offers.append(restated(Pure(candidate.amount), currency))",
+        "best of many",
+    ),
+    _one(
         "a joint choice at the range of one score",
         "mechanisms/joint_top_k.py",
         "(1 + TAKEN) * spread_of(",

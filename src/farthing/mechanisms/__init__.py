@@ -9,6 +9,7 @@ from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.mechanisms.geometric import GeometricRelease
 
 if TYPE_CHECKING:
+    from farthing.mechanisms.best_of_many import Best, BestOfMany
     from farthing.mechanisms.brownian import BrownianMechanism
     from farthing.mechanisms.doubling import Doubling
     from farthing.mechanisms.exponential import Exponential
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "AboveThreshold": "threshold",
     "Asinh": "relative",
+    "Best": "best_of_many",
+    "BestOfMany": "best_of_many",
     "BrownianMechanism": "brownian",
     "DecisionStumps": "learner",
     "Doubling": "doubling",
@@ -70,6 +73,8 @@ _HOMES = {
 __all__ = [
     "AboveThreshold",
     "Asinh",
+    "Best",
+    "BestOfMany",
     "BrownianMechanism",
     "DecisionStumps",
     "Doubling",

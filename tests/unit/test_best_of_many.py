@@ -126,7 +126,7 @@ def test_an_interrupt_stays_charged_without_its_frames():
         with pytest.raises(KeyboardInterrupt) as raised:
             session.best_of(Counted((1, 1), KeyboardInterrupt()), loss=Pure(0.05), runs=20)
 
-        assert session.spent == Pure(0.1)
+        assert session.spent.farthings == Pure(0.1).farthings
         assert "best_of_many.py" not in "".join(traceback.format_tb(raised.value.__traceback__))
 
 

@@ -58,7 +58,7 @@ class BestOfMany:
     """Run a private computation `runs` times, count the first K of them, and release the best of these.
 
     K is drawn secretly from 1 ... `runs`, P[K = k] proportional to (1 - fading)^k Gamma(k + shape)/k!. All runs are
-    made, whatever K is, so that neither time nor anything that a run leaves behind tells it. A run that raises, or whose
+    made, whatever K is, so that neither time nor what a run leaves behind tells it. A run that raises, or whose
     score is not a finite number, counts as one without a result.
 
     Attributes:

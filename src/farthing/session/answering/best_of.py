@@ -1,4 +1,4 @@
-"""The best of many private candidates: a computation that somebody else declares private, booked as all that is paid."""
+"""The best of many private candidates: a computation that somebody else declares private, booked like a question."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 First the epsilon that "all k within 50 of the true k-th, 95 times in 100" costs. Then, at equal epsilon, how far the
 worst chosen option is below the true k-th and which part of the true k is missed, on Zipf's law and on real flights.
 The positional choice, of [GillenwaterJMR22], is simulated in float64; its loss is the largest of c_i - n_(s_i). The
-race is shown at its own price, k epsilon, and with the noise that zCDP composition would allow at delta 1e-6, which is
-no pure budget: what the mechanism gains is to be told from what accounting gains.
+race is shown at its own price, k epsilon, and with the noise that zCDP composition would allow at delta 1e-6, which a
+pure budget does not: what the mechanism gains is to be told from what accounting gains.
 """
 
 from __future__ import annotations

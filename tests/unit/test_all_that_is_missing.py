@@ -89,7 +89,7 @@ METHODS = {
     "top_k": (lambda s, **given: s.top_k("zone", 1, value="fare", **given), OF | {"target": {"within": 5}}),
     "ranking": (lambda s, **given: s.ranking("zone", 1, value="fare", **given), OF | {"target": None}),
 }
-OTHERWISE = {"best_of", "bounds_report", "online", "plan"}
+OTHERWISE = {"bounds_report", "online", "plan"}
 """What takes bounds and is no answer to a target: a report on them, a watch over a histogram, and SQL's plan, above."""
 
 

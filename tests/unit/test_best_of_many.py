@@ -116,7 +116,7 @@ def test_nothing_told_depends_on_a_run_but_the_best():
         with Session(TABLE, budget=Budget(epsilon=2)) as session:
             best = session.best_of(candidate, loss=Pure(0.05), runs=64)
             entry = session.history()[0]
-            told.append((candidate.calls, best.paid, entry.label, entry.target, entry.charged, entry.state, best.rule))
+            told.append((candidate.calls, best.paid, entry.label, entry.target, entry.charged, entry.state, best.about))
     assert told[0] == told[1] == told[2]
 
 
@@ -127,7 +127,8 @@ def test_an_interrupt_stays_charged_without_its_frames():
             session.best_of(Counted((1, 1), KeyboardInterrupt()), loss=Pure(0.05), runs=20)
 
         assert session.spent.farthings == Pure(0.1).farthings
-        assert "best_of_many.py" not in "".join(traceback.format_tb(raised.value.__traceback__))
+        frames = {frame.name for frame in traceback.extract_tb(raised.value.__traceback__)}
+        assert not {"choose", "_run", "__call__"} & frames
 
 
 @pytest.mark.parametrize(

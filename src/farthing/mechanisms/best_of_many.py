@@ -71,7 +71,7 @@ class BestOfMany:
         epsilon; whether there is a result is a part of it.
     Proof: docs/proofs/mechanisms.best_of_many.md; after [LiuT19; PapernotS22].
     Assumes: the runs are independent and alike, each with the stated loss for its score and its result together; that
-        what a run prints, writes, or takes in time is no part of what is released.
+        what a run prints, writes, or takes in time is not in what is released.
     Rounds: prices up; K is drawn exactly.
 
     >>> from farthing.privacy import Pure

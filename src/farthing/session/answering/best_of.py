@@ -31,23 +31,22 @@ class BestOf(Lines):
     Attributes:
         result: what the run with the largest score returned, or None where no run that counted had a result.
         score: its score, or None likewise.
-        rule: how many runs were made, and the law of how many counted; how many did is told to nobody.
-        candidate: the loss of one run, as it was declared.
+        runs: how many runs were made; how many of them counted is told to nobody.
+        about: what one run was declared to lose, and the law of how many counted.
         paid: the loss of all of it.
         remaining: what the ledger had left right after it.
     """
 
     result: Any
     score: float | None
-    rule: BestOfMany
-    candidate: Loss
+    runs: int
+    about: str
     paid: Booked
     remaining: Booked
 
     def __str__(self) -> str:
         found = "no result" if self.score is None else f"a result with score {self.score:g}"
-        made = f"the best of at most {self.rule.runs:,} runs of {self.candidate!r} each"
-        return f"{found}: {made}; paid {self.paid!r}; left {self.remaining!r}"
+        return f"{found}: the best of at most {self.about}; paid {self.paid!r}; left {self.remaining!r}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +63,13 @@ class _BookedRuns:
     @property
     def bill(self) -> Bill:
         """What it is charged."""
-        each = f"{self.rule.runs:,} runs of {self.candidate!r} each, {self.rule.law}"
-        return Bill(self.price, self.price, self.label, lambda: "a smaller loss of a run may fit", each, name="it")
+        fitting = "a smaller loss of a run may fit"
+        return Bill(self.price, self.price, self.label, lambda: fitting, self.about, name="the best of many")
+
+    @property
+    def about(self) -> str:
+        """What one run was declared to lose, and how many count, in words."""
+        return f"{self.rule.runs:,} runs of {self.candidate!r} each, {self.rule.law}"
 
     def stored_answer(self) -> tuple[Best | None, Booked]:
         """Return nothing: there is always a bill."""
@@ -99,7 +103,7 @@ def best_of(context: Context, run: Candidate, loss: Loss, rule: BestOfMany, *, n
     """
     if not callable(run) or not isinstance(loss, Pure | BoundedRange | Zcdp | Gdp) or loss.slack or not loss.amount:
         raise InvalidOption(
-            "this is no private computation with a declared price",
+            "this is not a private computation with a declared price",
             rule="a function without arguments, and the loss of one call: a positive Pure, BoundedRange, Zcdp or Gdp",
             got=f"{type(run).__name__}, {loss!r}",
             next_step="session.best_of(lambda: (score, result), loss=farthing.Pure(0.1), runs=100)",
@@ -117,4 +121,4 @@ def best_of(context: Context, run: Candidate, loss: Loss, rule: BestOfMany, *, n
     booked = _BookedRuns(context, rule, run, loss, price, f"the best of many: {name}")
     best, paid = answer_and_book(context, question, lambda _: booked)
     left = context.loss(context.ledger.remaining)
-    return BestOf(best and best.result, best and best.score, rule, loss, paid, left)
+    return BestOf(best and best.result, best and best.score, rule.runs, booked.about, paid, left)

@@ -59,7 +59,7 @@ class Choices(Protocol):
             cap: the most that all runs may cost: a loss, "all" for all that is left; a tenth of the budget by default.
 
         Raises:
-            InvalidOption, InvalidBudget: no private computation, or no theorem on its loss; nothing is charged.
+            InvalidOption, InvalidBudget: not a private computation, or no theorem on its loss; nothing is charged.
             InvalidTarget, BudgetExceeded: it does not fit; nothing is charged.
 
         >>> import pyarrow as pa

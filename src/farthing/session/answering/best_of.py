@@ -121,4 +121,5 @@ def best_of(context: Context, run: Candidate, loss: Loss, rule: BestOfMany, *, n
     booked = _BookedRuns(context, rule, run, loss, price, f"the best of many: {name}")
     best, paid = answer_and_book(context, question, lambda _: booked)
     left = context.loss(context.ledger.remaining)
-    return BestOf(best and best.result, best and best.score, rule.runs, booked.about, paid, left)
+    found = (None, None) if best is None else (best.result, best.score)
+    return BestOf(*found, rule.runs, booked.about, paid, left)

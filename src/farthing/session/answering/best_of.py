@@ -121,5 +121,5 @@ def best_of(context: Context, run: Candidate, loss: Loss, rule: BestOfMany, *, n
     booked = _BookedRuns(context, rule, run, loss, price, f"the best of many: {name}")
     best, paid = answer_and_book(context, question, lambda _: booked)
     left = context.loss(context.ledger.remaining)
-    found = (None, None) if best is None else (best.result, best.score)
-    return BestOf(*found, rule.runs, booked.about, paid, left)
+    score, result = (None, None) if best is None else (best.score, best.result)
+    return BestOf(result, score, rule.runs, booked.about, paid, left)

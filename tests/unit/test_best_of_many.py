@@ -81,6 +81,9 @@ def test_prices_take_the_best_theorem():
     assert BestOfMany(4000).price(Zcdp(1e-3), Zcdp).amount < Zcdp(1e-3).amount * 400
     assert BestOfMany(100).price(BoundedRange(1), Zcdp) <= BestOfMany(100).price(Pure(1), Zcdp)
     assert BestOfMany(100).approximate(Approx(0.5, 1e-9)).slack < 16e-9
+    for price in (lambda loss: BestOfMany(9).price(loss, Zcdp), BestOfMany(9).renyi):
+        with pytest.raises(InvalidBudget, match="without delta"):
+            price(Zcdp(0.1, 1e-9))
     with pytest.raises(InvalidBudget, match="no conversion"):
         BestOfMany(100).price(Zcdp(0.1), Pure)
 

@@ -135,6 +135,7 @@ class BestOfMany:
         >>> BestOfMany(5).price(Gdp(0.1), Gdp) == Gdp(0.1) * 5
         True
         """
+        _require_whole(candidate)
         offers = []
         if isinstance(candidate, Pure | BoundedRange):
             offers.append(restated(Pure(candidate.amount * (2 + self.shape)), currency))
@@ -159,6 +160,7 @@ class BestOfMany:
         >>> many.renyi(one).epsilon(1e-6) < Gdp.of_amount(one.amount * 1000).epsilon(1e-6)
         True
         """
+        _require_whole(candidate)
         curve: Rdp = candidate if isinstance(candidate, Rdp) else candidate.to(Rdp)
         pure = candidate.amount * (2 + self.shape) if isinstance(candidate, Pure | BoundedRange) else None
         with working() as flint:
@@ -195,6 +197,17 @@ class BestOfMany:
             count = 1 + _below(self.runs, bits)
             if all(_heads(factor, bits) for factor in _factors(count, self.shape, self._fading)):
                 return count
+
+
+def _require_whole(candidate: Loss) -> None:
+    """Refuse a loss that leaves events out: these theorems are about all of it."""
+    if candidate.slack:
+        raise InvalidBudget(
+            "a run leaves events out",
+            rule="the loss of a run without delta",
+            got=repr(candidate),
+            next_step="approximate(Approx(epsilon, delta)) has a price with delta",
+        )
 
 
 def _run(candidate: Candidate) -> Best | None:

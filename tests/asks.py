@@ -48,6 +48,7 @@ SILENT = {
         prefixes("x", [0, 0.1, 0.3, 0.6, 1]), loss=Gdp(0.5), mechanism="projection"
     ),
     "online": lambda s: s.online(keys=BY["keys"], absolute=50_000, queries=9, rows=110_000).ask(g=NAMES[:1]),
+    "best_of": lambda s: s.best_of(lambda: (1, "a"), loss=Gdp(0.01), runs=9),
     "bounds_report": lambda s: s.bounds_report("x", **BY, loss=Gdp(0.1)),
 }
 PURE = ("count", "sum", "mean", "variance", "correlation", "quantile", "several")

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Chosen(Tabular):
-    """The groups that were chosen, best first, and what the choice cost.
+    """The groups that were chosen, best first if that was told, and what the choice cost.
 
     Attributes:
-        keys: the chosen groups, an Arrow table with the grouping columns, best first.
+        keys: the chosen groups, an Arrow table with the grouping columns, best first if they are ordered.
         k: how many were wanted; from groups that are not listed fewer may come back.
         paid: the loss of this choice, in the ledger's currency; zero when asking again.
         remaining: what the ledger had left right after it.
@@ -40,6 +40,7 @@ class Chosen(Tabular):
         ahead: float64[k], how far each was ahead of the next of all groups, noise in both; one fewer if all groups were
             chosen. Exponential and Gaussian noise tell it at the price of the choice; None of others.
         settled: bool[k], whether the leads settle each place, all of them at once with the confidence; None likewise.
+        ordered: whether the order was told. A joint choice tells none: its groups come in the order of their keys.
 
     >>> import pyarrow as pa
     >>> import farthing
@@ -62,28 +63,29 @@ class Chosen(Tabular):
     proved: bool | None = None
     ahead: NDArray[np.float64] | None = None
     settled: NDArray[np.bool_] | None = None
+    ordered: bool = True
 
     def __len__(self) -> int:
         return int(self.keys.num_rows)
 
     def __iter__(self) -> Iterator[Any]:
-        """Give the chosen groups, best first: values of one column, or tuples of several."""
+        """Give the chosen groups, best first if they are ordered: values of one column, or tuples of several."""
         columns = [column.to_pylist() for column in self.keys.columns]
         return iter(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows: the rank (from 1) and the grouping columns."""
+        """Return the rows: the rank (from 1; NULL where no order was told) and the grouping columns."""
         import pyarrow as pa
 
         names = self.keys.column_names
         rank = "rank" if "rank" not in names else "rank_of_choice"
-        places = pa.array(range(1, len(self) + 1), pa.int64())
-        return pa.table([places, *self.keys.columns], names=[rank, *names])
+        told = range(1, len(self) + 1) if self.ordered else [None] * len(self)
+        return pa.table([pa.array(told, pa.int64()), *self.keys.columns], names=[rank, *names])
 
     @property
     def caption(self) -> str:
         """The promise in one line: how many groups, how surely, and how many places their leads settle."""
-        text = f"the {self.k} largest, {self.goal}"
+        text = f"the {self.k} largest, {self.goal}" + "; in no order" * (not self.ordered)
         if self.settled is None:
             return text
         return f"{text}; {int(self.settled.sum())} of {len(self)} places settled by their leads"

@@ -94,6 +94,54 @@ def settled() -> tuple[str, ...]:
     return (f"{wrong} of {count} settled wrongly",) * bool(wrong > binom.isf(1 - CONFIDENCE, count, 0.05))
 
 
+def gaps() -> tuple[str, ...]:
+    """Let scores at the threshold pass; return whether gaps prove too much, or their noise is too small."""
+    from scipy.stats import binom
+
+    from farthing.mechanisms import AboveThreshold
+
+    watch, count = AboveThreshold(0, 1), 1500
+    runs = [watch.first_with_gap([0] * 100) for _ in range(count)]
+    told = [each for each in runs if each is not None]
+    proved = sum(each.at_least(0.9) > 0 for each in told)
+    wide = sum(each.gap > 2.26 for each in told)  # log 2 over the rate of a score: half of epsilon's larger part
+    rules = {
+        f"{proved} of {len(told)} proved wrongly": proved > binom.isf(1 - CONFIDENCE, len(told), 0.1),
+        f"{wide} of {len(told)} gaps above their median": wide < binom.ppf(1 - CONFIDENCE, len(told), 0.5),
+    }
+    return tuple(text for text, broken in rules.items() if broken)
+
+
+def joint_choice() -> tuple[str, ...]:
+    """Choose one of two options by a joint choice; return whether the better one comes too often for its price."""
+    from scipy.stats import binom
+
+    from farthing.mechanisms import JointTopK
+
+    count, best = 1000, 1 / (1 + np.exp(-2))  # the losses are 4 apart, and may move by 4
+    seen = sum(JointTopK(1, 2).choose([0, 1], monotone=True)[0] for _ in range(count))
+    return (f"the better one {seen} times of {count}",) * bool(seen > binom.isf(1 - CONFIDENCE, count, best))
+
+
+def best_of_many() -> tuple[str, ...]:
+    """Make runs that raise every other time; return what was told of them beside the best, or paid too little."""
+    calls: list[int] = []
+
+    def run() -> tuple[int, int]:
+        calls.append(1)
+        if len(calls) % 2:
+            raise ValueError
+        return 1, 1
+
+    with farthing.Session(pa.table({"x": [1]}), budget=farthing.Budget(epsilon=1)) as session:
+        try:
+            paid = session.best_of(run, loss=farthing.Pure(0.01), runs=90).paid
+        except ValueError:
+            return ("what a run raised",)
+    rules = {"how many runs were made": len(calls) != 90, "less than two runs paid": paid < farthing.Pure(0.02)}
+    return tuple(text for text, broken in rules.items() if broken)
+
+
 def oracle(check: Callable[[], tuple[audit.Finding, ...]]) -> tuple[str, ...]:
     """Run one oracle of the audit."""
     return tuple(map(str, check()))
@@ -423,6 +471,9 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "errors": partial(oracle, partial(audit.check_corpus, corpus.ERRORS)),
     "escapes": partial(oracle, partial(audit.check_corpus, corpus.ESCAPES)),
     "keys": keys,
+    "best of many": best_of_many,
+    "gaps": gaps,
+    "joint choice": joint_choice,
     "settled": settled,
     "lockdown": lockdown,
     "numbers": numbers,

@@ -13,6 +13,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a choice of a quantile at twice its epsilon",
         "the threshold of keys lowered",
         "units of few groups as large as the price allows",
+        "a score of a run that moves both ways at the noise of one way",
+        "a joint choice at the range of one score",
+        "many runs at the price of one",
         "noise in floating point on top",
     ),
     "noise is fresh, secret, and of every number its own": (
@@ -86,6 +89,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "what came after a pause counted twice",
     ),
     "a place that is called settled is right as surely as is told": ("places settled by half the lead that it takes",),
+    "of many candidates the best is told, and neither how many counted nor what one raised": (
+        "only as many runs made as count",
+        "the error of a candidate passed on",
+    ),
+    "what a gap over a threshold proves is true as surely as is told": ("a gap that proves what half of it would",),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
     ),

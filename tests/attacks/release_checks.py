@@ -164,9 +164,9 @@ def _priced_products() -> tuple[str, ...]:
 
 
 def _priced_run() -> tuple[str, ...]:
-    """Return whether an online run costs less than its watch and its measurement."""
+    """Return whether an online run costs less than its watch."""
     rule = OnlineRule(300, 50, 4, 2_000, currency=farthing.Gdp)
-    least = farthing.Pure(rule.epsilon).to(farthing.Gdp).amount + rule.noise.amount
+    least = farthing.Pure(rule.epsilon).to(farthing.Gdp).amount
     return ("a run costs less than its watch",) * (rule.run.amount < least)
 
 

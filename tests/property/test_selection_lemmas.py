@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 from sweeps import sweep
 
-from farthing.mechanisms import Exponential, LargeMargin, NoisyMax, PermuteAndFlip, UnknownTopK
+from farthing.mechanisms import (
+    AboveThreshold,
+    Exponential,
+    JointTopK,
+    LargeMargin,
+    NoisyMax,
+    PermuteAndFlip,
+    UnknownTopK,
+)
 from farthing.mechanisms.exponential import Exponential as Choice
+from farthing.mechanisms.joint_top_k import chance_jointly
 from farthing.privacy import Zcdp, convert
 
 ORDERS = (1.0001, 1.5, 2, 4, 16, 200)
@@ -274,8 +283,6 @@ def test_above_threshold_is_pure():
         passed = np.cumprod(np.concatenate([np.ones((len(z), 1)), 1 - above], axis=1), axis=1)
         return np.append((weight[:, None] * passed[:, :-1] * above).sum(axis=0), (weight * passed[:, -1]).sum())
 
-    from farthing.mechanisms import AboveThreshold
-
     worst = 0.0
     for _ in range(40):
         for monotone in (False, True):
@@ -289,6 +296,62 @@ def test_above_threshold_is_pure():
         step[-1] = -1
         rates = np.array(AboveThreshold(0, 1).rates)
         worst = max(worst, np.abs(losses(law(scores - 1, *rates * 2), law(scores + step - 1, *rates * 2))).max())
+
+    assert worst > 1
+
+
+def test_a_joint_choice_has_its_bounded_range_and_its_confidence():
+    """The range of the losses of all sets keeps epsilon, and half of R does not; choices are as good as is told."""
+    rng, worst = np.random.default_rng(19), {}
+    for _ in range(150):
+        monotone, k, wide = bool(rng.integers(2)), int(rng.integers(1, 4)), int(rng.integers(1, 6))
+        scores = rng.integers(0, wide, 5)
+        step = rng.integers(0 if monotone else -1, 2, 5) * rng.choice([-1, 1])
+        laws = [JointTopK(k, 1).probabilities(each, monotone=monotone) for each in (scores, scores + step)]
+        spread = float(np.ptp(losses(*(np.array(list(law.values())) for law in laws))))
+        worst[monotone] = max(worst.get(monotone, 0), spread)
+        sets, gap, kth = JointTopK(k, 8).probabilities(scores, monotone=monotone), rng.integers(3), np.sort(scores)[-k]
+        short = {one: kth - min(scores[list(one)]) > gap for one in sets}
+        left = {one: max(scores[list({*range(5)} - one)]) - kth > 3 * gap for one in sets}
+        bad = sum(share for one, share in sets.items() if short[one] or left[one])
+        assert bad <= 1 - chance_jointly(k, 5, 8 * 3 * gap / (4 if monotone else 8)) + 1e-12
+
+    assert max(worst.values()) <= 1 + 1e-9
+    assert min(worst.values()) > 0.75
+    tied = JointTopK(2, 4).probabilities([5, 5, 5, 4, 4], monotone=True)
+    bad = sum(share for one, share in tied.items() if one & {3, 4})
+    assert bad > (1 - chance_jointly(2, 5, 3)) / 3  # next to the worst case
+
+
+def passing_density(scores, bar_rate, rate, gaps):
+    """Return the density of where a run stops and of the gap there, by quadrature over the threshold's noise."""
+    z = (np.arange(20_000) + 0.5) / 500
+    weight = bar_rate * np.exp(-bar_rate * z) / 500
+    above = np.exp(-rate * np.maximum(z[:, None] - np.asarray(scores), 0))
+    missed = np.cumprod(np.concatenate([np.ones((len(z), 1)), 1 - above], axis=1), axis=1)[:, :-1]
+    out = []
+    for gap in gaps:
+        at = z[:, None] + gap - np.asarray(scores)
+        there = np.where(at >= 0, rate * np.exp(-rate * np.maximum(at, 0)), 0)
+        out.append((weight[:, None] * missed * there).sum(axis=0))
+    return np.concatenate(out)
+
+
+def test_the_gap_of_above_threshold_is_free():
+    """The density of the place and the gap together keeps epsilon over random neighbours; half the noise passes it."""
+    rng, gaps = np.random.default_rng(18), (0.01, 0.7, 1.9, 4.0)
+    for _ in range(25):
+        for monotone in (False, True):
+            scores = rng.uniform(-3, 3, 4)
+            step = rng.integers(0 if monotone else -1, 2, 4) * rng.choice([-1, 1])
+            rates = np.array(AboveThreshold(0, 1, monotone=monotone).rates)
+            laws = [passing_density(each, *rates, gaps) for each in (scores, scores + step)]
+            both = (laws[0] > 0) & (laws[1] > 0)
+            assert np.abs(np.log(laws[0][both] / laws[1][both])).max() <= 1 + 1e-2
+            assert max(each[~both].max(initial=0) for each in laws) < 1e-9
+    step, rates = np.array([1.0] * 29 + [-1.0]), np.array(AboveThreshold(0, 1).rates)
+    laws = [passing_density(each - 1, *rates * 2, gaps) for each in (np.zeros(30), step)]
+    worst = np.abs(np.log(laws[0][29::30] / laws[1][29::30])).max()
 
     assert worst > 1
 

@@ -234,7 +234,8 @@ def asked(rule, counts, bits=None):
         if run is None or run.ended:
             run = OnlineRun(rule, truth, weights, total, bits)
         query = MatrixQueries(np.sign(rng.normal(size=(1, rule.cells)) + (weights > total / rule.cells)))
-        missed |= abs(run.ask(query) - float(query.exact(counts)[0] * query.step)) > rule.absolute
+        off = abs(run.ask(query) - float(query.exact(counts)[0] * query.step))
+        missed |= off > (rule.margin if run.ended else rule.absolute)
         weights, ended = run.weights, ended + run.ended
     return missed, ended
 

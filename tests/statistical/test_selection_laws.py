@@ -10,6 +10,7 @@ from levels import dkw_band
 from farthing.mechanisms import (
     AboveThreshold,
     Exponential,
+    JointTopK,
     LargeMargin,
     NoisyMax,
     PermuteAndFlip,
@@ -156,6 +157,35 @@ def test_above_threshold_fits():
 
     assert gap(seen, law(*watch.rates)) < dkw_band(count)
     assert gap(seen, law(*np.multiply(watch.rates, 2))) > dkw_band(count)
+
+
+@pytest.mark.statistical
+def test_joint_choices_fit():
+    """Which set comes fits the law by enumeration; that of half the noise does not."""
+    scores, count, bits = [5, 4, 4, 2, 0], 6000, seeded(732)
+    joint = JointTopK(2, 4)
+    law, sharp = (each.probabilities(scores) for each in (joint, JointTopK(2, 8)))
+    places = {one: place for place, one in enumerate(law)}
+    seen = np.array([places[frozenset(joint.choose(scores, bits=bits).tolist())] for _ in range(count)])
+
+    assert gap(seen, np.array(list(law.values()))) < dkw_band(count)
+    assert gap(seen, np.array(list(sharp.values()))) > dkw_band(count)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("monotone", [False, True])
+def test_a_gap_proves_as_much_as_it_says(monotone):
+    """Past a score at or below the threshold, gaps are exponential, wherever a run ends; they prove more at 2/3."""
+    watch, count, bits = AboveThreshold(0, 2, monotone=monotone), 3000, seeded(731)
+    found = [watch.first_with_gap([-1, 0, -3, 0] * 8, bits=bits) for _ in range(count)]
+    gaps = np.sort([passed.gap * passed.rate for passed in found if passed is not None])
+    seen, wrong = np.arange(1, len(gaps) + 1) / len(gaps), [each.at_least(0.8) > 0 for each in found if each]
+
+    assert len(gaps) > 2500
+    assert abs(seen + np.expm1(-gaps)).max() < dkw_band(len(gaps)) + 2.0**-9
+    assert abs(seen + np.expm1(-gaps * 1.5)).max() > dkw_band(len(gaps)) + 2.0**-9
+    assert np.mean(wrong) < 0.2 + dkw_band(len(gaps))
+    assert np.mean(gaps > -math.log(0.2) * 2 / 3) > 0.2 + dkw_band(len(gaps))
 
 
 @pytest.mark.statistical

@@ -30,6 +30,7 @@ PYTHON_ONLY = (
     "notebook.py", "server", "session/guarantee.py", "session/partition.py", "session/questions/comparisons.py",
     "session/reading/difference.py", "engines/foreign", "engines/sources.py", "engines/own.py", "ledger/rules.py",
     "session/facade.py", "session/choosing/ranking", "session/answering/optimality.py", "session/answering/online.py",
+    "session/answering/best_of.py",
     "released.py", "released_products.py", "trace.py",
 )  # fmt: skip
 """Modules of which a message comes out in Python alone, or on a server, whose tests are below."""

@@ -297,19 +297,19 @@ def test_the_tree_keeps_pairs_that_go_together():
 
 @pytest.mark.parametrize("currency", [Gdp, Zcdp, Pure])
 def test_an_online_run_is_paid_before_it_answers_and_ends_with_one_measurement(currency):
-    """Its price is that of the watch and of one measurement; after its end it answers nothing."""
+    """Its price is that of the watch, what ended it is told within the margin; after its end it answers nothing."""
     rule = OnlineRule(absolute=300, queries=50, cells=4, rows=2_000, currency=currency)
     run = OnlineRun(rule, sealed(np.array([1500, 0, 0, 500])), uniform(4, 2000.0), 2000.0)
     even, first = MatrixQueries([[1, 1, 1, 1]]), MatrixQueries([[1, 0, 0, 0]])
 
     assert abs(run.ask(even) - 2000) < 300
     assert not run.ended
-    assert abs(run.ask(first) - 1500) < 300
+    assert abs(run.ask(first) - 1500) < rule.margin < 50
     assert run.ended
     assert run.weights[0] > 500
     with pytest.raises(NoiseError, match="ended"):
         run.ask(even)
-    assert rule.run.amount >= rule.noise.amount > 0
+    assert rule.run == Pure(rule.epsilon).to(currency)
 
 
 def test_the_potential_falls_by_what_the_theorem_says():
@@ -338,10 +338,11 @@ def test_an_online_promise_out_of_range_is_refused(bad):
 def test_a_threshold_without_its_margin_is_seen(monkeypatch):
     """Planted: were runs to end at smaller gaps, the potential would fall by less than `updates` counts on."""
     rule = OnlineRule(absolute=400, queries=50, cells=8, rows=2_000)
-    assert rule.threshold - 2 * rule.margin >= rule.gap
+    assert rule.threshold - rule.margin - rule.off >= rule.gap
+    assert rule.threshold + rule.margin <= rule.absolute
 
     monkeypatch.setattr(online_weights.OnlineRule, "threshold", property(lambda self: self.gap))
-    assert rule.threshold - 2 * rule.margin < rule.gap
+    assert rule.threshold - rule.margin - rule.off < rule.gap
 
 
 def test_weights_that_are_not_rounded_are_seen(monkeypatch):

@@ -147,7 +147,7 @@ REASONS = {
     "mechanisms/scores.py spread_of": (1, PRICES),
     "mechanisms/scores.py whole": (1, "how many picks a round has, from 1 to those that are open"),
     "mechanisms/stopping.py score_told": (1, "a score of bounded rows is finite"),
-    "mechanisms/threshold.py first": (1, "the answers of the run itself, which were told"),
+    "mechanisms/threshold.py _more": (1, "the answers of the run itself, which were told"),
     "mechanisms/transformed.py distance": (1, PRICES),
     "mechanisms/transformed.py private_counts": (1, SIZES),
     "mechanisms/two_stage.py release": (1, SIZES),

@@ -12,6 +12,7 @@ from farthing.mechanisms import (
     Exponential,
     LargeMargin,
     NoisyMax,
+    Passed,
     PermuteAndFlip,
     RefinedMax,
     TopK,
@@ -258,6 +259,25 @@ def test_a_run_ends_where_a_score_passes():
     with pytest.raises(NoiseError):
         watch.above(2000)
     assert AboveThreshold(1000, 1).first(np.zeros(10_000)) is None
+
+
+def test_the_gap_is_told_where_a_run_ends():
+    """The same score passes from the same bits with a gap and without; near the truth, and less a slack below it."""
+    scores = [0, 3, 1700, 4]
+    passed = AboveThreshold(1000, epsilon=1).first_with_gap(scores, bits=seeded(7))
+    watch = AboveThreshold(1000, epsilon=1).start(seeded(8))
+
+    assert AboveThreshold(1000, epsilon=1).first(scores, bits=seeded(7)) == passed.place == 2
+    assert 600 < passed.at_least(0.999) < passed.at_least(0.9) < passed.gap < 800
+    assert -math.inf == Passed(0, 1.0, 0.25).at_least(0.9)
+    assert watch.first_with_gap([]) is None
+    assert watch.first_with_gap(scores[:2]) is None
+    assert watch.first_with_gap(scores).place == 2
+    assert watch.stopped
+    with pytest.raises(NoiseError, match="ended"):
+        watch.first_with_gap(scores)
+    with pytest.raises(InvalidTarget):
+        passed.at_least(1.0)
 
 
 def test_unknown_options_come_back_as_far_as_they_stand_out():

@@ -56,7 +56,7 @@ def test_all_runs_together_are_charged_at_most_what_was_allowed():
     """A run that would pass at_most is refused free of charge; so is another currency, and what is no loss."""
     promise = {"keys": {"zone": ["a", "b"]}, "absolute": 4_000, "queries": 100, "rows": 20_000}
     with Session(RIDES, budget=Budget(mu=2)) as session:
-        enough = session.online(**promise, at_most=Gdp(0.23))  # two runs, and not three
+        enough = session.online(**promise, at_most=Gdp(0.18))  # two runs, and not three
         for _ in range(2):
             enough.ask(zone=["a"])
             enough._run.ended = True

@@ -75,7 +75,7 @@ def test_asking_again_is_free():
         assert session.count("zone", keys=KEYS, absolute=500).met.all()
 
 
-@pytest.mark.parametrize(("budget", "told"), [("mu", True), ("pure", True), ("rho", False)])
+@pytest.mark.parametrize(("budget", "told"), [("mu", True), ("rho", False)])
 def test_leads_are_told_where_the_noise_allows_it_and_kept(budget, told):
     """Gaussian and exponential noise tell how far ahead each group was, at the same price; asking again, the same."""
     with opened(budget, **({} if told else RIDERS)) as session:

@@ -9,9 +9,11 @@ from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.mechanisms.geometric import GeometricRelease
 
 if TYPE_CHECKING:
+    from farthing.mechanisms.best_of_many import Best, BestOfMany
     from farthing.mechanisms.brownian import BrownianMechanism
     from farthing.mechanisms.doubling import Doubling
     from farthing.mechanisms.exponential import Exponential
+    from farthing.mechanisms.joint_top_k import JointTopK
     from farthing.mechanisms.laplace import LaplaceChain, Shown
     from farthing.mechanisms.learner import DecisionStumps, FiniteClass, FiniteClassLearner, Points, Thresholds
     from farthing.mechanisms.margin import LargeMargin
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
     from farthing.mechanisms.refined_max import RefinedMax
     from farthing.mechanisms.refinement import GaussianRefinement, LaplaceRefinement
     from farthing.mechanisms.relative import Asinh, LinearLog, Log, PlainGaussian, Power
-    from farthing.mechanisms.select import choose_mechanism, for_regret
+    from farthing.mechanisms.select import choose_mechanism, for_joint_regret, for_regret
     from farthing.mechanisms.stable_learner import GlobalStability
     from farthing.mechanisms.stopping import Look, PrivateTest, Stopped
-    from farthing.mechanisms.threshold import AboveThreshold
+    from farthing.mechanisms.threshold import AboveThreshold, Passed
     from farthing.mechanisms.top_k import TopK
     from farthing.mechanisms.two_stage import TwoStage
     from farthing.mechanisms.unknown_top_k import UnknownTopK
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "AboveThreshold": "threshold",
     "Asinh": "relative",
+    "Best": "best_of_many",
+    "BestOfMany": "best_of_many",
     "BrownianMechanism": "brownian",
     "DecisionStumps": "learner",
     "Doubling": "doubling",
@@ -39,6 +43,7 @@ _HOMES = {
     "FiniteClassLearner": "learner",
     "GaussianRefinement": "refinement",
     "GlobalStability": "stable_learner",
+    "JointTopK": "joint_top_k",
     "LaplaceChain": "laplace",
     "LaplaceRefinement": "refinement",
     "LargeMargin": "margin",
@@ -46,6 +51,7 @@ _HOMES = {
     "Log": "relative",
     "Look": "stopping",
     "NoisyMax": "noisy_max",
+    "Passed": "threshold",
     "PermuteAndFlip": "noisy_max",
     "PlainGaussian": "relative",
     "Points": "learner",
@@ -60,12 +66,15 @@ _HOMES = {
     "TwoStage": "two_stage",
     "UnknownTopK": "unknown_top_k",
     "choose_mechanism": "select",
+    "for_joint_regret": "select",
     "for_regret": "select",
 }
 
 __all__ = [
     "AboveThreshold",
     "Asinh",
+    "Best",
+    "BestOfMany",
     "BrownianMechanism",
     "DecisionStumps",
     "Doubling",
@@ -76,6 +85,7 @@ __all__ = [
     "GaussianRefinement",
     "GeometricRelease",
     "GlobalStability",
+    "JointTopK",
     "LaplaceChain",
     "LaplaceRefinement",
     "LargeMargin",
@@ -84,6 +94,7 @@ __all__ = [
     "Look",
     "Measured",
     "NoisyMax",
+    "Passed",
     "PermuteAndFlip",
     "PlainGaussian",
     "Points",
@@ -98,6 +109,7 @@ __all__ = [
     "TwoStage",
     "UnknownTopK",
     "choose_mechanism",
+    "for_joint_regret",
     "for_regret",
 ]
 

@@ -1,8 +1,9 @@
 """Private multiplicative weights online: queries come one by one, adaptively, and most of them are free.
 
-A public histogram answers each query. A run of AboveThreshold watches in secret how far off it is; only where that
-passes the threshold is the query measured, and the histogram learns from it. What a run costs is fixed beforehand, and
-a theorem bounds how many runs any sequence of queries can take.
+A public histogram answers each query. A run of AboveThreshold watches in secret how far off it is, and on which side;
+where that passes the threshold the run ends, and the gap over the threshold, which is free, tells the answer. The
+histogram learns from it. What a run costs is fixed beforehand, and a theorem bounds how many runs any sequence of
+queries can take.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from farthing.errors import InvalidTarget, NoiseError
 from farthing.mechanisms.linear_queries import BITS, steps_of
 from farthing.mechanisms.multiplicative_weights import reweighed
-from farthing.mechanisms.noisy_answers import deviation, noisy_answers
+from farthing.mechanisms.noisy_answers import deviation
 from farthing.mechanisms.scores import restated
 from farthing.mechanisms.threshold import AboveThreshold
 from farthing.privacy.loss import Pure
@@ -62,7 +63,7 @@ class OnlineRule:
     Rounds: epsilons and noise to the safe side.
 
     >>> OnlineRule(2_000, 10_000, 4096, 20_000).updates
-    6655
+    4259
     """
 
     absolute: float
@@ -86,8 +87,8 @@ class OnlineRule:
 
     @property
     def miss(self) -> float:
-        """The chance of a miss that each of the kinds of noise has: scores and thresholds, answers, the total."""
-        return (1 - self.confidence) / 3
+        """The chance of a miss that each of the kinds of noise has: scores with thresholds, and the total."""
+        return (1 - self.confidence) / 2
 
     @property
     def updates(self) -> int:
@@ -96,48 +97,51 @@ class OnlineRule:
 
     @property
     def gap(self) -> float:
-        """The least distance, in rows, of the histogram from the truth where a run ends: half of what is promised."""
-        return self.absolute / 2
+        """The least distance, in rows, of the histogram from the truth where a run ends: 5/8 of what is promised.
+
+        What all runs cost goes with 1 over its square and the margin, which is least where it is four margins.
+        """
+        return self.absolute * 5 / 8
 
     @property
     def margin(self) -> float:
-        """How far all noise of scores and thresholds may reach, in rows: an eighth of what is promised."""
-        return self.absolute / 8
+        """How far all noise of scores and thresholds may reach, in rows, and the error of what ends a run."""
+        return self.absolute * 5 / 32
+
+    @property
+    def off(self) -> float:
+        """How far the number of rows may be off, in rows: it is told once."""
+        return self.absolute / 16
 
     @property
     def threshold(self) -> float:
         """The threshold, in rows: the gap, its margin, and that of the total."""
-        return self.gap + self.margin + self.margin
+        return self.gap + self.margin + self.off
 
     @cached_property
     def epsilon(self) -> Fraction:
         """The epsilon of one run of AboveThreshold: such that all its noise stays within the margin."""
-        events = self.queries + self.updates + 1
+        events = 2 * self.queries + self.updates + 1  # a query is two scores, one on either side
         reach = math.log(events / self.miss) + 1
         first, second = AboveThreshold(0, 1, self.reach).rates
         return Fraction((reach / first + reach / second) / self.margin) * _SAFE
 
     @cached_property
-    def noise(self) -> Booked:
-        """What one measurement costs, such that all of them stay within the gap."""
-        return self._within(self.gap, self.updates)
-
-    @cached_property
     def opening(self) -> Booked:
-        """What telling the number of rows costs, such that it stays within the margin."""
-        return self._within(self.margin, 1)
+        """What telling the number of rows costs, such that it stays within what it may be off."""
+        return self._within(self.off)
 
     @property
     def run(self) -> Booked:
-        """What one run costs: watching, and the one measurement where it ends."""
+        """What one run costs: watching. The answer where it ends is the gap, which is free."""
         watching: Booked = restated(Pure(self.epsilon), self.currency)
-        return watching + self.noise
+        return watching
 
-    def _within(self, most: float, events: int) -> Booked:
-        """Return the least loss whose noise stays within `most`, in rows, in all of so many events."""
+    def _within(self, most: float) -> Booked:
+        """Return the least loss whose noise stays within `most`, in rows."""
         from scipy.special import ndtri
 
-        chance = self.miss / events
+        chance = self.miss
         if self.currency is Pure:  # P[|geometric| >= m] <= 2 exp(-rate m)
             return Pure(Fraction(self.reach * math.log(2 / chance) / most) * _SAFE)
         low, high = Fraction(0), Fraction(1 << 20)
@@ -154,7 +158,7 @@ class OnlineRule:
 
 @dataclass(eq=False)
 class OnlineRun:
-    """One run: it answers queries from the public histogram, until one is found to be off, and is measured.
+    """One run: it answers queries from the public histogram, until one is found to be off; by how much, ends it.
 
     Attributes:
         rule: the promise.
@@ -164,7 +168,7 @@ class OnlineRun:
         bits: where random bits come from.
 
     Guarantee: a run costs `rule.run`, however many queries it answers.
-    Proof: docs/proofs/mechanisms.online_weights.md, section 1; docs/proofs/mechanisms.select.md, "AboveThreshold".
+    Proof: docs/proofs/mechanisms.online_weights.md, section 1; docs/proofs/mechanisms.select.md, "The gap".
     Assumes: it is charged when it starts; one unit adds at most `rule.reach` rows.
     Rounds: noise up.
 
@@ -198,28 +202,31 @@ class OnlineRun:
         """
         if self.ended:
             raise NoiseError(
-                "this run has ended", rule="a run measures one query", got="a query after it", next_step="start another"
+                "this run has ended", rule="a run tells one query", got="a query after it", next_step="start another"
             )
         exact = query.exact(opened(self.truth))
-        told = query.of(self.weights)
-        if not self._watch.above(abs(int(exact[0]) - int(steps_of(told, query)[0]))):
-            return float(told[0])
+        told = steps_of(query.of(self.weights), query)
+        above = int(exact[0]) - int(told[0])
+        passed = self._watch.first_with_gap([above, -above])
+        if passed is None:
+            return float(query.of(self.weights)[0])
         self.ended = True
-        reach = self.rule.reach
-        noisy = noisy_answers(exact, self.rule.noise, squares=(reach * STEP) ** 2, total=reach * STEP, bits=self.bits)
-        answer = float(noisy[0] * query.step)
+        away = self.rule.threshold * STEP + passed.gap
+        answer = float((int(told[0]) + (away if passed.place == 0 else -away)) * query.step)
         self.weights = learned(self.weights, query, answer, self.rule, self.total)
         return answer
 
 
 def learned(weights: Float64, query: MatrixQueries, answer: float, rule: OnlineRule, total: float) -> Float64:
-    """Return the histogram after one update towards a measured answer: its potential falls by (gap/rows)^2 / 2.
+    """Return the histogram after one update towards an answer: its potential falls by (gap/rows)^2 / 2 or more.
+
+    The further off the histogram surely was, the larger is the step.
 
     >>> from farthing.mechanisms.linear_queries import MatrixQueries
     >>> rule = OnlineRule(absolute=200, queries=100, cells=2, rows=1000)
     >>> learned(np.array([500.0, 500.0]), MatrixQueries([[1, 0]]), 900.0, rule, 1000.0).round(1).tolist()
-    [525.0, 475.0]
+    [588.1, 411.9]
     """
-    rate = rule.gap / rule.rows
-    side = 1.0 if answer > float(query.of(weights)[0]) else -1.0
-    return reweighed(weights, rate * side * query.back(np.ones(1)), total)
+    behind = answer - float(query.of(weights)[0])
+    rate = max(rule.gap, abs(behind) - rule.margin - rule.off) / rule.rows
+    return reweighed(weights, rate * math.copysign(1.0, behind) * query.back(np.ones(1)), total)

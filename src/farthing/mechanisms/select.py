@@ -1,21 +1,24 @@
 """Which selection is the cheapest: accuracy first, then the price in the ledger's currency.
 
 "The best, or within g of it, with 95 %" fixes how much noise each kind may have; what that costs differs by currency.
-Exponential noise (permute and flip) is the best buy in a pure ledger, Gumbel noise (the exponential mechanism) in zCDP
-where a unit moves many scores, Gaussian noise where it moves few, or where many options or places are wanted.
+Exponential noise (permute and flip) is the best buy in a pure ledger, and for several options a joint choice of them;
+Gumbel noise (the exponential mechanism) in zCDP where a unit moves many scores, Gaussian noise where it moves few, or
+where many options or places are wanted.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.exponential import Exponential
+from farthing.mechanisms.joint_top_k import TAKEN, JointTopK, distance_jointly, serves
 from farthing.mechanisms.noises import NOISES, Noise, epsilon_for, known
 from farthing.mechanisms.noisy_max import NoisyMax, PermuteAndFlip
 from farthing.mechanisms.refined_max import check_target
-from farthing.mechanisms.scores import refused, whole
+from farthing.mechanisms.scores import refused, spread_of, whole
 from farthing.mechanisms.top_k import TopK
 from farthing.mechanisms.winning import chance_within, distance_for
 from farthing.privacy.loss import Pure
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked, Gdp, Zcdp
     from farthing.privacy.numbers import Number
 
-Selection: TypeAlias = Exponential | PermuteAndFlip | NoisyMax | TopK
+Selection: TypeAlias = Exponential | JointTopK | PermuteAndFlip | NoisyMax | TopK
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +88,7 @@ def for_regret(
     """
     check_target(within, confidence)
     known(noise)
-    if whole(options, "options") <= whole(k, "k"):
-        raise InvalidTarget(
-            "there is nothing to choose", rule="options > k", got=f"{options} options, k={k}", next_step="take them all"
-        )
+    _check_options(options, k)
     distance = distance_for(noise, k, options, confidence)
     epsilon = epsilon_for(noise, distance, within, options, sensitivity, monotone=monotone, moved=moved)
     if k > 1:
@@ -96,6 +96,40 @@ def for_regret(
     if noise == "gumbel":
         return Exponential(epsilon)
     return PermuteAndFlip(epsilon) if noise == "exponential" else NoisyMax(epsilon, noise)
+
+
+def for_joint_regret(
+    *,
+    options: int,
+    within: float,
+    k: int,
+    confidence: float = 0.95,
+    sensitivity: Number = 1,
+    monotone: bool = False,
+) -> JointTopK:
+    """Return the joint choice that is good enough with the confidence, as of `for_regret`.
+
+    Guarantee: P[all chosen are within `within` of the true k-th, and nothing left out is more than three times that
+        above it] >= confidence, at all scores.
+    Proof: docs/proofs/mechanisms.select.md, "A joint choice".
+    Assumes: what `JointTopK` does.
+    Rounds: epsilon up.
+
+    >>> for_joint_regret(options=1000, within=50, k=10, monotone=True)
+    JointTopK(k=10, epsilon=1.51659...)
+    """
+    check_target(within, confidence)
+    _check_options(options, k)
+    size = float(spread_of(sensitivity, monotone=monotone)) * (1 + TAKEN) / TAKEN * (1 + 2.0**-40)
+    return JointTopK(k, math.nextafter(distance_jointly(k, options, confidence) * size / within, math.inf))
+
+
+def _check_options(options: int, k: int) -> None:
+    """Refuse a choice of all options, or of more."""
+    if whole(options, "options") <= whole(k, "k"):
+        raise InvalidTarget(
+            "there is nothing to choose", rule="options > k", got=f"{options} options, k={k}", next_step="take them all"
+        )
 
 
 def choose_mechanism(
@@ -119,7 +153,7 @@ def choose_mechanism(
     >>> named(choose_mechanism(Gdp, options=10_000, within=50, monotone=True, moved=1).mechanism)
     'noisy maximum (gaussian)'
     """
-    offers = []
+    offers: list[tuple[Selection, Booked]] = []
     for noise in NOISES:
         if currency is Pure and noise == "gaussian":
             continue
@@ -134,6 +168,11 @@ def choose_mechanism(
             moved=moved,
         )
         offers.append((mechanism, mechanism.price(currency)))
+    if k > 1 and serves(k, options):
+        joint = for_joint_regret(
+            options=options, within=within, k=k, confidence=confidence, sensitivity=sensitivity, monotone=monotone
+        )
+        offers.append((joint, joint.price(currency)))
     offers.sort(key=lambda offer: offer[1].amount)
     return Choice(*offers[0], tuple(offers))
 
@@ -160,9 +199,14 @@ def confidence_of(
 def named(mechanism: Selection) -> str:
     """Return what people call a selection.
 
+    >>> named(JointTopK(10, 1))
+    'joint top-10'
+
     >>> named(TopK(10, 1))
     'top-10 (gumbel)'
     """
+    if isinstance(mechanism, JointTopK):
+        return f"joint top-{mechanism.k}"
     if isinstance(mechanism, TopK):
         return f"top-{mechanism.k} ({mechanism.noise})"
     if isinstance(mechanism, NoisyMax):
@@ -183,6 +227,6 @@ def choose_from(
     if np.ndim(scores) != 1 or len(options) != np.size(scores):
         raise refused(f"one score for each of the {len(options)} options", f"shape {np.shape(scores)}")
     chosen = mechanism.choose(scores, sensitivity, **how)
-    if isinstance(mechanism, TopK):
+    if isinstance(mechanism, JointTopK | TopK):
         return [options[place] for place in np.asarray(chosen).tolist()]
     return options[int(chosen)]

@@ -1,7 +1,8 @@
-"""AboveThreshold: the first of many scores that passes a threshold, at the price of one choice."""
+"""AboveThreshold: the first of many scores that passes a threshold, and by how much, at the price of one choice."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.errors import NoiseError
+from farthing.mechanisms.refined_max import check_target
 from farthing.mechanisms.scores import B, checked_scores, priced, rate_of, require_threshold, restated, spread_of
 from farthing.mechanisms.stopping import Stopped, look_until, score_told
-from farthing.noise.races import Field, Noisy, first_above
+from farthing.noise.races import LEAD_BITS, Field, Noisy, first_above, first_lead
 from farthing.privacy.loss import Pure
 
 if TYPE_CHECKING:
@@ -28,6 +30,37 @@ BAR_SHARE: Final = Fraction(38648, 100000)
 
 
 @dataclass(frozen=True, slots=True)
+class Passed:
+    """The score that ended a run, and how far it is above the threshold, noise in both.
+
+    Attributes:
+        place: which of the scores passed.
+        gap: the score less the threshold as they were compared, in the scores' unit; noise in both, their means off.
+        rate: of the noise on the score, in 1 over the scores' unit.
+    """
+
+    place: int
+    gap: float
+    rate: float
+
+    def at_least(self, confidence: float = 0.95) -> float:
+        """Return how far the true score is above the threshold at least, or -inf where the gap proves nothing.
+
+        Guarantee: P[what is returned is above the true excess] <= 1 - confidence, wherever the run ended, however many
+            scores came before, and whatever they were.
+        Proof: docs/proofs/mechanisms.select.md, "What a gap proves".
+        Assumes: exponential noise, the rate of a score at most that of the threshold, as `AboveThreshold` draws it.
+        Rounds: down, by the step of the gap.
+
+        >>> Passed(2, gap=1000.0, rate=0.5).at_least(0.95) > 993, Passed(0, gap=1.0, rate=0.5).at_least()
+        (True, -inf)
+        """
+        check_target(1.0, confidence)
+        sure = self.gap - (2.0**-LEAD_BITS - math.log(1 - confidence)) / self.rate
+        return sure if sure > 0 else -math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class AboveThreshold:
     """Say of each score, in turn, whether score + noise passes threshold + noise, and stop at the first that does.
 
@@ -39,8 +72,8 @@ class AboveThreshold:
         sensitivity: the most that one unit moves a score.
         monotone: whether one unit moves all scores the same way.
 
-    Guarantee: epsilon-DP for the whole run, for scores chosen from the answers before them.
-    Proof: docs/proofs/mechanisms.select.md, "AboveThreshold"; after [DworkNRRV09; LyuSL17].
+    Guarantee: epsilon-DP for the whole run and the gap where it stops, for scores chosen from the answers before them.
+    Proof: docs/proofs/mechanisms.select.md, "AboveThreshold" and "The gap"; after [DworkNRRV09; LyuSL17; DingWZK19].
     Assumes: the run is charged at its start, and outside a pure ledger at its whole price; exact comparisons.
     Rounds: the rates down.
 
@@ -99,6 +132,15 @@ class AboveThreshold:
         """Return the index of the first score that passes in a run of its own, or None."""
         return self.start(bits).first(scores)
 
+    def first_with_gap(self, scores: ArrayLike, *, bits: BitSource | None = None) -> Passed | None:
+        """Return the first score that passes in a run of its own with how far it passed, or None.
+
+        >>> passed = AboveThreshold(1000, epsilon=1).first_with_gap([3, 5, 2000, 4])
+        >>> passed.place, 900 < passed.gap < 1100, passed.at_least(0.95) > 0
+        (2, True, True)
+        """
+        return self.start(bits).first_with_gap(scores)
+
     def run(
         self, refinement: Refinable, levels: Sequence[Level], test: PrivateTest, *, bits: BitSource | None = None
     ) -> Stopped:
@@ -137,6 +179,23 @@ class Watch:
 
     def first(self, scores: ArrayLike) -> int | None:
         """Return the index of the first of some more scores that passes, or None; the run ends if one does."""
+        table = self._more(scores)
+        place = first_above(*self._race(table), bits=self._bits) if table.size else None
+        self.stopped = place is not None
+        return place
+
+    def first_with_gap(self, scores: ArrayLike) -> Passed | None:
+        """Return the first of some more scores that passes, with how far; the run ends if one does.
+
+        The gap costs nothing beside the run.
+        """
+        table, rate = self._more(scores), self.mechanism.rates[1]
+        led = first_lead(*self._race(table), bits=self._bits) if table.size else None
+        self.stopped = led is not None
+        return None if led is None else Passed(led[0], led[1] / rate, rate)
+
+    def _more(self, scores: ArrayLike) -> NDArray[np.int64] | NDArray[np.float64]:
+        """Return some more scores of a run that goes on, or refuse them."""
         if self.stopped:
             raise NoiseError(
                 "this run has ended",
@@ -145,11 +204,8 @@ class Watch:
                 next_step="start another run, at its own price",
             )
         if np.ndim(scores) == 1 and not np.size(scores):
-            return None
-        table = checked_scores(scores, one_row=True)
-        place = first_above(*self._race(table), bits=self._bits)
-        self.stopped = place is not None
-        return place
+            return np.zeros(0, np.int64)
+        return checked_scores(scores, one_row=True)
 
     def _race(self, table: NDArray[np.int64] | NDArray[np.float64]) -> tuple[Field, Noisy]:
         """Return the scores and the threshold as contenders, in units of the scores' noise."""

@@ -77,13 +77,14 @@ LAWS: Final[dict[str, Law]] = {
 
 @dataclass(slots=True)
 class Noisy:
-    """centre + size * noise, its bits read as far as a comparison needs. The value is secret: never show it.
+    """centre + log(many) + size * noise, its bits read as far as a comparison needs. The value is secret: not shown.
 
     Attributes:
         law: the standard law of the noise.
         centre, size: exact numbers; size 0 is a number without noise.
         word: the first 64 bits, as an int64: the sign is the side, the rest the probability beyond.
         bits: where further bits come from.
+        many: a whole number: a contender that stands for so many equal ones.
     """
 
     law: Law
@@ -91,6 +92,7 @@ class Noisy:
     size: Fraction
     word: int
     bits: BitSource
+    many: int = 1
     _more: int = 0
     _width: int = 64
 
@@ -108,6 +110,8 @@ class Noisy:
         prefix = (self.word if upper else ~self.word) << (self._width - 64) | self._more
         with _BALLS, ctx.workprec(self._width + GUARD):
             centre = arb(fmpq(self.centre.numerator, self.centre.denominator))
+            if self.many > 1:
+                centre += arb(self.many).log()
             if not self.size:
                 return centre
             beyond = arb(2 * prefix + 1, 1) / (1 << (self._width + 1))
@@ -167,16 +171,20 @@ class Field:
         centres: float64[races, contenders], each within 2^-50 of itself, plus 2^-40, of the exact one.
         exact: returns the exact centre of one contender, by race and place.
         slack: what every centre may be off besides, where a sum has cancelled.
+        many: returns how many equal contenders one stands for, by race and place, in a Gumbel race: its centre is the
+            exact one plus the logarithm of that; None for one each.
     """
 
     noise: str
     centres: Floats
     exact: Callable[[int, int], Fraction]
     slack: float = 0.0
+    many: Callable[[int, int], int] | None = None
 
     def contender(self, race: int, place: int, word: int, bits: BitSource) -> Noisy:
         """Return a contender whose first bits are known."""
-        return Noisy(LAWS[self.noise], self.exact(race, place), Fraction(1), word, bits)
+        many = 1 if self.many is None else self.many(race, place)
+        return Noisy(LAWS[self.noise], self.exact(race, place), Fraction(1), word, bits, many)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +293,32 @@ def first_above(field: Field, bar: Noisy, bits: BitSource | None = None) -> int 
     Assumes: secret uniform bits; each law's float64 errs by at most 2^-35 where U >= 2^-22. Timing is not hidden.
     Rounds: nothing.
     """
+    found = _passing(field, bar, bits)
+    return None if found is None else found[0]
+
+
+def first_lead(field: Field, bar: Noisy, bits: BitSource | None = None) -> tuple[int, float] | None:
+    """Return the place of the first contender of a single race that exceeds the bar, and by how much, or None.
+
+    Args:
+        field: one race, its contenders in order.
+        bar: a noisy number, drawn before.
+        bits: where the bits come from.
+
+    Returns:
+        the place, and the middle of the step of 2^-LEAD_BITS in which the exact lead over the bar lies.
+
+    Guarantee: the law of comparing exact noisy numbers with the bar, and of the exact lead, rounded.
+    Proof: docs/proofs/mechanisms.select.md, "The race".
+    Assumes: secret uniform bits; each law's float64 errs by at most 2^-35 where U >= 2^-22. Timing is not hidden.
+    Rounds: the lead, to a public grid, once it is certain.
+    """
+    found = _passing(field, bar, bits)
+    return None if found is None else (found[0], found[1].ahead_of(bar))
+
+
+def _passing(field: Field, bar: Noisy, bits: BitSource | None) -> tuple[int, Noisy] | None:
+    """Return the first contender that exceeds the bar, with its place, or None."""
     source = system_bits() if bits is None else bits
     centres = field.centres[0]
     for start in range(0, len(centres), CHUNK):
@@ -292,10 +326,9 @@ def first_above(field: Field, bar: Noisy, bits: BitSource | None = None) -> int 
         low, high = enclose(field.noise, centres[start : start + CHUNK], words, field.slack)
         lower, upper = bar.interval()
         for place in np.flatnonzero(high >= lower).tolist():
-            if low[place] > upper:
-                return start + place
-            if field.contender(0, start + place, int(words[place]), source).exceeds(bar):
-                return start + place
+            runner = field.contender(0, start + place, int(words[place]), source)
+            if low[place] > upper or runner.exceeds(bar):
+                return start + place, runner
     return None
 
 

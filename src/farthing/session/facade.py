@@ -22,6 +22,7 @@ from farthing.session.core.door import Door
 from farthing.session.core.transaction import catch_up, give_up, resume
 from farthing.session.guarantee import Guarantee, Of, guarantee
 from farthing.session.partition import Partition, partition
+from farthing.session.questions.mechanisms import OwnMechanisms
 from farthing.session.reading.reader import QuestionReader
 from farthing.tabular import Lines
 
@@ -37,7 +38,7 @@ ROW = "row"
 """`unit="row"` is the same as no unit: each row is somebody."""
 
 
-class Session(Batches, Lines):
+class Session(Batches, Lines, OwnMechanisms):
     """Ask a protected table for answers at the accuracy you name, and pay the least privacy loss for them.
 
     Args:

@@ -51,7 +51,7 @@ class OnlineAnswer(Lines):
     Attributes:
         value: the number of rows, weighted.
         lower, upper: between which the truth is, of all answers at once with the confidence.
-        measured: whether it was measured; else it followed from what was measured before, free.
+        measured: whether it ended a run, and was told from the data; else it followed from what was told before, free.
         paid: what this query was charged: the price of a run where it started one, else zero.
     """
 
@@ -70,8 +70,8 @@ class OnlineAnswer(Lines):
 class Online(Lines):
     """Adaptive queries on a domain, all within one error at once; most are answered free of charge.
 
-    A public histogram answers. A secret watch tells where it is off by more than is promised: only that query is
-    measured, and the histogram learns from it. A run of the watch is paid when it starts, and ends with a measurement.
+    A public histogram answers. A secret watch tells where it is off by more than is promised, and by how much: the
+    histogram learns from it. A run of the watch is paid when it starts, and ends with that.
     What was learned is in memory and forgotten with the object; what was charged stays.
 
     Attributes:
@@ -158,7 +158,7 @@ class Online(Lines):
         if self._run.ended:
             self.measured += 1
             self._weights = self._run.weights
-        reach = self.rule.absolute
+        reach = self.rule.margin if self._run.ended else self.rule.absolute
         return OnlineAnswer(value, value - reach, value + reach, self._run.ended, paid)
 
     def _answered(self, query: MatrixQueries) -> float:

@@ -1,4 +1,4 @@
-"""What is said of a choice, and the leads that it tells: kept beside its groups, for whoever asks again."""
+"""What is said of a choice, its order and the leads that it tells: kept beside its groups, for whoever asks again."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def with_leads(keys: pa.Table, led: Led, step: float) -> pa.Table:
     """Return chosen groups with their leads, in answer units, of which a step of the scores is `step`."""
     facts = {"ahead": (led.ahead * step).tolist(), "settled": led.settled.tolist()}
     return keys.replace_schema_metadata({LEADS: json.dumps(facts).encode()})
+
+
+def without_order(keys: pa.Table) -> pa.Table:
+    """Return chosen groups of which no order was told."""
+    return keys.replace_schema_metadata({LEADS: json.dumps({"ordered": False}).encode()})
 
 
 def describe_choice(  # noqa: PLR0917  # what there is to say, in order
@@ -64,4 +69,5 @@ def describe_choice(  # noqa: PLR0917  # what there is to say, in order
         proved=proved,
         ahead=ahead,
         settled=settled,
+        ordered=facts.get("ordered", True),
     )

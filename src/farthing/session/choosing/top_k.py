@@ -1,4 +1,4 @@
-"""The largest groups, chosen privately: only their names leave, in order, at the price of a selection.
+"""The largest groups, chosen privately: only their names leave, most often in order, at the price of a selection.
 
 Scores are the bounded counts or sums of the groups. A selection's price does not grow with the number of groups, and
 hardly with how many of them a unit moves. Groups that nobody lists are chosen from those that exist, at a price in
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.errors import InvalidTarget, UnsupportedQuery
+from farthing.mechanisms.joint_top_k import JointTopK
 from farthing.mechanisms.leads import choose_with_leads, tells_leads
 from farthing.mechanisms.noisy_max import NoisyMax
 from farthing.mechanisms.refined_max import RefinedMax, check_target
@@ -26,7 +27,7 @@ from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.rounding import DELTA_COIN
 from farthing.session.answering import reuse
-from farthing.session.choosing.leads import describe_choice, with_leads
+from farthing.session.choosing.leads import describe_choice, with_leads, without_order
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_keys, write_keys
@@ -216,8 +217,9 @@ def _listed(context: Context, question: CheckedQuestion, wanted: TopKRequest, ca
             return with_leads(query.keys.table.take(led.places), led, query.measures[0].step), made.price
         if isinstance(made.mechanism, TopK | NoisyMax):
             how["moved"] = query.max_groups
-        places = made.mechanism.choose(scores, query.sensitivity, **how)
-        return query.keys.table.take(np.atleast_1d(places)), made.price
+        places = np.atleast_1d(made.mechanism.choose(scores, query.sensitivity, **how))
+        names = query.keys.table.take(places)
+        return without_order(names) if isinstance(made.mechanism, JointTopK) else names, made.price
 
     keys, paid = _booked(context, question, wanted, _ChoicePrice(made.price, cap), chosen)
     note = f"chosen by {made.name} from {query.groups:,} listed groups"

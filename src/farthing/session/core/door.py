@@ -38,7 +38,7 @@ class Door:
         ledger: the books, or those of a part, whose reservations open the door.
 
     Guarantee: no private row is read before a positive price is charged durably, and none after the receipt is closed.
-    Proof: the five ways to the rows, below, begin with `_paid`, which asks the ledger's own record of the reservation.
+    Proof: the six ways to the rows, below, begin with `_paid`, which asks the ledger's own record of the reservation.
     Assumes: a ledger that keeps the contract of `Ledger.reserve`; `check` and `fingerprint` of the engine read no row.
     Rounds: nothing.
     """
@@ -109,6 +109,10 @@ class Door:
         """Return the bounded rows by every set of columns; see `Engine.crossed`."""
         self._paid(receipt)
         return self._engine.crossed(query, crossing, self._ledger.hash_key)
+
+    def outside(self, receipt: Receipt) -> None:
+        """Let somebody else's mechanism read the rows: no engine is asked, and what follows stays charged."""
+        self._paid(receipt)
 
     def _paid(self, receipt: Receipt) -> None:
         """Refuse a receipt of another ledger, one that is closed, and one that cost nothing; note one that passes."""

@@ -44,10 +44,11 @@ class Choices(Protocol):
         cap: Loss | str | None = None,
         max_epsilon: float | None = None,
     ) -> Chosen:
-        """Choose the k largest groups privately, by their rows or by a value that is added up; best first.
+        """Choose the k largest groups privately, by their rows or by a value that is added up; best first where told.
 
         Only the names of the groups leave, not their numbers: that is much cheaper where a unit is in many groups. The
-        planner takes the selection that is cheapest in the ledger's currency. Asking again is free.
+        planner takes the selection that is cheapest in the ledger's currency; a joint choice, which it often is under a
+        pure budget, tells no order. Asking again is free.
 
         Args:
             by: a grouping column, several, or {new name: expression}.

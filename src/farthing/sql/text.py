@@ -180,6 +180,7 @@ def _parsed(source: SqlText) -> Node:
 _long_tree = lru_cache(maxsize=4)(_parsed)
 _short_tree = lru_cache(maxsize=1000)(_parsed)
 
+
 def _start(error: dict[str, Any]) -> tuple[int, int] | None:
     """Return (line, column) of the word that the parser stumbled over; it reports the word's last letter."""
     if not error.get("line"):

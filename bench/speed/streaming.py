@@ -1,12 +1,13 @@
-"""How much memory a question on partitioned Parquet takes, by the rows: files that are several times the memory allowed.
+"""How much memory a question on partitioned Parquet takes, by the rows: tables of several times the memory allowed.
 
     python bench/speed/streaming.py                          # 1e8, 2e8 and 4e8 rows, a few GB of disk
     python bench/speed/streaming.py --rows 1e6 4e6 --limit 1 --data FOLDER
 
 The table has one folder a month (`month=1/part0.parquet`, ...). Every size is asked in a process of its own, which may
 not have more than `--limit` GiB of memory of its own (RLIMIT_DATA), one question after the other: five aggregates by
-265 zones where each row is a unit, and a count where a rider is, with at most 5 zones and 20 rows in each. `table` is
-what its rows take in memory, column by column. Peak memory is that of the whole process.
+265 zones where each row is a unit, and a count by month where a rider is, with at most 5 months and 20 rows in each:
+what that holds are a rider's months, however many rows they have. `table` is what the rows take in memory, column by
+column. Peak memory is that of the whole process.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FIVE = (
     "SELECT zone, COUNT(*) AS n, SUM(CLAMP(fare, 0, 100)) AS s, AVG(CLAMP(fare, 0, 100)) AS m, VARIANCE(CLAMP(fare, 0, "
     "100)) AS v, STDDEV(CLAMP(fare, 0, 100)) AS d FROM rides GROUP BY zone"
 )
-COUNT = "SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone"
+COUNT = "SELECT month, COUNT(*) AS n FROM rides GROUP BY month"
 
 
 def made(folder: Path, rows: int) -> None:
@@ -61,8 +62,9 @@ def asked(folder: Path, rows: int, limit: float) -> dict[str, float]:
             (month / f"part{part}.parquet").hardlink_to(folder / month.name / f"part{part}.parquet")
         table, found = f"{chosen}/*/*.parquet", {"rows": rows, "table_gib": rows * BYTES / 2**30}
         budget, bounds = farthing.Budget(epsilon=50, delta=1e-6), farthing.Bounds(max_groups=5, max_rows=20)
-        keys = {"zone": range(ZONES)}
-        for name, text, how in (("five", FIVE, {}), ("riders", COUNT, {"unit": "rider", "bounds": bounds})):
+        zones, months = {"zone": range(ZONES)}, {"month": range(1, 13)}
+        riders = {"unit": "rider", "bounds": bounds}
+        for name, text, keys, how in (("five", FIVE, zones, {}), ("riders", COUNT, months, riders)):
             with farthing.Session(table, name="rides", budget=budget, **how) as session:
                 start = time.process_time()
                 session.sql(text, keys=keys, absolute=2_000)
@@ -87,9 +89,13 @@ def main() -> None:
     print(f"{'rows':>12} {'table GiB':>10} {'five s':>8} {'peak MiB':>9} {'riders s':>9} {'peak MiB':>9}")
     for rows in sizes:
         command = [sys.executable, __file__, "--worker", "--rows", str(rows), "--data", str(given.data)]
-        told = subprocess.run([*command, "--limit", str(given.limit)], check=True, capture_output=True, text=True).stdout
+        told = subprocess.run(
+            [*command, "--limit", str(given.limit)], check=True, capture_output=True, text=True
+        ).stdout
         one = json.loads(told.splitlines()[-1])
-        shown = f"{one['five_s']:>8.1f} {one['five_peak_mib']:>9.0f} {one['riders_s']:>9.1f} {one['riders_peak_mib']:>9.0f}"
+        shown = (
+            f"{one['five_s']:>8.1f} {one['five_peak_mib']:>9.0f} {one['riders_s']:>9.1f} {one['riders_peak_mib']:>9.0f}"
+        )
         print(f"{rows:>12,} {one['table_gib']:>10.1f} {shown}", flush=True)
 
 

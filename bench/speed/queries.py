@@ -3,12 +3,15 @@
     python bench/speed/queries.py                # 10,000,000 rows
     python bench/speed/queries.py --at 1e8       # 100,000,000 rows (about 1 GB of disk)
     python bench/speed/queries.py --only sum five  # some of the aggregates
+    python bench/speed/queries.py --arrow        # the same rows as an Arrow table in memory, for both sides
+    python bench/speed/queries.py --grid         # what rounding alone costs: each value cast before it is added
     python bench/speed/queries.py --peers        # OpenDP's Polars context and Tumult Analytics, where installed
     python bench/speed/queries.py --peers-only   # the same, where a peer's pins leave no room for farthing
     python bench/speed/queries.py --json out.json
 
 The exact SQL bounds contributions as ours does: with the rider as unit, at most 5 zones a rider and 20 rows in each. It
-is what an analyst would write, without noise. Both sides run alternately; ratios are medians of pairs.
+is what an analyst would write, without noise. Both sides run alternately; ratios are medians of pairs, of the clock and
+of the processor: the second means the same on a busy machine.
 """
 
 from __future__ import annotations
@@ -90,20 +93,49 @@ def question(engine, unit, listed):
 
 def timed(work):
     """Return the seconds that a call takes."""
-    start = time.perf_counter()
+    return both(work)[0]
+
+
+def both(work):
+    """Return the seconds that a call takes, of the clock and of the processor."""
+    start, began = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - began
 
 
 def interleaved(exact, ours, repeats):
-    """Time two calls one after the other, several times; return their medians and the median of the ratios."""
+    """Time two calls one after the other, several times; return their medians and the medians of the ratios."""
     exact(), ours()
-    pairs = [(timed(exact), timed(ours)) for _ in range(repeats)]
-    base, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
-    return {"exact_s": base, "farthing_s": mine, "ratio": statistics.median(b / a for a, b in pairs)}
+    pairs = [(both(exact), both(ours)) for _ in range(repeats)]
+    base, mine = (statistics.median(clock for clock, _ in column) for column in zip(*pairs, strict=True))
+    ratio, processor = (statistics.median(b[part] / a[part] for a, b in pairs) for part in (0, 1))
+    return {"exact_s": base, "farthing_s": mine, "ratio": ratio, "processor": processor}
 
 
-def aggregates(path, repeats, limit, only=()):
+GRID = {
+    "the sum of clamped values": f"sum({CLAMPED})",
+    "each rounded to a whole number first": f"sum(CAST({CLAMPED} AS BIGINT))",
+    "the sum of values as they are": "sum(fare)",
+    "each rounded first": "sum(CAST(fare AS BIGINT))",
+}
+
+
+def grid(path, repeats):
+    """Seconds of processor of exact sums by zone, with and without a cast of each value: what rounding costs at least.
+
+    A cast is the least that brings a value to whole numbers, whose sum does not depend on the order of adding.
+    """
+    import duckdb
+
+    connection, found = duckdb.connect(), {name: [] for name in GRID}
+    for _ in range(repeats + 1):
+        for name, value in GRID.items():
+            text = f"SELECT zone, {value} FROM read_parquet('{path}') GROUP BY zone"
+            found[name].append(both(lambda text=text: connection.execute(text).fetchall())[1])
+    return {name: min(seconds[1:]) for name, seconds in found.items()}
+
+
+def aggregates(path, repeats, limit, only=(), *, arrow=False):
     """Every aggregate (or only some) by 265 zones, each row a unit and the rider a unit."""
     import duckdb
 
@@ -111,10 +143,17 @@ def aggregates(path, repeats, limit, only=()):
     from farthing.query.aggregates import NamedAggregate, Quantile
     from farthing.query.expressions import Column
 
-    connection, engine, results = duckdb.connect(), open_table(path, name="rides"), {}
+    connection, table, results = duckdb.connect(), path, {}
+    if arrow:
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(path)
+        connection.register("in_memory", table)
+    engine = open_table(table, name="rides")
 
     def run(sql):
-        return lambda: connection.execute(sql).fetchall()
+        spelled = sql.replace(f"read_parquet('{path}')", "in_memory") if arrow else sql
+        return lambda: connection.execute(spelled).fetchall()
 
     for unit in (None, "rider"):
         label = unit or "row"
@@ -143,7 +182,8 @@ def aggregates(path, repeats, limit, only=()):
 
 def show(name, row):
     """Print one line of the table."""
-    shown = f"{row['exact_s']:>9.3f} {row['farthing_s']:>9.3f} {row['ratio']:>7.2f} {row['limit']:>6}"
+    ratios = f"{row['ratio']:>7.2f} {row['processor']:>10.2f}"
+    shown = f"{row['exact_s']:>9.3f} {row['farthing_s']:>9.3f} {ratios} {row['limit']:>6}"
     print(f"{name:<26} {shown}", flush=True)
 
 
@@ -257,15 +297,22 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--data", type=Path, default=None, help="folder for the generated tables")
     parser.add_argument("--only", nargs="+", default=(), help="names of aggregates")
+    parser.add_argument("--arrow", action="store_true", help="an Arrow table in place of the file")
+    parser.add_argument("--grid", action="store_true", help="only what rounding alone costs the exact query")
     parser.add_argument("--peers", action="store_true", help="also OpenDP and Tumult, where installed")
     parser.add_argument("--peers-only", action="store_true", help="nothing but these, in an environment of their own")
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     path = rides(int(options.at), options.data)
     results = {}
+    if options.grid:
+        for name, seconds in grid(path, options.repeats).items():
+            print(f"{name:<40} {seconds:>8.3f} s")
+        return
     if not options.peers_only:
-        print(f"{'':<26} {'exact s':>9} {'ours s':>9} {'ratio':>7} {'limit':>6}")
-        results = aggregates(path, options.repeats, 1.15 if options.at > 5e7 else 1.5, options.only)
+        print(f"{'':<26} {'exact s':>9} {'ours s':>9} {'ratio':>7} {'processor':>10} {'limit':>6}")
+        limit = 1.3 if options.arrow else 1.15 if options.at > 5e7 else 1.5
+        results = aggregates(path, options.repeats, limit, options.only, arrow=options.arrow)
         results["plan"] = planning(path)
     if options.peers or options.peers_only:
         results["farthing"] = counting(path, options.repeats)

@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PROGRAM = "import sys; sys.argv[0] = 'farthing'; from farthing.cli import main; main()"
 ZONES = ["ask", "SELECT zone, COUNT(*) AS rides FROM rides GROUP BY zone", "--absolute", "60"]
 OTHER = ["ask", "SELECT COUNT(*) AS n FROM rides WHERE month > {}", "--absolute", "200"]
-INIT = ["init", str(EXAMPLES / "rides.csv"), "--epsilon", "1", "--delta", "1e-6", "--keys",
+INIT = ["init", str(EXAMPLES / "rides.csv"), "--unit", "row", "--epsilon", "1", "--delta", "1e-6", "--keys",
         f"zone=@{EXAMPLES / 'zones.csv'}:id"]  # fmt: skip
 
 

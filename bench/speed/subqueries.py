@@ -1,7 +1,8 @@
 """TPC-H with the customer as privacy unit: which of the 22 questions are answered, at what time and error.
 
     python bench/speed/subqueries.py --data DIR        # DIR has the eight tables as Parquet: customer.parquet, ...
-    python bench/speed/subqueries.py --make DIR        # makes them first, by DuckDB's extension tpch, scale 0.1
+    python bench/speed/subqueries.py --make DIR        # makes them first, by DuckDB's extension tpch, scale 0.1, which
+                                                       # pip installs into an environment of its own
     python bench/speed/subqueries.py --data DIR --json out.json
 
 The tables of people are customer, orders and lineitem, each with the customer's number as custkey; part, supplier,
@@ -17,9 +18,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
+import subprocess
+import tempfile
 import time
+import venv
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -230,16 +235,33 @@ REFUSED = {
 }
 
 
-def make(folder: Path, scale: float = 0.1) -> None:
-    """Write the eight tables, by DuckDB's extension."""
-    import duckdb
+DBGEN = """
+import sys
+from pathlib import Path
+import duckdb, duckdb_extension_tpch
+folder, scale, *tables = sys.argv[1:]
+found = sorted(Path(duckdb_extension_tpch.__path__[0]).glob("extensions/*/tpch.duckdb_extension"))
+with duckdb.connect() as connection:
+    connection.execute(f"LOAD '{found[-1]}'")
+    connection.execute(f"CALL dbgen(sf={scale})")
+    for table in tables:
+        connection.execute(f"COPY {table} TO '{folder}/{table}.parquet'")
+"""
+RELEASE = "1.5.5"
+"""The last DuckDB for which its extension tpch comes as a package."""
 
+
+def make(folder: Path, scale: float = 0.1) -> None:
+    """Write the eight tables, by DuckDB's extension, in an environment of their own: it may be an older DuckDB's."""
     folder.mkdir(parents=True, exist_ok=True)
-    with duckdb.connect() as connection:
-        connection.execute("LOAD tpch")
-        connection.execute(f"CALL dbgen(sf={scale})")
-        for table in (*PUBLIC, *OWNED):
-            connection.execute(f"COPY {table} TO '{folder / table}.parquet'")
+    with tempfile.TemporaryDirectory() as place:
+        venv.create(place, with_pip=True)
+        python = str(Path(place) / ("Scripts" if os.name == "nt" else "bin") / "python")
+        packages = [f"{name}=={RELEASE}" for name in ("duckdb", "duckdb-extension-tpch")]
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        told = [str(folder), str(scale), *PUBLIC, *OWNED]
+        subprocess.run([python, "-c", DBGEN, *told], check=True, env=alone)
 
 
 def frames(folder: Path) -> dict[str, Any]:

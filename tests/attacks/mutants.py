@@ -247,8 +247,8 @@ BOUNDS = (
     _one(
         "a unit counts in each of its parts",
         "engines/duck/cells.py",
-        'f"WHERE p = home AND p = {home.place} AND {self.found} > 0{listed}"',
-        'f"WHERE p = {home.place} AND {self.found} > 0{listed}"',
+        'kept = f"p = home AND p = {self._home.place} AND',
+        'kept = f"p = {self._home.place} AND',
         "bounded",
     ),
     _one(

@@ -310,7 +310,7 @@ def test_texts_are_sent_in_one_place():
     }
     types = {"postgres.opened": "a text with its types, not run", "spark.opened": "the types of a frame, not run"}
     types |= {"sqlite.opened": "a text with its types, not run", "sqlite.__init__": "settings of the database",
-              "sqlite.prepare": "EXPLAIN: prepared, not run", "sqlite._text": "a tree as text",
+              "sqlite._prepare": "EXPLAIN: prepared, not run", "sqlite._text": "a tree as text",
               "sqlite.run": "the types of an answer"}  # fmt: skip
     types |= {
         f"{name}": "a tree as text" for name in ("values.text", "dialect.text", "dialect.tree", "dialect._written")

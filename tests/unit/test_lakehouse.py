@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import os
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -130,18 +131,88 @@ def test_no_time_decides_between_an_answer_and_an_error(tmp_path, last):
     assert refused.value.got == "t"
 
 
-@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping"])
-def test_what_is_not_read_is_refused(tmp_path, feature):
-    """A table whose files are not its rows by themselves is refused when it is opened."""
-    delta, path = library("deltalake"), tmp_path / "t"
-    delta.write_deltalake(path, ROWS)
+def needing(path, *features):
+    """Write into a Delta table of one version that its readers need features; return what that version says."""
     log = path / "_delta_log" / f"{0:020}.json"
     lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
     for line in lines:
         if "protocol" in line:
             needed = {"minReaderVersion": 3, "minWriterVersion": 7}
-            line["protocol"] = needed | {"readerFeatures": [feature], "writerFeatures": [feature]}
+            line["protocol"] = needed | {"readerFeatures": features, "writerFeatures": features}
     log.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    return lines
+
+
+def vector(rows):
+    """Return the deletion vector of rows of a file, inline, as Delta's protocol has it: a bitmap in letters of Z85."""
+    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
+    blob = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    numbers = struct.unpack(f">{-(-len(blob) // 4)}I", blob.ljust(-(-len(blob) // 4) * 4, b"\0"))
+    text = "".join(letters[number // 85**place % 85] for number in numbers for place in range(4, -1, -1))
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(blob), "cardinality": len(rows)}
+
+
+def delete(path, rows):
+    """Delete rows of the only file of a Delta table by a vector, as Spark does."""
+    add = next(line["add"] for line in needing(path, "deletionVectors") if "add" in line)
+    last = len(list((path / "_delta_log").glob("*.json")))
+    changed = [
+        {"remove": {"path": add["path"], "deletionTimestamp": last, "dataChange": True}},
+        {"add": add | {"deletionVector": vector(rows)}},
+    ]
+    log = path / "_delta_log" / f"{last:020}.json"
+    log.write_text("\n".join(map(json.dumps, changed)), "utf-8")
+
+
+def test_rows_that_a_deletion_vector_names_are_no_rows(tmp_path):
+    """Of many batches of a file, by their places; a column that came later is NULL, odd text too, and no error."""
+    delta, path = library("deltalake"), tmp_path / "a table"
+    odd = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ann", b"b\xff"], pa.binary()).buffers())
+    rows = pa.table({"a": range(200_000), "s": pa.concat_arrays([odd, pa.array(["x"] * 199_998)])})
+    path.mkdir()
+    pq.write_table(rows, path / "one.parquet")
+    delta.convert_to_deltalake(path)
+    gone = [1, 2, 40_000, 65_535]
+    delete(path, gone)
+    source = source_of(path)
+    found = arrow_of(source)
+
+    assert type(source) is Lake
+    assert found.column("a").to_pylist() == [row for row in range(200_000) if row not in gone]
+    assert found.column("s").to_pylist()[:2] == ["ann", "x"]
+    assert source.load(("s",)).read_all().num_rows == 200_000 - len(gone)
+
+
+def test_a_ledger_tells_rows_before_and_after_a_deletion_vector_apart(tmp_path):
+    """The files are the same: the version's own entry in the log is not."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, ROWS)
+    needing(path, "deletionVectors")
+    books = {"budget": Budget(mu=9), "ledger": tmp_path / "t.ledger"}
+    Session(path, **books).count(loss=Gdp(1))
+    delete(path, [1])
+
+    with pytest.raises(DataError, match="not those that were asked before"):
+        Session(path, **books).count(loss=Gdp(1))
+
+
+@pytest.mark.parametrize("features", [["columnMapping"], ["deletionVectors", "columnMapping"], ["v2Checkpoint"]])
+def test_what_is_not_read_is_refused(tmp_path, features):
+    """A table whose files are not its rows by themselves is refused when it is opened."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, ROWS)
+    needing(path, *features)
+
+    with pytest.raises(DataError, match="Delta table cannot be read"):
+        source_of(path)
+
+
+def test_deletion_vectors_of_a_partitioned_table_are_refused(tmp_path):
+    """Its columns are parts of paths, which its library alone puts beside the rows."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, ROWS, partition_by=["s"])
+    needing(path, "deletionVectors")
 
     with pytest.raises(DataError, match="Delta table cannot be read"):
         source_of(path)

@@ -62,6 +62,27 @@ class Keys:
         """Return the keys of one grouping column, aligned with the answer."""
         return self.table.column(name).combine_chunks()
 
+    @property
+    def ranges(self) -> tuple[range, ...] | None:
+        """Return one range a column, if the keys are their product, the first varying slowest; None otherwise.
+
+        >>> Keys.of(("a", "b"), {"a": [7, 8], "b": range(3)}, Schema.of(dict.fromkeys("ab", Type.INTEGER))).ranges
+        (range(7, 9), range(0, 3))
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        columns = [self.column(name) for name in self.names]
+        if not len(self) or any(column.type != pa.int64() or column.null_count for column in columns):
+            return None
+        numbers = [numbers_of(column) for column in columns]
+        found = tuple(range(int(column[0]), int(column[-1]) + 1) for column in numbers)
+        if math.prod(map(len, found)) != len(self):
+            return None
+        told = np.indices(tuple(map(len, found)), np.int32).reshape(len(found), -1)
+        same = zip(numbers, found, told, strict=True)
+        return found if all(np.array_equal(column - each[0], place) for column, each, place in same) else None
+
     @classmethod
     def of(cls, by: tuple[str, ...], given: Any, schema: Schema) -> Keys | None:
         """Return the checked keys of a question; None without grouping columns.

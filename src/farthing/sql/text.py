@@ -24,6 +24,9 @@ DEEPEST: Final = 60
 DEEPEST_TREE: Final = 150
 """The most levels of a syntax tree, chains of AND and OR counted once: what translates it recurses."""
 
+_SHORT: Final = 500
+"""Letters of a question whose tree takes 65 kilobytes or so at the most: a thousand of them are kept."""
+
 RULE: Final = (
     "a question is one SELECT of aggregates over rows of the protected table, with WHERE, GROUP BY, HAVING, ORDER BY "
     "and LIMIT"
@@ -140,15 +143,19 @@ def sized(source: SqlText) -> list[Any]:
     return found
 
 
-@lru_cache(maxsize=4)
 def syntax_tree(source: SqlText) -> Node:
-    """Return the tree of the only statement of a text; the latest are kept, since a plan and its ask read one twice.
+    """Return the tree of the only statement of a text; the latest are kept: a workload reads all before it asks one.
 
     Whoever reads a tree leaves it as it is.
 
     Raises:
         UnsupportedQuery: empty, several statements, or no SQL.
     """
+    return _short_tree(source) if len(source.text) <= _SHORT else _long_tree(source)
+
+
+def _parsed(source: SqlText) -> Node:
+    """Return the tree of the only statement of a text."""
     from sqlglot.errors import SqlglotError
 
     from farthing.sql.reader import READER
@@ -168,6 +175,10 @@ def syntax_tree(source: SqlText) -> Node:
         )
     _check_tree(source, trees[0])
     return trees[0]
+
+
+_long_tree = lru_cache(maxsize=4)(_parsed)
+_short_tree = lru_cache(maxsize=1000)(_parsed)
 
 
 def _start(error: dict[str, Any]) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from farthing.cli.input import config as settings
 from farthing.cli.input.keys import same_file
 from farthing.cli.input.question import group_keys
 from farthing.cli.input.session import default_keys, opened, sources
+from farthing.cli.run.init import people
 from farthing.errors import DataError, InvalidOption
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _tell(found: TableCheck, chosen: Config, whose: str) -> None:
         out.print(f"keys of {keys.column}: {keys.listed} listed, {keys.without} without a row{examples}; "
                   f"{keys.outside:.2%} of the rows have another value", soft_wrap=True, markup=False)  # fmt: skip
     if whose == "row":
-        for name in _people([column.name for column in found.columns]):
+        for name in people([column.name for column in found.columns]):
             out.print(f"{name} seems to name people: farthing check {chosen.table} --unit {name}", soft_wrap=True)
 
 
@@ -154,10 +155,3 @@ def _row(column: Any) -> tuple[str, ...]:
     lower, upper = ("" if clamp is None else f"{clamp:g}" for clamp in clamps)
     cut = "" if column.beyond is None else f"{column.beyond:.1%}"
     return (column.name, column.type, str(column.missing), unread, *ends, lower, upper, cut)
-
-
-def _people(columns: list[str]) -> list[str]:
-    """Return the columns whose names say that they tell people apart."""
-    from farthing.cli.run.init import PERSON
-
-    return [name for name in columns if PERSON.search(name)]

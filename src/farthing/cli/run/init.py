@@ -21,7 +21,7 @@ from farthing.cli.input.session import opened, sources
 from farthing.errors import DataError, InvalidBudget, InvalidKeys, InvalidOption
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from farthing.cli.input.options.init import InitOptions
     from farthing.session import Session
@@ -35,11 +35,23 @@ _SAMPLES: Final = {
 """Keys that show how values of a type are written; the data are never looked at to find real ones."""
 
 
-PERSON: Final = re.compile(
-    r"(?i)(user|customer|client|patient|person|member|account|household|employee|student|driver|rider|subscriber|visitor"
-    r"|passenger|patron|donor|voter|citizen|card|device)[ _-]?(id|ids|no|nr|num|number|key|uuid|guid|hash)$"
+_NOUNS: Final = (
+    "user|customer|client|patient|person|member|account|household|employee|student|driver|rider|subscriber|visitor"
+    "|passenger|patron|donor|voter|citizen|guest|tenant|pupil|resident|traveller|traveler|cardholder"
 )
-"""Names of columns that tell people apart."""
+_PERSON: Final = re.compile(
+    rf"(?i)^({_NOUNS}|uid|ssn|mrn|imei|msisdn|user[ _-]?name|login|e-?mail([ _-]?address)?)$"
+    rf"|({_NOUNS}|card|device)[ _-]?(id|ids|no|nr|num|number|key|uuid|guid|hash)$"
+)
+
+
+def people(columns: Iterable[str]) -> list[str]:
+    """Return the columns whose names say that they tell people apart.
+
+    >>> people(["rider", "zone", "user_id", "card_type", "userid", "minutes", "Customer No"])
+    ['rider', 'user_id', 'userid', 'Customer No']
+    """
+    return [name for name in columns if _PERSON.search(name)]
 
 
 def init(table: str, wish: InitOptions, *, force: bool) -> None:
@@ -149,7 +161,7 @@ def _check(made: Config, keys: Sequence[str], *, said: bool) -> None:
 
 def _require_unit(columns: list[str]) -> None:
     """Refuse to take each row for somebody beside a column that names people, unless that was said."""
-    found = next((column for column in columns if PERSON.search(column)), None)
+    found = next(iter(people(columns)), None)
     if found is not None:
         raise InvalidOption(
             f"whose privacy is protected was not said, and {found!r} seems to name people",

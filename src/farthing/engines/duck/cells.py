@@ -57,40 +57,55 @@ class DuckCells:
         """Return the name of what an aggregate makes of each cell."""
         return self._columns.setdefault(aggregate, f"a{len(self._columns)}")
 
-    def sql(self, groups: Sequence[str], hash_key: int, *, listed: bool) -> str:
+    def sql(self, groups: Sequence[str], hash_key: int, *, listed: bool, part: bool = False) -> str:
         """Return the SELECT of (u, i, other groups, aggregates).
 
         Args:
             groups: shown columns that tell cells of one unit apart, the key columns first.
             hash_key: chooses the part in which a unit is kept.
             listed: whether the key columns are looked up in the list of keys; i is the place there, 0 without keys.
+            part: whether that list is a part of the keys.
         """
-        shown, joins = [f"t.{name}" for name in groups], ""
-        if listed:
-            keys = len(self._query.by)
-            kind = "JOIN" if self._home is None else "LEFT JOIN"
-            joins = f" {kind} {KEYS} AS k ON {same_key(self._query, shown[:keys])}" if keys else ""
-            shown = ["k.i" if keys else "0::INTEGER AS i", *shown[keys:]]
+        shown, joins, there = [f"t.{name}" for name in groups], "", "TRUE"
+        keys = len(self._query.by) if listed else 0
+        if keys:
+            place, there = None if part else self._counted(groups[:keys]), "i IS NOT NULL"
+            if place is None:
+                place, kind = "k.i", "JOIN" if self._home is None else "LEFT JOIN"
+                joins = f" {kind} {KEYS} AS k ON {same_key(self._query, shown[:keys])}"
+            shown = [f"{place} AS i", *shown[keys:]]
+        elif listed:
+            shown = ["0::INTEGER AS i", *shown]
         aggregates = [f"{sql} AS {name}" for sql, name in self._columns.items()]
         if self._home is None:
-            rows = self._rows.sql()
-            return f"SELECT {', '.join([self._unit, *shown, *aggregates])} FROM ({rows}) AS t{joins} GROUP BY ALL"
-        return self._of_part(self._home, shown, joins, aggregates, hash_key)
+            select = f"SELECT {', '.join([self._unit, *shown, *aggregates])} FROM ({self._rows.sql()}) AS t{joins}"
+            return f"{select} WHERE {there} GROUP BY ALL"
+        name = self._rows.show(self._rows.place_of(self._home), "p")
+        told = ", ".join([self._unit, f"t.{name} AS p", *shown, *aggregates])
+        every = f"SELECT {told} FROM ({self._rows.unfiltered()}) AS t{joins} WHERE t.{name} IS NOT NULL GROUP BY ALL"
+        marked = f"SELECT *, {home_of(self._home, hash_key)} AS home FROM ({every})"
+        kept = f"p = home AND p = {self._home.place} AND {self.found} > 0 AND {there}"
+        return f"SELECT * EXCLUDE (p, home) FROM ({marked}) WHERE {kept}"
 
-    def _of_part(self, home: KeepHome, shown: list[str], joins: str, aggregates: list[str], hash_key: int) -> str:
-        """Return the cells of the units that are kept in the part that is asked."""
-        name = self._rows.show(self._rows.place_of(home), "p")
-        rows = self._rows.unfiltered()
-        every = (
-            f"SELECT {', '.join([self._unit, f't.{name} AS p', *shown, *aggregates])} FROM ({rows}) AS t{joins} "
-            f"WHERE t.{name} IS NOT NULL GROUP BY ALL"
-        )
-        marked = f"SELECT *, {home_of(home, hash_key)} AS home FROM ({every})"
-        listed = " AND i IS NOT NULL" if joins else ""
-        return (
-            f"SELECT * EXCLUDE (p, home) FROM ({marked}) "
-            f"WHERE p = home AND p = {home.place} AND {self.found} > 0{listed}"
-        )
+    def _counted(self, names: Sequence[str]) -> str | None:
+        """Return the place of a row's keys in a list that counts up; None for other lists.
+
+        To look each row up in a list takes longer than all else that a count does.
+
+        Guarantee: the place, NULL for keys that are not in the list.
+        Proof: `Keys.ranges`: the list is the product of these ranges, the first varying slowest.
+        Assumes: CASE runs its branch only on rows that reach it, where no difference leaves its range.
+        Rounds: nothing.
+        """
+        ranges = None if self._query.keys is None else self._query.keys.ranges
+        if ranges is None or not all(self._rows.counts(name) for name in names):
+            return None
+        inside, place = [], "0"
+        for name, values in zip(names, ranges, strict=True):
+            key = f"t.{name}::BIGINT"
+            inside.append(f"{key} BETWEEN ({values[0]})::BIGINT AND ({values[-1]})::BIGINT")
+            place = f"({place}) * {len(values)} + {key} - ({values[0]})::BIGINT"
+        return f"CASE WHEN {' AND '.join(inside)} THEN ({place})::INTEGER END"
 
 
 def same_key(query: BoundedQuery, values: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def measuring(
     cuts = [_cut(query, rows, cells, measure) for measure in query.measures if not isinstance(measure, Distinct)]
     valued = dict.fromkeys(measure.value for measure in query.measures if isinstance(measure, Total))
     counts = [_count(query, rows, cells, value) for value in valued]
-    kept = cells.sql(keys, hash_key, listed=True)
+    kept = cells.sql(keys, hash_key, listed=True, part=part)
     if query.max_groups is not None:
         kept = f"SELECT * FROM ({kept}) QUALIFY {_chosen(query, hash_key, 'row_number')}"
     sums = [

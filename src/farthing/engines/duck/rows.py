@@ -141,6 +141,10 @@ class DuckRows:
         """Return whether a shown column is a double."""
         return self._shown[name].real
 
+    def counts(self, name: str) -> bool:
+        """Return whether a shown column is a whole number of at most 64 bits with sign."""
+        return self._shown[name].type is Type.INTEGER and not self._shown[name].wide
+
     def sql(self) -> str:
         """Return the relation after all steps: a SELECT of the unit as u (if it is a column) and all that was shown."""
         return self._after(self._query.steps)

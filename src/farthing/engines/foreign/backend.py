@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -36,8 +36,11 @@ class Backend(Protocol):
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
         """Return the answer of a question; Arrow rows that it names travel with it."""
 
-    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:
-        """Find out that the backend can express a question, with the Arrow rows that it names; no row is read."""
+    def prepared(self, question: Any, beside: Mapping[str, pa.Table]) -> Callable[[], None]:
+        """Print a question once; return what has the backend prepare it, as often as that is wanted.
+
+        Both find out whether it can, with the Arrow rows that the question names; no row is read.
+        """
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""
@@ -104,3 +107,7 @@ class Backend(Protocol):
 
     def spelled(self, value: IbisTerm) -> Any:
         """Return an integer, truth value, date or time as text."""
+
+
+def nothing() -> None:
+    """Prepare nothing: printing was all."""

@@ -82,11 +82,15 @@ class DialectBackend(ValuesBackend):
 
     dialect: Dialect
 
-    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:
-        """Let the engine prepare the text of a question with all its constants; it runs nothing."""
+    def prepared(self, question: Any, beside: Mapping[str, pa.Table]) -> Callable[[], None]:
+        """Return what lets the engine prepare the text of a question with all its constants; it runs nothing."""
+        sql = self.text(question, beside)
+        return lambda: self._require_prepared(sql)
+
+    def _require_prepared(self, sql: str) -> None:
+        """Let the engine prepare a text."""
         from ibis.common.exceptions import IbisError
 
-        sql = self.text(question, beside)
         try:
             self._prepare(sql)
         except Exception:  # noqa: BLE001, S110  # every engine has errors of its own

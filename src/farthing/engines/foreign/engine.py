@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from farthing.engines.bounded import bounded
@@ -68,6 +69,7 @@ class IbisEngine:
         self._catalog = IbisCatalog(self._relation(table, name, public=False), joined)
         self._turn = threading.Lock()
         self._probe = ""
+        self._prepared = lru_cache(maxsize=4)(self._printed)
 
     @property
     def name(self) -> str:
@@ -108,11 +110,10 @@ class IbisEngine:
         asked = bounded(query)
         check(asked, self._catalog, self._backend)
         self._check_keys(asked)
-        beside = {**self._shipped, **listed(asked)}
         try:
-            for question in self._questions(asked):
+            for prepare in self._prepared(query):
                 with self._turn:
-                    self._backend.prepare(question, beside)
+                    prepare()
             # Where the tables met before homes were chosen, other rows were counted: what was measured then is useless.
             order = " home first" if asked.parted and asked.joins else ""
             return f"ibis {self._backend.name} {self._hash_function(asked)}{order}" if asked.chooses else ""
@@ -198,6 +199,13 @@ class IbisEngine:
     def _seen(self, query: BoundedQuery) -> IbisCatalog:
         """Return the tables that a question sees, its derived rows among them."""
         return made(query, self._catalog, self._backend)
+
+    def _printed(self, query: Query) -> tuple[Callable[[], None], ...]:
+        """Return what has the backend prepare a question: printing takes ibis long, and an ask prepares it often."""
+        asked = bounded(query)
+        beside = {**self._shipped, **listed(asked)}
+        with self._turn:
+            return tuple(self._backend.prepared(question, beside) for question in self._questions(asked))
 
     def _questions(self, query: BoundedQuery) -> Iterator[Any]:
         """Yield what a question will ask of the backend."""

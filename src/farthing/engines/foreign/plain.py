@@ -6,11 +6,12 @@ from functools import reduce
 from operator import ge, gt, le, lt, xor
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from farthing.engines.foreign.backend import nothing
 from farthing.errors import UnsupportedQuery
 from farthing.query.schema import REAL_TYPES, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -56,9 +57,14 @@ class PlainBackend:
         """Return the text of a question."""
         return str(self._connection.compile(question))
 
-    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:  # noqa: ARG002  # names are enough
-        """Find out that ibis can print a question."""
+    def prepared(
+        self,
+        question: Any,
+        beside: Mapping[str, pa.Table],  # noqa: ARG002  # names are enough
+    ) -> Callable[[], None]:
+        """Find out that ibis can print a question; the backend prepares nothing."""
         self.compile(question)
+        return nothing
 
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002  # already inside
         """Return the answer of a question."""

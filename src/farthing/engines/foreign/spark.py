@@ -10,11 +10,12 @@ import uuid
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from farthing.engines.foreign.backend import nothing
 from farthing.engines.foreign.terms import call, real, whole
 from farthing.query.schema import Type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -77,9 +78,14 @@ class SparkBackend:
         """Return the text of a question."""
         return str(self._connection.compile(question))
 
-    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:  # noqa: ARG002  # names are enough
-        """Find out that ibis can print a question."""
+    def prepared(
+        self,
+        question: Any,
+        beside: Mapping[str, pa.Table],  # noqa: ARG002  # names are enough
+    ) -> Callable[[], None]:
+        """Find out that ibis can print a question; the backend prepares nothing."""
         self.compile(question)
+        return nothing
 
     def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
         """Return the answer of a question; tables beside it are views for as long as it runs."""

@@ -89,14 +89,19 @@ class SqliteBackend:
 
         return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=name)
 
-    def prepare(self, question: Any, beside: Mapping[str, pa.Table]) -> None:
-        """Let SQLite prepare a question; it runs nothing."""
+    def prepared(self, question: Any, beside: Mapping[str, pa.Table]) -> Callable[[], None]:
+        """Return what lets SQLite prepare a question; it runs nothing."""
+        sql = self._text(question, {name: table.schema for name, table in beside.items()})
+        return lambda: self._prepare(sql, len(beside))
+
+    def _prepare(self, sql: str, tables: int) -> None:
+        """Let SQLite prepare a text beside so many tables."""
         from ibis.common.exceptions import IbisError
 
-        sql, failed = self._text(question, {name: table.schema for name, table in beside.items()}), False
+        failed = False
         with self._turn:
             try:
-                self._con.execute(f"EXPLAIN {sql}", ["[]"] * len(beside))
+                self._con.execute(f"EXPLAIN {sql}", ["[]"] * tables)
             except sqlite3.Error:
                 failed = True
         if failed:

@@ -9,17 +9,21 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import numpy as np
 
 from farthing.engines.engine import engine_failed
 from farthing.engines.reading.text import is_text, valid
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     Columns = tuple[str, ...] | None
 
@@ -152,24 +156,94 @@ def _opened(folder: Path, kind: str, library: str, of: Callable[[Path], Version]
             f"the {kind} table cannot be read",
             rule=f"{library} reads its current version, which has a row or more, from local files",
             got=folder,
-            next_step=f"see what {library} says of it; deletion vectors and renamed columns of Delta are not read",
+            next_step=f"see what {library} says of it; of Delta, column mapping and deletion vectors of partitioned "
+            "tables are not read",
         )
     return found
 
 
 def _delta(folder: Path) -> Version:
     """Return the current version of a Delta table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
     from deltalake import DeltaTable
 
     table = DeltaTable(folder)
-    rows = table.to_pyarrow_dataset()
-    plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
+    protocol, parted = table.protocol(), bool(table.metadata().partition_columns)
+    needed = frozenset(protocol.reader_features or ())
     names = tuple(field.name for field in table.schema().fields)
+    files = _local(map(unquote, table.file_uris()))
+    if "deletionVectors" in needed and needed <= _WITH_DELETED and not parted:
+        deleted, schema = _deleted(table), pa.schema(table.schema().to_arrow())
+        log = folder / "_delta_log" / f"{table.version():020}.json"  # what changes when rows are deleted: no file does
+        return Version(
+            files, _local([str(log)]), plain=False, names=names,
+            stream=lambda columns: _kept(files, deleted, pa.schema([schema.field(name) for name in columns])),
+            held=lambda: (_by_name(pq.read_schema(file)) for file in files),
+        )  # fmt: skip
+    rows = table.to_pyarrow_dataset()
+    plain = protocol.min_reader_version == 1 and not parted
     return Version(
-        _local(table.file_uris()), (), plain, names,
+        files, (), plain, names,
         stream=lambda columns: rows.scanner(list(columns)).to_reader(),
-        held=lambda: (fragment.physical_schema for fragment in rows.get_fragments()),
+        held=lambda: (_by_name(fragment.physical_schema) for fragment in rows.get_fragments()),
     )  # fmt: skip
+
+
+_WITH_DELETED: Final = frozenset({"deletionVectors", "timestampNtz"})
+"""The reader features of a Delta table of which deleted rows are left out here; its library reads no vectors so."""
+
+
+def _by_name(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a Delta file, which are told by their names, whatever numbers they have."""
+    import pyarrow as pa
+
+    return pa.schema([field.remove_metadata() for field in schema])
+
+
+def _deleted(table: Any) -> dict[str, NDArray[np.int64]]:
+    """Return the places of the rows that deletion vectors leave out, by file."""
+    import pyarrow as pa
+
+    vectors = pa.table(table.deletion_vectors().read_all())
+    return {
+        _local([unquote(file.as_py())])[0]: np.flatnonzero(~np.asarray(kept.values, np.bool_))
+        for file, kept in zip(vectors.column("filepath"), vectors.column("selection_vector"), strict=True)
+    }
+
+
+def _kept(files: Sequence[str], deleted: Mapping[str, NDArray[np.int64]], schema: pa.Schema) -> pa.RecordBatchReader:
+    """Return a stream of columns of Parquet files without their deleted rows; NULL where a file has no such column.
+
+    Guarantee: a row is in the stream exactly if its place in its file is not among those that are deleted.
+    Proof: batches come in the order of the file's rows, which their lengths count.
+    Assumes: places are counted from the file's first row, as Delta's protocol says of deletion vectors.
+    Rounds: nothing.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in files:
+            gone, first = deleted.get(path, np.zeros(0, np.int64)), 0
+            with pq.ParquetFile(path) as file:
+                there = file.schema_arrow.names
+                read = [name for name in schema.names if name in there] or there[
+                    :1
+                ]  # one tells how many rows there are
+                for batch in file.iter_batches(columns=read):
+                    mask = np.ones(batch.num_rows, np.bool_)
+                    mask[gone[(gone >= first) & (gone < first + batch.num_rows)] - first] = False
+                    first += batch.num_rows
+                    rows = valid(pa.Table.from_batches([batch])).filter(pa.array(mask))
+                    columns = [
+                        rows.column(field.name).cast(field.type) if field.name in read
+                        else pa.nulls(rows.num_rows, field.type)
+                        for field in schema
+                    ]  # fmt: skip
+                    yield from pa.table(columns, schema=schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _iceberg(folder: Path) -> Version:

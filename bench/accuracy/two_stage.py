@@ -25,7 +25,7 @@ FIGURE_SIZE, OUTPUTS = 10_000, 1_000_000
 CHECKED = {100: (2, 32, 300, 1e4), 500: (8, 100, 1000, 1e4, 1e5), 1000: (8, 64)}
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 ORDERS = tuple(np.geomspace(1.1, 1e6, 61).tolist())
-CERTIFIED = ((100, 2.0), (100, 32.0), (500, 8.0), (1_000, 8.0), (1_000, 64.0))
+CERTIFIED = ((100, 2.0), (100, 32.0))
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "proofs" / "mechanisms.two_stage.md"
 BEGIN, END = (
     "<!-- printed by bench/accuracy/two_stage.py --certify: do not edit -->",
@@ -166,11 +166,11 @@ def certify():
     rows = ["| x | order | D_a measured | lower end | upper end | time, over the measurement's |", "|" + " ---: |" * 6]
     for x, order in CERTIFIED:
         _divergences.cache_clear()
-        start, mechanism = time.perf_counter(), TwoStage(SIGMA, RELATIVE)
+        start, mechanism = time.process_time(), TwoStage(SIGMA, RELATIVE)
         measured = mechanism.renyi(x, order)
-        middle = time.perf_counter()
+        middle = time.process_time()
         found = mechanism.certified_renyi(x, order)
-        ratio = (time.perf_counter() - middle) / (middle - start)
+        ratio = (time.process_time() - middle) / (middle - start)
         ends = (f"{end / measured - 1:+.1e}" for end in found)
         rows.append(f"| {x:,} | {order:g} | {measured:.9g} | {' | '.join(ends)} | {ratio:,.0f} |")
         print(rows[-1], flush=True)

@@ -31,7 +31,7 @@ LEVEL: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class ProductNodes:
     """Nodes v = j h, and both laws of X on them.
 
     Attributes:
@@ -58,7 +58,7 @@ class ProductBalls:
     x: float
     sigma: float
     relative: float
-    _grids: dict[tuple[int, int], Grid] = field(default_factory=dict, repr=False, compare=False)
+    _grids: dict[tuple[int, int], ProductNodes] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def unit(self) -> float:
@@ -95,13 +95,13 @@ class ProductBalls:
         here, there = (scale * (total * grid.step + flint.acb(around, around)) for total in totals)
         return here, there
 
-    def _grid(self, flint: Any, depth: float) -> Grid:
+    def _grid(self, flint: Any, depth: float) -> ProductNodes:
         """Return the grid whose trapezoids err by less than e^-depth, where bounds of the strips allow."""
         excess = sum(float(each) for each in self._growth(flint)) + 10
         step = 2.0 ** math.floor(math.log2(2 * math.pi * self.strips[1] / (depth + excess)))
-        return self._grids.setdefault((int(depth), flint.ctx.prec), Grid(step))
+        return self._grids.setdefault((int(depth), flint.ctx.prec), ProductNodes(step))
 
-    def _node(self, flint: Any, grid: Grid, j: int) -> tuple[Ball, tuple[tuple[Ball, Ball], tuple[Ball, Ball]]]:
+    def _node(self, flint: Any, grid: ProductNodes, j: int) -> tuple[Ball, tuple[tuple[Ball, Ball], tuple[Ball, Ball]]]:
         """Return 1/|X| and the factors of the laws of X at a node, kept."""
         if j not in grid.laws:
             size = flint.arb(j * grid.step).exp() * self.unit

@@ -30,7 +30,7 @@ SMALLEST: Final = 2.0**-300
 """Numbers below are not told from zero."""
 
 
-class Enclosure(NamedTuple):
+class CertainEnds(NamedTuple):
     """Two floats with a number between them.
 
     Attributes:
@@ -78,7 +78,7 @@ class CertifiedDivergences:
     def __init__(self, pair: HolomorphicPair) -> None:
         self._pair = pair
 
-    def renyi(self, order: float, *, reverse: bool = False, near: float) -> Enclosure:
+    def renyi(self, order: float, *, reverse: bool = False, near: float) -> CertainEnds:
         """Return ends of D_order(P || Q), or of D_order(Q || P) if reverse.
 
         Args:
@@ -97,9 +97,9 @@ class CertifiedDivergences:
             inside, outside = self._integral(flint, excess, order, size, reverse=reverse)
             most = (1 + inside.upper() + outside * flint.arb(order)).log() / (flint.arb(order) - 1)
             least = (1 + flint.arb(0).max(inside.lower())).log() / (flint.arb(order) - 1)
-            return Enclosure(down(lower(least)), up(upper(most)))
+            return CertainEnds(down(lower(least)), up(upper(most)))
 
-    def hockey_stick(self, epsilon: float, *, reverse: bool = False, near: float) -> Enclosure:
+    def hockey_stick(self, epsilon: float, *, reverse: bool = False, near: float) -> CertainEnds:
         """Return ends of the least delta at epsilon for this pair; `reverse` and `near` as in `renyi`."""
         size = max(near, SMALLEST)
 
@@ -108,7 +108,7 @@ class CertifiedDivergences:
 
         with working(_bits(size) + SPARE) as flint:
             inside, outside = self._integral(flint, beyond, 1.0, size, reverse=reverse)
-            return Enclosure(max(0.0, down(lower(inside))), up(upper(inside + outside)))
+            return CertainEnds(max(0.0, down(lower(inside))), up(upper(inside + outside)))
 
     def _integral(self, flint: Any, integrand: Any, order: float, size: float, *, reverse: bool) -> tuple[Ball, Ball]:
         """Return the integral over the cover of an integrand of (density, ratio), never negative; and what is left."""

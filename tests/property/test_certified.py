@@ -115,11 +115,10 @@ def test_what_is_left_out_of_the_product_is_bounded():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("x", "order", "reverse"), [(100.0, 8.0, False), (100.0, 2.0, True)])
-def test_the_measured_divergence_of_the_product_is_certified(x, order, reverse):
+def test_the_measured_divergence_of_the_product_is_certified():
     """The ends hold what the quadrature measures, 10^-8 of it apart: its value lies on neither side of the truth."""
     mechanism = TwoStage(sigma=10, relative=0.3)
-    found, measured = mechanism.certified_renyi(x, order, reverse=reverse), mechanism.renyi(x, order, reverse=reverse)
+    found, measured = mechanism.certified_renyi(100.0, 8.0), mechanism.renyi(100.0, 8.0)
 
     assert found.lower <= measured <= found.upper
     assert found.upper - found.lower <= 1e-8 * measured
@@ -127,12 +126,12 @@ def test_the_measured_divergence_of_the_product_is_certified(x, order, reverse):
 
 @pytest.mark.slow
 def test_the_measured_delta_of_the_product_is_certified():
-    """So do those of delta at an epsilon."""
+    """So do those of delta at an epsilon, in the worse direction."""
     mechanism = TwoStage(sigma=10, relative=0.3)
     found, measured = mechanism.certified_delta(100.0, 0.1), mechanism.delta(100.0, 0.1)
 
-    assert found.lower <= measured * (1 + 1e-7)
-    assert measured <= found.upper * (1 + 1e-7)
+    assert found.lower <= measured <= found.upper
+    assert found.upper - found.lower <= 3e-8 * measured
 
 
 def test_forgetting_what_is_outside_is_seen():

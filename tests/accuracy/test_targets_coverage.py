@@ -9,11 +9,15 @@ from farthing.accuracy import Schedule, reported
 from farthing.accuracy import ranking_places as places_module
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
 from farthing.accuracy.ranking import RankingContest
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.mechanisms.laplace import LaplaceChain
 from farthing.noise.bits import seeded
+from farthing.planning.laplace_count import Grid
+from farthing.session.answering.laplace_count import _LaplaceLooks
 from farthing.session.answering.share_of_groups import refine_share
 
 pytestmark = pytest.mark.thorough
@@ -21,11 +25,21 @@ pytestmark = pytest.mark.thorough
 GRAIN = 2.0**-56
 
 
-def shared(truth, share, *, seed, absolute=20.0, cap=1 << 60):
+def shared(truth, share, *, seed, absolute=20.0, cap=1 << 60, law=GAUSSIAN):
     """Refine counts until a share of them is within 10 % or 20; return the schedule, the end, and who stopped alone."""
-    schedule = Schedule.plan(0.1, absolute, 0.05, per_grain=GRAIN, cap_grains=cap, meets=1)
-    mechanism = GaussianMeasurements(truth, bits=seeded(seed))
-    end = refine_share(mechanism, schedule, share, Measured.nothing(len(truth)))
+    if law is LAPLACE:
+        grid = Grid(1, 1 << 14, -14)
+        chain = LaplaceChain(truth << 14, grid.sensitivity, 1, seeded(seed), grid.step_log2)
+        mechanism, before = _LaplaceLooks(chain), Measured(0 * truth, 0 * truth, grid.step_log2)
+        per_grain, cap = grid.per_farthing, min(cap, grid.finest)
+    else:
+        mechanism, before, per_grain = (
+            GaussianMeasurements(truth, bits=seeded(seed)),
+            Measured.nothing(len(truth)),
+            GRAIN,
+        )
+    schedule = Schedule.plan(0.1, absolute, 0.05, per_grain=per_grain, cap_grains=cap, meets=1, law=law)
+    end = refine_share(mechanism, schedule, share, before)
     return schedule, end, schedule.stopped(end.information, end.values)
 
 
@@ -36,12 +50,12 @@ def outside(schedule, end, alone, truth):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_groups_that_are_stopped_by_others_are_covered(share):
+@pytest.mark.parametrize(("share", "law"), [(0.3, GAUSSIAN), (0.6, GAUSSIAN), (0.9, GAUSSIAN), (0.6, LAPLACE)])
+def test_groups_that_are_stopped_by_others_are_covered(share, law):
     """Over sizes that straddle the stop, no size misses more than beta, stopped by others or not."""
     sizes = np.array([20, 60, 150, 300, 500, 800, 1_200, 2_000, 5_000, 50_000])
     truth = sizes.repeat(1_500)
-    schedule, end, alone = shared(truth, share, seed=int(100 * share), absolute=1.0)
+    schedule, end, alone = shared(truth, share, seed=int(100 * share), absolute=1.0, law=law)
     missed = outside(schedule, end, alone, truth).reshape(len(sizes), -1).sum(axis=1)
 
     assert share <= alone.mean() < share + 0.15
@@ -62,11 +76,12 @@ def test_a_target_out_of_reach_and_a_share_together_are_covered():
 
 
 @pytest.mark.statistical
-def test_reporting_stopped_groups_as_if_they_had_met_is_caught():
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
+def test_reporting_stopped_groups_as_if_they_had_met_is_caught(law):
     """With the plain interval Y +- max(r|Y|, a) the groups that others stopped miss far more often than beta."""
     truth = np.full(6_000, 400).astype(np.int64)
     truth[:3_000] = 40_000
-    schedule, end, alone = shared(truth, 0.5, seed=4)
+    schedule, end, alone = shared(truth, 0.5, seed=4, law=law)
     half = np.maximum(0.1 * np.abs(end.values), schedule.floor)
     plain = np.abs(end.values - truth) > half
 

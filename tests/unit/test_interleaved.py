@@ -1,6 +1,7 @@
 """Answers that are refined in turn: every interleaving passes the same ledger, and loses what its books say."""
 
 import math
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
@@ -36,6 +37,29 @@ def test_every_interleaving_of_two_answers_costs_the_same(budget):
     assert all(sorted(spent) == spent for spent in found)
     assert 1 == len({spent[-1] for spent in found})
     assert 0 < found[0][-1] <= 1
+
+
+@pytest.mark.parametrize("budget", [Budget(mu=1), Budget(epsilon=1)], ids=["mu", "epsilon"])
+def test_analysts_who_refine_in_turn_draw_on_one_sum(budget, tmp_path):
+    """Two sessions on one ledger, each with a share, refine two answers look by look: both pay, and one total rises."""
+    ledger, shares = tmp_path / "books.ledger", []
+    with Session(TABLE, budget=budget, ledger=ledger) as owner:
+        for name in ("ann", "ben"):
+            owner.allot(name, Fraction(1, 2))
+    with (
+        Session(TABLE, budget=budget, ledger=ledger, allotment="ann") as ann,
+        Session(TABLE, budget=budget, ledger=ledger, allotment="ben") as ben,
+    ):
+        for session, column, width in ((ann, "one", 400), (ben, "other", 300), (ann, "one", 200), (ben, "other", 150)):
+            before = session.remaining.amount
+            answer = session.count(column, keys={column: [0, 1]}, absolute=width, cap="all")
+            assert answer.paid
+            shares.append(before - session.remaining.amount)
+            assert shares[-1] == answer.paid.amount
+    with Session(TABLE, budget=budget, ledger=ledger) as owner:
+        assert owner.spent.amount == sum(shares) == asked(budget, ORDERS[1])[-1]
+        assert owner.guarantee(of="spent").loss == owner.spent
+        owner.verify()
 
 
 def geometric(rate):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 from sweeps import sweep
 
 from farthing.errors import BudgetExceeded
@@ -205,6 +205,68 @@ def test_the_filter_lets_as_many_choices_through_as_they_are_worth_together():
     together = max(k for k in range(200) if choices_price(choice.amount, k) <= books.total.amount)
     assert together - 1 <= counts[0] <= together
     assert counts[0] > 1.4 * counts[1]
+
+
+releases = st.lists(st.tuples(st.sampled_from([0.02, 0.1, 0.3, 1.0]), st.booleans()), min_size=1, max_size=25)
+
+
+def spent_on(books, path):
+    """Return books after choices of some ranges, and Gaussian noise of a fifth of the range as mu, one by one."""
+    for size, choice in path:
+        books = books.spend(BoundedRange(size) if choice else Gdp(size / 5))
+    return books
+
+
+def fits(path, total):
+    """Return whether a rule that starts with a total lets releases through, each choice at its least price; floats."""
+    left = total
+    for size, choice in path:
+        eta = Fraction(size)
+        if not choice:
+            left -= (size / 5) ** 2
+            continue
+        low, high = eta**2 / 16, Fraction(max(left, 0.0))
+        alone = left - float(choice_price(eta, 0))
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if middle + choice_price(eta, middle) <= left else (low, middle)
+        left = max(alone, float(low) if low + choice_price(eta, low) <= left else -1.0)
+        if left < 0:
+            return False
+    return left >= 0
+
+
+@given(releases)
+@settings(max_examples=15)
+def test_what_holds_is_the_least_total_that_lets_it_through(path):
+    """A rule that starts with it lets the same releases through, with 1 % less it does not; and it never falls."""
+    books = spent_on(ResidueFilter(Gdp(100)), path)
+    least = books.holds.amount
+
+    assert books.spent.amount <= least <= spent_on(GdpFilter(Gdp(100)), path).spent.amount
+    assert fits(path, float(least) * (1 + 1e-6))
+    assert not fits(path, float(least) * 0.99)
+    for more in (BoundedRange(0.01), Gdp(0.001)):
+        assert books.spend(more).holds >= books.holds
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 10, 40])
+def test_choices_of_one_range_hold_together_as_they_are_priced_together(many):
+    """What holds after k choices is `choices_price` of k, and after much Gaussian noise nearly their zCDP price."""
+    books = spent_on(ResidueFilter(Gdp(10)), [(0.1, True)] * many)
+
+    assert books.holds.amount == choices_price(BoundedRange(0.1).amount, many)
+    after = books.spend(Gdp(1))
+    assert after.holds == after.spent
+
+
+def test_reading_what_was_spent_as_what_holds_is_caught():
+    """Planted: one choice, randomised response at half its range, is easier to test than what it took out says."""
+    books = ResidueFilter(Gdp(10)).spend(BoundedRange(1))
+    apart = math.tanh(1 / 4)
+
+    assert apart > 2 * ndtr(books.spent.value / 2) - 1 + 0.01
+    assert apart <= 2 * ndtr(books.holds.value / 2) - 1 + 1e-9
 
 
 def test_the_page_shows_what_the_script_prints():

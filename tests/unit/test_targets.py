@@ -67,6 +67,27 @@ def test_a_share_is_refined_for_the_difference(rides):
     assert not session.count(**asked).paid
 
 
+def test_a_share_under_a_pure_budget(rides):
+    """It costs less than all, the chain goes on from where it stopped for the difference, and what is there is free."""
+    asked = {"by": "zone", "keys": ZONES, "relative": 0.1, "absolute": 2, "cap": "all"}
+    session, other = (farthing.Session(rides, budget=farthing.Budget(epsilon=50)) for _ in range(2))
+    part = session.count(**asked, share=0.75)
+    reached = float(part.met.mean())
+
+    assert 0.75 <= reached < 1
+    assert part.paid.amount * 8 < other.count(**asked).paid.amount
+    assert (part.group_paid[~part.met] >= part.group_paid[part.met].max()).all()
+    assert "as soon as 90 % of the groups" in session.plan(**asked, share=0.9).steps[-1]
+    assert not part.refine(share=reached).paid
+    again = part.refine(share=0.9)
+    assert again.met.mean() >= 0.9
+    whole = again.refine(share=1)
+    assert whole.met.all()
+    assert part.paid + again.paid + whole.paid == session.spent
+    assert session.spent.amount <= other.spent.amount * 1.2
+    session.verify()
+
+
 def test_groups_that_were_stopped_with_others_answer_nothing_else(rides):
     """A question on the group that was stopped is not told from there; one on a group that was done is."""
     session = opened(rides)
@@ -96,7 +117,7 @@ def test_a_share_that_is_none_is_refused(rides, share):
 
 
 def test_a_share_is_refused_where_it_means_nothing(rides):
-    """Without groups, for means, quantiles, several aggregates, a named loss, relative noise, and a pure budget."""
+    """Without groups, for means, quantiles, several aggregates, a named loss, and relative noise."""
     session = opened(rides)
     groups = {"by": "zone", "keys": ZONES, "share": 0.9}
     for ask in (
@@ -106,7 +127,9 @@ def test_a_share_is_refused_where_it_means_nothing(rides):
         lambda: session.quantile("delay", 0.5, lower=0, upper=60, rank=0.1, **groups),
         lambda: session.count(loss=farthing.Gdp(0.1), **groups),
         lambda: session.count(relative=0.1, absolute=5, mechanism="asinh", **groups),
-        lambda: farthing.Session(rides, budget=farthing.Budget(epsilon=1)).count(absolute=50, **groups),
+        lambda: farthing.Session(rides, budget=farthing.Budget(epsilon=1)).mean(
+            "delay", lower=0, upper=9, absolute=5, **groups
+        ),
     ):
         with pytest.raises(InvalidTarget, match="share"):
             ask()

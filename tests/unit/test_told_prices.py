@@ -63,6 +63,43 @@ def test_merging_at_the_least_price_is_caught():
     assert any(mean([(p, q, max(0.0, float(rho))) for p, q, rho in forgot], order) > 1 for order in ORDERS)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_told_epsilon_holds_and_the_rho_of_a_stopped_chain_does_not(order):
+    """A chain at epsilon .5 and 1.5 that stops by what it shows: its last level holds after merging; its rho does not.
+
+    The noise is two-sided geometric. Stopping where the coarse look's loss is at its highest is what refutes the rho.
+    """
+    law = stopped_chain()
+
+    def told(statement):
+        """Return the larger mean of both directions under a way to read the told level."""
+        return max(
+            sum(p * math.exp((order - 1) * (math.log(p / q) - statement(level))) for p, q, level in way)
+            for way in (law, [(q, p, level) for p, q, level in law])
+        )
+
+    assert math.isclose(1, sum(p for p, _, _ in law), rel_tol=1e-9)
+    assert told(lambda level: float(RenyiStatement(order).at(Pure(level)).value)) <= 1
+    if order == ORDERS[0]:
+        assert told(lambda level: order * float(Pure(level).to(Zcdp).amount)) > 1
+
+
+def stopped_chain(low=0.5, high=1.5, reach=60):
+    """Return (chance on D, chance on D', last level) of a chain at 0 and at 1 that stops where it shows at least 1."""
+    keep = (math.sinh(low / 2) / math.sinh(high / 2)) ** 2
+
+    def noise(rate, x):
+        return math.tanh(rate / 2) * math.exp(-rate * abs(x))
+
+    shown = range(-reach, reach + 1)
+    law = [(noise(low, x - 1), noise(low, x), low) for x in shown if x >= 1]
+    for x in (x for x in shown if x < 1):
+        for y in shown:
+            after = keep * (x == y) + (1 - keep) * noise(low, x - y)
+            law.append((noise(high, y - 1) * after, noise(high, y) * after, high))
+    return law
+
+
 def test_statements_add():
     """Two releases one after the other: the mean of the sum is at most 1 where each one's is, and they are values."""
     first = merged(max)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from farthing.errors import InvalidKeys, InvalidTarget
 from farthing.planning.plan import Plan, Pricing
-from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
+from farthing.privacy.loss import Booked, Gdp, Loss, Zcdp
 from farthing.query.aggregates import Quantile
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
@@ -131,13 +131,6 @@ class Frame:
                 rule=f"this ledger is kept in {budget.currency.__name__}",
                 got=type(named).__name__,
                 next_step=f"pass a {budget.currency.__name__}",
-            )
-        if request.share < 1 and budget.currency is Pure:
-            raise InvalidTarget(
-                "share= needs Gaussian noise, and so a delta > 0",
-                rule="groups are refined side by side in looks whose noise averages out",
-                got=f"share={request.share:g} under a pure budget",
-                next_step="leave share= out, or open the ledger with Budget(epsilon=, delta=1e-6)",
             )
         most = remaining if named == "all" else named
         cap = None if named == "all" and parts == 1 else _cap(most, budget, parts)

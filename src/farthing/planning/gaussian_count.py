@@ -65,9 +65,7 @@ class GaussianCountPricing:
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
         told = f"{self.asked} with Gaussian noise, in looks, each group until it is within the target"
-        if self.share >= 1:
-            return (told,)
-        return (told, f"as soon as {100 * self.share:.6g} % of the groups are, the others stop too, and pay no more")
+        return (told,) if self.share >= 1 else (told, others_stop(self.share))
 
     @property
     def gives_up(self) -> bool:
@@ -160,7 +158,6 @@ def _sharper(
 
     Where an earlier rule was looser in the relative target, the new one is made to go on wherever that one did.
     """
-    again = kept is not None and kept.share < 1
     waits = kept is not None and kept.relative == 0 < relative
     return Schedule.plan(
         relative,
@@ -170,8 +167,20 @@ def _sharper(
         cap_grains=limit if kept is None else max(limit, kept.grains),
         after=None if kept is None else StopRule(kept.relative, kept.critical, 0),
         signed=_signed(frame.query),
-        meets=0 if frame.share >= 1 else 2 if again else 1,
+        meets=meets_of(frame, kept),
     )
+
+
+def meets_of(frame: Frame, kept: StoredPromise | None) -> int:
+    """Return for the so-manieth time, from 1, groups may be stopped by what others showed; 0 where all are asked."""
+    if frame.share >= 1:
+        return 0
+    return 2 if kept is not None and kept.share < 1 else 1
+
+
+def others_stop(share: float) -> str:
+    """Return in words that the other groups stop with a share of them."""
+    return f"as soon as {100 * share:.6g} % of the groups are, the others stop too, and pay no more"
 
 
 def _level(coin: Coin, cap: Booked, *, named: bool) -> int:

@@ -16,7 +16,7 @@ from farthing.errors import InvalidTarget
 from farthing.mechanisms import geometric
 from farthing.mechanisms.gaussian import highest_level
 from farthing.mechanisms.laplace import MOST_FARTHINGS
-from farthing.planning.gaussian_count import AFTER_ONE_LOOK, BEYOND_ALL
+from farthing.planning.gaussian_count import AFTER_ONE_LOOK, BEYOND_ALL, meets_of, others_stop
 from farthing.planning.stored_measurements import looks_for
 from farthing.privacy.loss import Booked, Pure
 from farthing.rounding import FARTHING
@@ -126,6 +126,7 @@ class LaplaceCountPricing:
         grid: the steps of the noise.
         beta: the failure probability a group that the schedule is calibrated for.
         top: the largest farthings of the groups already, as many as one unit can touch.
+        share: the part of the groups that are refined until they are within the target; the rest stops with them.
         claims: the intervals that the groups had before, where some of them may serve.
         settled: bool[groups], the groups that are answered by these; None for none.
     """
@@ -135,6 +136,7 @@ class LaplaceCountPricing:
     grid: Grid
     beta: float
     top: tuple[int, ...]
+    share: float = 1.0
     claims: OwnPromises | None = None
     settled: NDArray[np.bool_] | None = None
 
@@ -144,7 +146,8 @@ class LaplaceCountPricing:
         if len(self.schedule.looks) == 1:
             return (f"{self.asked} with two-sided geometric noise, once",)
         looks = "in looks that get finer, each group until it is within the target; the last look alone is paid"
-        return (f"{self.asked} with two-sided geometric noise, {looks}",)
+        told = f"{self.asked} with two-sided geometric noise, {looks}"
+        return (told,) if self.share >= 1 else (told, others_stop(self.share))
 
     @property
     def gives_up(self) -> bool:
@@ -208,7 +211,7 @@ def plan_laplace_count(
         hopeless=not reachable and not looks.free and not relative,
         free=looks.free,
         pricing=LaplaceCountPricing(
-            str(frame.query.aggregate), schedule, grid, looks.beta, top, looks.claims, looks.settled
+            str(frame.query.aggregate), schedule, grid, looks.beta, top, frame.share, looks.claims, looks.settled
         ),
     )
 
@@ -283,7 +286,7 @@ def _sharper(
     return Schedule.plan(
         relative, absolute, beta * (AFTER_ONE_LOOK if waits else 1.0), per_grain=grid.per_farthing,
         cap_grains=min(limit, grid.finest), after=None if kept is None else StopRule(kept.relative, kept.critical, 0),
-        signed=signed, law=LAPLACE,
+        signed=signed, meets=meets_of(frame, kept), law=LAPLACE,
     )  # fmt: skip
 
 

@@ -207,8 +207,8 @@ class RenyiStatement:
     Attributes:
         order: a > 1, fixed before the release.
 
-    Guarantee: E[exp((order - 1)(Z - at(paid)))] <= 1 for the price that is told of a Gaussian or zCDP release, wherever
-        it stopped; with chance 1 - delta, Z <= surely(paid, delta).
+    Guarantee: E[exp((order - 1)(Z - at(paid)))] <= 1 for the price that is told of a release in Gaussian DP, zCDP or
+        a pure ledger, wherever it stopped; with chance 1 - delta, Z <= surely(paid, delta).
     Proof: docs/proofs/privacy.odometers.md, "A told price at one order".
     Assumes: each look's price is known before it is drawn, and what is told is at least their sum.
     Rounds: up, to whole farthings of epsilon.
@@ -216,6 +216,8 @@ class RenyiStatement:
     >>> statement = RenyiStatement(order=100)
     >>> statement.at(Gdp(0.0625)), statement.surely(Gdp(0.0625), delta=1e-6)
     (Pure(epsilon=0.195312), Pure(epsilon=0.334863))
+    >>> statement.at(Pure(0.25))
+    Pure(epsilon=0.25)
     """
 
     order: Number
@@ -226,12 +228,16 @@ class RenyiStatement:
                 "the order is out of range", rule="order > 1", got=self.order, next_step="order=100 suits a small loss"
             )
 
-    def at(self, paid: Gdp | Zcdp) -> Pure:
-        """Return the loss that a told price stands for: order times rho."""
+    def at(self, paid: Gdp | Zcdp | Pure) -> Pure:
+        """Return the loss that a told price stands for: order times rho; a told epsilon stands for itself."""
+        if isinstance(paid, Pure):
+            return paid
         return Pure.of_farthings(coins_up(Fraction(self.order) * paid.to(Zcdp).amount))
 
-    def surely(self, paid: Gdp | Zcdp, delta: Number) -> Pure:
+    def surely(self, paid: Gdp | Zcdp | Pure, delta: Number) -> Pure:
         """Return what the loss is at most, with chance 1 - delta; this alone is not closed under post-processing."""
+        if isinstance(paid, Pure):
+            return paid  # surely indeed, and closed
         with working() as flint:
             margin = -ball(flint, within_unit(delta)).log() / ball(flint, Fraction(self.order) - 1)
             return _epsilon(ball(flint, Fraction(self.order) * paid.to(Zcdp).amount) + margin)

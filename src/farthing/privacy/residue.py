@@ -8,17 +8,19 @@ choice takes. `ResidueFilter` keeps books by that rule; `choices` prices several
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from farthing.privacy import convert
-from farthing.privacy.additive import GdpFilter, priced, split
+from farthing.privacy.additive import ZERO, GdpFilter, priced, split
 from farthing.privacy.loss import BoundedRange, Gdp, Loss, Pure
 from farthing.privacy.numbers import exact, squared
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from farthing.privacy.additive import Priced
     from farthing.privacy.numbers import Number
 
@@ -102,10 +104,15 @@ class ResidueFilter(GdpFilter):
     """The Gaussian DP filter in which a choice pays by what is left after it: nearly always its zCDP price.
 
     Gaussian releases pay mu^2 as in `GdpFilter`. A `BoundedRange` or `Pure` loss pays `choice_price` of what is left;
-    only the last ones of a budget pay up to pi/2 times as much. What was spent says how much is left, not what holds
-    of the releases so far: what holds is the total.
+    only the last ones of a budget pay up to pi/2 times as much. What was spent says how much is left; what the releases
+    so far are worth by themselves is `holds`: a little more, and never more than their prices one by one.
 
-    Guarantee: everything let through is mu-GDP, but for events of mass `set_aside`.
+    Attributes:
+        settled: the mu^2 of earlier releases that those after them smooth out for good.
+        recent: the other releases, in order: the range of a choice, and the mu^2 of Gaussian noise; one of them is 0.
+
+    Guarantee: everything let through is mu-GDP, but for events of mass `set_aside`; and so it is for mu^2 = `holds` at
+        the end, if nothing is asked that lets it pass a number that was fixed before.
     Proof: docs/proofs/privacy.residue.md; a residue filter in the sense of arXiv:2602.15815.
     Assumes: asked before the draw; each part is mu_i-GDP, of eta_i-bounded range or epsilon_i-DP given the past, but
         for events of mass delta_i.
@@ -115,7 +122,31 @@ class ResidueFilter(GdpFilter):
     >>> books = ResidueFilter(Gdp(1)).spend(BoundedRange(0.1)).spend(Gdp(0.5))
     >>> books.spent.amount < GdpFilter(Gdp(1)).spend(BoundedRange(0.1)).spend(Gdp(0.5)).spent.amount
     True
+    >>> books.holds == books.spent, ResidueFilter(Gdp(1)).spend(BoundedRange(0.1)).holds == BoundedRange(0.1).to(Gdp)
+    (True, True)
     """
+
+    settled: Fraction = ZERO
+    recent: tuple[tuple[Fraction, Fraction], ...] = ()
+
+    def spend(self, loss: Priced, *, delta: Number = 0) -> Self:
+        """Return the filter after a release of this loss; refuse what does not fit."""
+        after = super(ResidueFilter, self).spend(loss, delta=delta)
+        size = _range_of(loss)
+        gained = ZERO if size else priced(split(loss)[0], Gdp).amount
+        settled, recent = _settled(self.settled, (*self.recent, (size, gained)))
+        return replace(after, settled=settled, recent=recent)
+
+    @property
+    def holds(self) -> Gdp:
+        """What everything let through so far is worth by itself: the least total that could have let it through.
+
+        A choice that Gaussian noise or other choices came after is priced by these, whatever may still be spent.
+        """
+        needed = ZERO
+        for size, gained in reversed(self.recent):
+            needed = before_choice(size, needed) if size else needed + gained
+        return Gdp.of_amount(self.settled + needed)
 
     def _asked(self, loss: Priced, delta: Number) -> tuple[Gdp, Fraction]:
         """Return the price while so much is left, and the mass of the events left out of it."""
@@ -126,6 +157,38 @@ class ResidueFilter(GdpFilter):
         if not isinstance(rest, BoundedRange):
             return priced(rest, Gdp), left_out
         return Gdp.of_amount(choice_cost(rest.amount, self.total.amount - self.spent.amount)), left_out
+
+
+def before_choice(eta: Fraction, after: Fraction) -> Fraction:
+    """Return the least mu^2 that has to be there before a choice so that at least `after` is there when it has paid.
+
+    >>> before_choice(Fraction(1), Fraction(0)) == choice_price(1, 0)
+    True
+    """
+    kept = max(after, LEAST_KAPPA * eta**2)
+    return min(after + choice_price(eta, 0), kept + choice_price(eta, kept))
+
+
+def _range_of(loss: Priced) -> Fraction:
+    """Return the range of a choice, 0 for what is none."""
+    rest, _ = split(loss)
+    return 2 * rest.amount if isinstance(rest, Pure) else rest.amount if isinstance(rest, BoundedRange) else ZERO
+
+
+def _settled(
+    settled: Fraction, recent: tuple[tuple[Fraction, Fraction], ...]
+) -> tuple[Fraction, tuple[tuple[Fraction, Fraction], ...]]:
+    """Return the same with the earliest releases settled whose price no later one can change: enough comes after."""
+    later = sum((gained if not size else size**2 / 4 for size, gained in recent), ZERO)
+    first = 0
+    for size, gained in recent:
+        later -= gained if not size else size**2 / 4
+        enough = MOST_KAPPA * size**2
+        if later < enough:
+            break
+        settled += choice_price(size, enough) if size else gained
+        first += 1
+    return settled, recent[first:]
 
 
 def choice_cost(eta: Fraction, left: Fraction) -> Fraction:
@@ -149,4 +212,4 @@ def _up(amount: Fraction) -> Fraction:
     return Fraction(math.ceil(amount * _GRID), _GRID)
 
 
-__all__ = ["ResidueFilter", "choice_cost", "choice_price", "choices", "choices_price"]
+__all__ = ["ResidueFilter", "before_choice", "choice_cost", "choice_price", "choices", "choices_price"]

@@ -36,8 +36,11 @@ class Guarantee(Lines):
 
     Guarantee: data sets that differ in `group` units are as hard to tell apart as `loss` says, and so with
         (epsilon, delta).
+        It does not matter who asked, from which process, or in which order: answers that several analysts refine in
+        turn, with looks of one between looks of another, are held too, however each was chosen from all of them.
     Proof: group privacy: [Vadhan17, Lemma 2.2] pure, [BunS16, Prop. 1.9] zCDP, [DongRS22, Thm 2.14] GDP; for a `size`
-        docs/proofs/session.answering.relative_count.md, "Members of groups of a size".
+        docs/proofs/session.answering.relative_count.md, "Members of groups of a size"; interleaving (concurrent
+        composition, arXiv:2309.05901) docs/proofs/privacy.filters.md, "Answers that stay open".
     Assumes: the ledger's charges bound its releases for one unit; with a `size`, that in every release by a
         relative-noise mechanism each group that these units are counted in has at least that size.
     Rounds: epsilon up.

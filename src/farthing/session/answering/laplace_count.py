@@ -20,6 +20,7 @@ from farthing.session.answering.gaussian_count import cells_of, held_in, kept_of
 from farthing.session.answering.looks import BegunLooks, BegunMeasurements, in_looks
 from farthing.session.answering.method import AskOutcome
 from farthing.session.answering.refinement_loop import refine
+from farthing.session.answering.share_of_groups import reached, refine_share
 from farthing.session.answering.traced import Watched
 from farthing.session.core.merging import merge
 from farthing.session.core.records import Record
@@ -67,8 +68,10 @@ class LaplaceCountMethod:
         if record is None:
             return plan_laplace_count(frame)
         top = np.sort(record.measured.information)[-self.query.max_groups :]
-        standing = HeldMeasurements(held_in(record, record.kept), tuple(int(n) for n in top))
-        return plan_laplace_count(frame, standing, Grid.at(self.query, record.measured.unit_log2))
+        grid = Grid.at(self.query, record.measured.unit_log2)
+        kept = reached(record.kept, record.measured, grid.per_farthing)
+        standing = HeldMeasurements(held_in(record, kept), tuple(int(n) for n in top))
+        return plan_laplace_count(frame, standing, grid)
 
     def stored_answer(self, plan: Plan[LaplaceCountPricing]) -> AskOutcome:
         """Return the answer of a free plan: what was shown before."""
@@ -112,7 +115,10 @@ class LaplaceCountMethod:
             lambda levels: Pure.of_farthings(price(levels)), epsilons,
         )  # fmt: skip
         told = watched.telling(watcher)
-        after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
+        if pricing.share < 1:
+            after = refine_share(watched, pricing.schedule, pricing.share, before, told)
+        else:
+            after = refine(watched, pricing.schedule, before, told, settled=pricing.settled)
         outcome = self._outcome(plan, after, price(after.information), after.information - before.information)
         return replace(outcome, blob=self._record(plan, after), looks=tuple(watched.looks))
 
@@ -123,7 +129,7 @@ class LaplaceCountMethod:
 
     def _record(self, plan: Plan[LaplaceCountPricing], after: Measured) -> bytes:
         """Return what the ledger keeps of the last looks."""
-        kept = StoredPromise.of(plan.pricing.schedule, plan.pricing.beta)
+        kept = StoredPromise.of(plan.pricing.schedule, plan.pricing.beta, share=plan.pricing.share)
         return Record.of(self.query, after, kept, kept_of(plan.pricing)).to_bytes()
 
     def _outcome(self, plan: Plan[LaplaceCountPricing], shown: Measured, price: int, paid: Int64) -> AskOutcome:
@@ -145,7 +151,7 @@ def _anew(plan: Plan[LaplaceCountPricing]) -> Plan[LaplaceCountPricing]:
 def _serves(ours: bytes, theirs: bytes) -> bool:
     """Tell whether another line keeps the promise of ours."""
     kept = Record.from_bytes(ours).kept
-    return Record.from_bytes(theirs).kept.covers(kept.relative, kept.absolute, kept.beta, kept.grains)
+    return Record.from_bytes(theirs).kept.covers(kept.relative, kept.absolute, kept.beta, kept.grains, kept.share)
 
 
 @dataclass(frozen=True, slots=True)

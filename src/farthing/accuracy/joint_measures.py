@@ -17,6 +17,7 @@ import numpy as np
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, pilot, ticks
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
 from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.ratio_looks import AFRESH, RatioLooks
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
 
@@ -77,7 +78,8 @@ class JointMeasures:
     Assumes: `measure` adds independent Gaussian noise of variance 1/(grains per_grain) to every lane.
     Rounds: nothing; prices known beforehand up to whole grains.
 
-    >>> from farthing.accuracy.statistics import Linear
+    >>> from farthing.accuracy.ratio_looks import AFRESH, RatioLooks
+from farthing.accuracy.statistics import Linear
     >>> pair = JointMeasures((Linear((0,)), Linear((1,))), ((0.0, 50.0), (0.0, 20.0)), 0.05, (2.0**-56,) * 2, 2**56)
     >>> round(pair.worst(JointState.nothing(2, 2, 9)) * 2.0**-56, 6), round(1.959964**2 * (1 / 50**2 + 1 / 20**2), 6)
     (0.01114, 0.01114)
@@ -163,6 +165,13 @@ class JointMeasures:
         now = replace(self._current(state), means=purse.means, information=purse.information)
         if self._steady(state):
             return self._topped_up(now, purse)
+        if (looks := self.looks(state)) is not None:
+            now = self._looked(now, purse, looks)
+            if progress is not None:
+                progress(now, now.met.shape[1] - len(self._open(now)))
+            return now
+        if now.critical:  # looks that this question does not go on from are a pilot
+            now = replace(now, pivot=None, critical=0.0)
         for turn in range(_CLAIMS):
             groups = self._open(now)
             if not len(groups):
@@ -220,18 +229,34 @@ class JointMeasures:
     def _current(self, state: JointState) -> JointState:
         """Return the state with verdicts on these targets; what was claimed at a larger beta is read at this one."""
         lower, upper = state.lower, state.upper
-        if not 0 < state.beta <= self.beta * _NEARLY or self._was_steady(state):
+        kept = 0 < state.beta <= self.beta * _NEARLY and not (state.critical and self._sharper(state))
+        if not kept or self._was_steady(state):
             lower, upper = self._read(state)
         return replace(self._judged(state, lower, upper), beta=self.beta)
 
     def _read(self, state: JointState) -> tuple[Floats, Floats]:
         """Return the intervals that stored measurements give at this beta."""
+        if state.critical:
+            return self._seen(state)
         if state.pivot is not None:
             return state.pivot.intervals(self.prices, self._share(0))
         if state.beta and (self._steady(state) or self._was_steady(state)):
             beta = self.beta if self._steady(state) else self._share(1)
             return self.prices.intervals(state.means, self.prices.variances(state.information), beta)
         return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
+
+    def _seen(self, state: JointState) -> tuple[Floats, Floats]:
+        """Return the intervals of looks that would be the last ones for these targets, too; the whole line elsewhere."""
+        lower, upper = np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
+        looks = self.looks(state)
+        if looks is None or state.pivot is None or not self._goes_on(state):
+            return lower, upper
+        there = np.flatnonzero(state.pivot.clock > 0)
+        held = state.pivot.of(there)
+        variances = 1 / (np.maximum(held.shape * held.clock**2, 0.5) * self.prices.worth)
+        low, high, fits = looks.intervals(held.shown, variances)
+        lower[:, there], upper[:, there] = np.where(fits, low, -np.inf), np.where(fits, high, np.inf)
+        return lower, upper
 
     def _was_steady(self, state: JointState) -> bool:
         """Return whether groups that were measured alike told intervals, and claims may follow these.
@@ -259,6 +284,41 @@ class JointMeasures:
         best = np.stack([statistic.estimate(state.means) for statistic in self.statistics])
         value = np.clip(best, np.minimum(least, most), most)
         return replace(state, value=value, lower=lower, upper=upper, met=met)
+
+    def looks(self, state: JointState) -> RatioLooks | None:
+        """Return the rule by which a mean alone is measured; None where claims are made in stages."""
+        if state.pivot is not None and not state.critical:  # what an earlier ask claimed is gone on from
+            return None
+        return RatioLooks.of(self.prices, self.beta, state.critical if self._goes_on(state) else 0.0)
+
+    def _goes_on(self, state: JointState) -> bool:
+        """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""
+        if not state.critical or len(state.promise) != len(self._promise):
+            return False
+        old, new = state.promise[2:], self._promise[2:]
+        nested = self._promise[0] <= state.promise[0] and all(mine <= theirs for mine, theirs in zip(new, old, strict=True))
+        return nested and all(mine * AFRESH > theirs for mine, theirs in zip(new, old, strict=True) if theirs)
+
+    def _looked(self, state: JointState, purse: ClaimPurse, looks: RatioLooks) -> JointState:
+        """Return the state after all groups were followed until they are within the target, given up or at the cap."""
+        lanes, count = state.means.shape
+        goes_on, every = self._goes_on(state), np.arange(count)
+        pivot = state.pivot if goes_on and state.pivot is not None else Pivot.nothing(lanes, count)
+        anew = np.flatnonzero((pivot.clock == 0) & (self.cap_grains - state.paid >= _LEAST_ROOM))
+        looks.pilot(purse, anew)
+        shape = pivot.shape.copy()
+        shape[:, anew] = looks.shape(purse.means[:, anew], purse.information[:, anew])
+        going = every[(pivot.clock > 0) | np.isin(every, anew)]
+        held = np.rint(pivot.clock[going] ** 2).astype(np.int64)
+        low, high, shown, ticks = looks.follow(purse, going, shape[:, going], pivot.shown[:, going], held)
+        clock = np.sqrt(ticks.astype(np.float64))
+        left = Pivot(shape[:, going], shown, clock, shown, ticks.astype(np.float64), shown, clock, np.ones(len(going)))
+        lower, upper = state.lower.copy(), state.upper.copy()
+        lower[:, going], upper[:, going] = low, high
+        made = replace(
+            state, stages=state.stages + 1, since=state.stages, promise=self._promise, critical=looks.critical
+        )
+        return replace(self._judged(made, lower, upper), pivot=pivot.put(going, left))
 
     def _open(self, state: JointState) -> Ints:
         """Return the groups to measure: not within their targets, and able to get there with what they may pay."""

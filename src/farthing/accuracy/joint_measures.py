@@ -17,7 +17,7 @@ import numpy as np
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, pilot, ticks
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.ratio_looks import AFRESH, RatioLooks
+from farthing.accuracy.ratio_looks import SHARPER, RatioLooks
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
 
@@ -78,8 +78,7 @@ class JointMeasures:
     Assumes: `measure` adds independent Gaussian noise of variance 1/(grains per_grain) to every lane.
     Rounds: nothing; prices known beforehand up to whole grains.
 
-    >>> from farthing.accuracy.ratio_looks import AFRESH, RatioLooks
-from farthing.accuracy.statistics import Linear
+    >>> from farthing.accuracy.statistics import Linear
     >>> pair = JointMeasures((Linear((0,)), Linear((1,))), ((0.0, 50.0), (0.0, 20.0)), 0.05, (2.0**-56,) * 2, 2**56)
     >>> round(pair.worst(JointState.nothing(2, 2, 9)) * 2.0**-56, 6), round(1.959964**2 * (1 / 50**2 + 1 / 20**2), 6)
     (0.01114, 0.01114)
@@ -297,7 +296,7 @@ from farthing.accuracy.statistics import Linear
             return False
         old, new = state.promise[2:], self._promise[2:]
         nested = self._promise[0] <= state.promise[0] and all(mine <= theirs for mine, theirs in zip(new, old, strict=True))
-        return nested and all(mine * AFRESH > theirs for mine, theirs in zip(new, old, strict=True) if theirs)
+        return nested and all(mine * SHARPER > theirs for mine, theirs in zip(new, old, strict=True) if theirs)
 
     def _looked(self, state: JointState, purse: ClaimPurse, looks: RatioLooks) -> JointState:
         """Return the state after all groups were followed until they are within the target, given up or at the cap."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.joint_claims import ClaimPurse
     from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices
 
-GROWTH: Final = 1.05
+GROWTH: Final = 1.03
 """The growth of information from a look of the grid to the next."""
 
 LOOKS_SHARE: Final = 0.97
@@ -33,7 +33,7 @@ LOOKS_SHARE: Final = 0.97
 FUTILE_SHARE: Final = 0.02
 """The part of beta that the intervals of groups take which are given up or stopped by the cap."""
 
-GIVING_UP: Final = (64, 16, 4, 1)
+GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
 """A group may be given up when it has paid what it may pay over one of these."""
 
 TILTED: Final = 0.6
@@ -42,19 +42,26 @@ TILTED: Final = 0.6
 BETAS: Final = (1e-4, 0.2)
 """The least and largest failure probability that it is calibrated for."""
 
+SLOPE, SLOPE_OFF = 0.5, 0.7
+"""How c grows with the tilt, times z: for ranges that touch or hold 0, and for others."""
+
 SHAPES: Final = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 """The precisions of the rows, over that of the sum in units of half the range, of which one is the least or the only."""
+
+BOUND: Final = 0.04
+"""By so much more a public shape has to be cheap: sharper targets that go on from it like others."""
 
 PILOT: Final = 0.04
 """A pilot ends when it has cost this part of the price that it predicts."""
 
-AFRESH: Final = 4.0
+SHARPER: Final = 4.0
 """A target so many times as sharp begins again, in a shape of its own."""
 
-_JUMPS: Final = (28, 14, 7, 3)  # looks of the grid
+_JUMPS: Final = (46, 23, 12, 5)  # looks of the grid
 _FAR: Final = 4.0  # standard deviations that a jump stays short of a stop
 _CLEAR: Final = 3.0  # standard deviations from 0 of the rows, at the end of a pilot
 _STEP: Final = 2.0  # growth of a pilot, over what it holds
+_ENOUGH: Final = 0.8  # of what a pilot is to hold
 _BEGIN: Final = 16  # grains a lane
 _BEGIN_SHIFT: Final = 44  # the first grains are no less than the cap shifted by this
 _TRIED: Final = np.linspace(-1, 1, 201)  # means, from one end of the range to the other
@@ -167,15 +174,16 @@ class RatioLooks:
             held, variances = information.sum(axis=0), self.prices.variances(information)
             price = self.prices.price(means, information, self.told)
             clear = means[count] >= _CLEAR * np.sqrt(variances[count])
-            going = (held < PILOT * np.minimum(price, self.prices.cap)) | ~clear
+            goal = PILOT * np.minimum(price, self.prices.cap)
+            going = (held < _ENOUGH * goal) | ~clear
             going &= (held < self.prices.cap // GIVING_UP[0]) & ~self.prices.beyond(
                 price, means, information, self.prices.cap
             )
             going |= held == 0
             groups = groups[going]
             if len(groups):
-                least = np.minimum(_STEP * held[going], self.prices.cap // GIVING_UP[0])
-                grains = np.maximum(first, np.ceil(even / even.sum() * least))
+                wished = np.where(clear, np.minimum(goal - held, _STEP * held), held)[going]
+                grains = np.maximum(first, np.ceil(even / even.sum() * wished))
                 purse.buy(grains.astype(np.int64), groups)
 
     def follow(
@@ -258,14 +266,14 @@ def tilt(relative: float, absolute: float, least: float, middle: float) -> float
     return float(np.abs(slope * np.sign(_TRIED + middle) - 2 * width * _TRIED / (least + _TRIED**2)).max())
 
 
-def critical_value(beta: float, most: float) -> float:
+def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     """Return c for a tilt of at most that.
 
     >>> round(critical_value(0.05, 0.0), 3), round(critical_value(0.05, 0.3), 3)
-    (1.973, 2.08)
+    (1.973, 2.049)
     """
     z = two_sided(beta)
-    return two_sided(beta * LOOKS_SHARE) + (0.62 / z + 0.04) * most
+    return two_sided(beta * LOOKS_SHARE) + (SLOPE if centred else SLOPE_OFF) / z * most
 
 
 def _cheapest(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:
@@ -273,16 +281,16 @@ def _cheapest(relative: float, absolute: float, middle: float, beta: float) -> t
     size = np.abs(_TRIED + middle)
     width = np.maximum(np.maximum(relative * size, absolute), 1e-9)
     best = np.hypot(_TRIED, math.sqrt(2) * width)  # the shape of somebody who knew the mean
-    ideal = (1 + best) ** 2
+    ideal, likely = (1 + best) ** 2, 1.01 - np.abs(_TRIED)
     found = []
     for least in SHAPES:
         most = tilt(relative, absolute, least, middle)
         if most > TILTED:
             continue
-        critical = critical_value(beta, most)
+        critical = critical_value(beta, most, centred=not relative or abs(middle) <= 1)
         clipped = np.clip(best, least, 1.0)
         looked = PILOT + (_CLEAR * width / critical) ** 2 * (1 + clipped) / clipped / (1 + np.abs(_TRIED)) ** 2
         for shape, more, public in ((clipped, 1 + looked, False), (np.full_like(best, least), 1.0, True)):
-            cost = critical**2 * np.mean(more * (1 + shape) * (1 + best**2 / shape) / ideal)
-            found.append((float(cost), critical, least, public))
+            cost = critical**2 * np.average(more * (1 + shape) * (1 + best**2 / shape) / ideal, weights=likely)
+            found.append((float(cost) * (1 + BOUND * public), critical, least, public))
     return min(found)[1:] if found else None

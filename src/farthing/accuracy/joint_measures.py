@@ -17,7 +17,7 @@ import numpy as np
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, pilot, ticks
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.ratio_looks import SHARPER, RatioLooks
+from farthing.accuracy.ratio_looks import LATER_SHARE, SHARPER, RatioLooks
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
 
@@ -143,8 +143,10 @@ class JointMeasures:
         for statistic in self.statistics:
             for lane, value in statistic.profile(size).items():
                 values[lane] = value
-        price = float(self.prices.wanted(values, np.zeros_like(values), self._share(0)).sum())
-        return int(min(self.cap_grains, max(1.0, price * (1 + 2 * self.prices.pilot))))
+        looks = self.looks(JointState.nothing(*values.shape, 0))
+        beta, more = (self._share(0), 2 * self.prices.pilot) if looks is None else (looks.told, looks.overhead)
+        price = float(self.prices.wanted(values, np.zeros_like(values), beta).sum())
+        return int(min(self.cap_grains, max(1.0, price * (1 + more))))
 
     def run(
         self,
@@ -164,18 +166,19 @@ class JointMeasures:
         now = replace(self._current(state), means=purse.means, information=purse.information)
         if self._steady(state):
             return self._topped_up(now, purse)
-        if (looks := self.looks(state)) is not None:
+        sharper = self._sharper(now)
+        if sharper and (looks := self.looks(state)) is not None:
             now = self._looked(now, purse, looks)
             if progress is not None:
                 progress(now, now.met.shape[1] - len(self._open(now)))
             return now
-        if now.critical:  # looks that this question does not go on from are a pilot
+        if sharper and now.critical:  # looks that this question does not go on from are a pilot
             now = replace(now, pivot=None, critical=0.0)
         for turn in range(_CLAIMS):
             groups = self._open(now)
             if not len(groups):
                 break
-            now = self._promised(now, purse) if turn == 0 and self._sharper(now) else self._claimed(now, purse, groups)
+            now = self._promised(now, purse) if turn == 0 and sharper else self._claimed(now, purse, groups)
             if progress is not None:
                 progress(now, now.met.shape[1] - len(self._open(now)))
         return now
@@ -197,6 +200,11 @@ class JointMeasures:
     def _share(self, number: int) -> float:
         """Return the failure probability of a promise's claim by its number, from 0."""
         return self.beta * (FIRST_SHARE if number == 0 else (1 - FIRST_SHARE) * 2.0**-number)
+
+    def _next_share(self, state: JointState) -> float:
+        """Return the failure probability of the next claim of the present promise; after looks little of beta is left."""
+        number = state.stages - state.since
+        return self.beta * LATER_SHARE * 2.0**-number if state.critical and number else self._share(number)
 
     def _steady(self, state: JointState) -> bool:
         """Return whether groups are measured alike whatever is seen: only linear outputs with absolute targets."""
@@ -328,12 +336,12 @@ class JointMeasures:
         if prices.named_loss or not len(going):
             return going
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
-        number = 0 if self._sharper(state) else state.stages - state.since
-        price = prices.price(now.means[:, going], now.information[:, going], self._share(number))
-        if state.pivot is not None:  # what the claims hold is not bought again
+        beta = self._share(0) if self._sharper(state) else self._next_share(state)
+        price = prices.price(now.means[:, going], now.information[:, going], beta)
+        if state.pivot is not None and (not state.critical or self._goes_on(state)):  # what the claims hold is not bought again
             held = state.pivot.of(going)
             price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)
-        anyway = self.spend and number <= 1
+        anyway = self.spend and state.stages - state.since <= 1
         return going[~known | anyway | (AFFORDABLE * price <= room[going])]
 
     def _promised(self, state: JointState, purse: ClaimPurse) -> JointState:
@@ -392,9 +400,10 @@ class JointMeasures:
 
         It goes on from the promise's first claim; that one stays what a sharper promise goes on from.
         """
-        beta = self._share(state.stages - state.since)
+        beta = self._next_share(state)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
         goes_on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
+        goes_on &= state.critical == 0  # the errors of looks that have stopped are not normal
         part = np.where(goes_on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)
         after = self._bought(state, purse, groups, pivot, np.maximum(part, _LEAST_PART))
@@ -407,7 +416,7 @@ class JointMeasures:
 
         Of two intervals of one promise the one nearer its target is kept.
         """
-        prices, beta = self.prices, self._share(state.stages - state.since)
+        prices, beta = self.prices, self._next_share(state)
         room = self.cap_grains - purse.information[:, groups].sum(axis=0)
         means, information = purse.means[:, groups], purse.information[:, groups]
         hopeless = prices.beyond(prices.price(means, information, beta), means, information, room) & (part[groups] >= 1)

@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 GROWTH: Final = 1.03
 """The growth of information from a look of the grid to the next."""
 
-LOOKS_SHARE: Final = 0.97
+LOOKS_SHARE: Final = 0.965
 """The part of beta at which c is calibrated."""
 
 FUTILE_SHARE: Final = 0.02
 """The part of beta that the intervals of groups take which are given up or stopped by the cap."""
+
+LATER_SHARE: Final = 0.01
+"""The part that claims take which follow for groups that were given up, at looser targets: the k-th half of the last."""
 
 GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
 """A group may be given up when it has paid what it may pay over one of these."""
@@ -82,7 +85,7 @@ class RatioLooks:
     Proof: docs/proofs/accuracy.ratio_looks.md.
     Assumes: fresh, independent Gaussian noise of variance 1/(grains * worth); targets that do not depend on earlier
         answers of the question.
-    Rounds: looks are whole numbers of ticks; c is computed by quadrature, with a margin of one percent of beta.
+    Rounds: looks are whole numbers of ticks; c is computed by quadrature, with a margin of half a percent of beta.
     """
 
     prices: JointPrices
@@ -107,7 +110,7 @@ class RatioLooks:
         if not 0 < half < math.inf or prices.patience > 1 or not BETAS[0] <= beta <= BETAS[1]:
             return None
         relative, absolute = float(prices.relative[0, 0]), float(prices.absolute[0, 0]) / half
-        found = _cheapest(relative, absolute, only.centre / half, beta)
+        found = chosen(relative, absolute, only.centre / half, beta)
         if found is None:
             return None
         critical, least, public = found
@@ -145,6 +148,11 @@ class RatioLooks:
         short = made[count] < self.least / worth * made[total]  # whole numbers may fall just below
         made[count] += short
         return made
+
+    @property
+    def overhead(self) -> float:
+        """About what a pilot, or the one shape of all groups, adds to the price."""
+        return BOUND if self.public else PILOT
 
     @property
     def told(self) -> float:
@@ -204,6 +212,7 @@ class RatioLooks:
         size = shape.sum(axis=0)
         most = held + np.maximum(self.prices.cap - purse.information[:, groups].sum(axis=0), 0) // size
         futile = most // np.array(GIVING_UP)[:, None]
+        first = np.maximum(purse.information[:, groups].sum(axis=0) // size, 1)  # as much as the pilot
         lower, upper = np.full((1, len(groups)), -np.inf), np.full((1, len(groups)), np.inf)
         shown, held, active = shown.copy(), held.copy(), np.arange(len(groups))
         while len(active):
@@ -226,7 +235,7 @@ class RatioLooks:
             ends |= fits | (ticks >= most[active])
             going = active[~ends]
             if len(going):
-                after = self._next(values[:, ~ends], variances[:, ~ends], held[going], futile[:, going])
+                after = self._next(values[:, ~ends], variances[:, ~ends], held[going], futile[:, going], first[going])
                 bought = after - held[going]
                 fresh = purse.buy(shape[:, going] * bought, groups[going])
                 shown[:, going] += (fresh - shown[:, going]) * (bought / after)
@@ -234,7 +243,7 @@ class RatioLooks:
             active = going
         return lower, upper, shown, held
 
-    def _next(self, values: Floats, variances: Floats, ticks: Ints, futile: Ints) -> Ints:
+    def _next(self, values: Floats, variances: Floats, ticks: Ints, futile: Ints, first: Ints) -> Ints:
         """Return the ticks of the next looks: of the grid, farther where none between would stop, none past a limit."""
         index = np.floor(np.log(np.maximum(ticks, 1)) / math.log(GROWTH) + 1e-6)
         doubt, steps = self.prices.doubt(values, variances), np.ones(len(ticks))
@@ -243,7 +252,7 @@ class RatioLooks:
             spread = _FAR * doubt * math.sqrt(1 - 1 / growth)
             short = self._excess(values, variances / growth) > 1 + spread
             steps = np.where(short, jump, steps)
-        after = np.where(ticks > 0, np.floor(GROWTH ** (index + steps) + 0.5), 1).astype(np.int64)
+        after = np.where(ticks > 0, np.floor(GROWTH ** (index + steps) + 0.5), first).astype(np.int64)
         after = np.maximum(after, ticks + 1)
         limit = np.where(futile > ticks, futile, np.iinfo(np.int64).max).min(axis=0)
         return np.minimum(after, limit)
@@ -261,9 +270,15 @@ def tilt(relative: float, absolute: float, least: float, middle: float) -> float
     >>> round(tilt(0.1, 0.0, 0.5, 1.0), 2), round(tilt(0.0, 0.1, 0.5, 1.0), 2)
     (0.17, 0.14)
     """
-    size = np.abs(_TRIED + middle)
-    width, slope = np.maximum(relative * size, absolute), np.where(relative * size >= absolute, relative, 0.0)
-    return float(np.abs(slope * np.sign(_TRIED + middle) - 2 * width * _TRIED / (least + _TRIED**2)).max())
+    return float(np.abs(tilts(relative, absolute, least, middle)).max())
+
+
+def tilts(relative: float, absolute: float, shape: float, middle: float) -> Floats:
+    """Return the same at means from one end of the range to the other, with its sign."""
+    value = _TRIED + middle
+    width = np.maximum(relative * np.abs(value), absolute)
+    slope = np.where(relative * np.abs(value) >= absolute, relative, 0.0) * np.sign(value)
+    return np.asarray(slope - 2 * width * _TRIED / (shape + _TRIED**2))
 
 
 def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
@@ -276,7 +291,7 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     return two_sided(beta * LOOKS_SHARE) + (SLOPE if centred else SLOPE_OFF) / z * most
 
 
-def _cheapest(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:
+def chosen(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:
     """Return (c, least precision of the rows, whether it is that of all groups) that cost least over all means."""
     size = np.abs(_TRIED + middle)
     width = np.maximum(np.maximum(relative * size, absolute), 1e-9)

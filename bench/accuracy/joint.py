@@ -4,7 +4,7 @@ The oracle knows every lane and takes one fixed stage at the exact levels, in th
 with the same intervals at the whole of beta. *Least* is a proved bound: what any unbiased mechanism pays whose standard
 deviation is the target over z (docs/proofs/limits.unbiased.md, section 1, with a row more or less; of several the most
 expensive). *Any rule* is proved, too: the least that any rule pays there in the mean which keeps its target on all data
-(docs/proofs/accuracy.joint_measures.md, claim 6: answers from some number on, and those below it, are wrong elsewhere). *Plain* is what the same question pays if squares
+(docs/proofs/accuracy.joint_measures.md, claim 6, both sides). *Plain* is what the same question pays if squares
 are measured as they are. Groups hold values in [0, 100].
 
     python bench/accuracy/joint.py [--quick] [--only KIND] [--json FILE]
@@ -132,7 +132,8 @@ def told_apart(below, above, beta, least=0.0, most=1.0):
         below: units to where high answers have chance beta at most.
         above: units to where low ones have.
         beta: that chance.
-        least, most: what the chance of a high answer here may be.
+        least: what the chance of a high answer here is at least.
+        most: what it is at most.
     """
     low, high = least, most
     for _ in range(60):

@@ -173,6 +173,7 @@ def test_other_questions_go_by_claims(change):
 
     assert question.looks(start(question, 1)) is None
     assert joint((MEAN,), 0.8).looks(start(question, 1)) is None
+    assert joint((replace(MEAN, centre=0.0),), 0.1).looks(start(question, 1)) is None
 
 
 def test_a_claim_in_stages_does_not_go_on_from_looks():

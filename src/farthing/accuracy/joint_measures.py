@@ -303,7 +303,9 @@ class JointMeasures:
         if not state.critical or len(state.promise) != len(self._promise):
             return False
         old, new = state.promise[2:], self._promise[2:]
-        nested = self._promise[0] <= state.promise[0] and all(mine <= theirs for mine, theirs in zip(new, old, strict=True))
+        nested = self._promise[0] <= state.promise[0] and all(
+            mine <= theirs for mine, theirs in zip(new, old, strict=True)
+        )
         return nested and all(mine * SHARPER > theirs for mine, theirs in zip(new, old, strict=True) if theirs)
 
     def _looked(self, state: JointState, purse: ClaimPurse, looks: RatioLooks) -> JointState:
@@ -338,7 +340,9 @@ class JointMeasures:
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
         beta = self._share(0) if self._sharper(state) else self._next_share(state)
         price = prices.price(now.means[:, going], now.information[:, going], beta)
-        if state.pivot is not None and (not state.critical or self._goes_on(state)):  # what the claims hold is not bought again
+        if state.pivot is not None and (
+            not state.critical or self._goes_on(state)
+        ):  # what the claims hold is not bought again
             held = state.pivot.of(going)
             price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)
         anyway = self.spend and state.stages - state.since <= 1

@@ -903,8 +903,8 @@ CHAINS = (
     _one(
         "a sharper mean begun from nothing",
         "accuracy/joint_measures.py",
-        "        return nested and all(",
-        "        return not nested and all(",
+        "        return bool(state.critical) and goes_on(",
+        "        return not state.critical and goes_on(",
         "refining",
     ),
     _one(

@@ -124,7 +124,7 @@ def measured(truth: NDArray[np.float64], rng: np.random.Generator) -> Callable[.
 
 
 def paused() -> tuple[str, ...]:
-    """Stop a mean beside a count by a cap, go on with a larger one: it costs what it costs at once, and holds as well."""
+    """Stop a mean beside a count by a cap, go on with a larger one: it costs what it costs at once, and holds."""
     measure, said = measured(np.array([[1e4], [1e5]]), np.random.default_rng(4)), []
     both = (RatioStatistic(0, 1, 50.0, 0.0, 100.0), Linear((0,)))
     whole = JointMeasures(both, ((0.05, 0.0), (0.0, 0.0)), 0.05, WORTH, 2**56)

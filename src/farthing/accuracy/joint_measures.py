@@ -17,7 +17,7 @@ import numpy as np
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, pilot, ticks
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.ratio_looks import LATER_SHARE, SHARPER, RatioLooks
+from farthing.accuracy.ratio_looks import LATER_SHARE, RatioLooks, goes_on
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
 
@@ -202,7 +202,7 @@ class JointMeasures:
         return self.beta * (FIRST_SHARE if number == 0 else (1 - FIRST_SHARE) * 2.0**-number)
 
     def _next_share(self, state: JointState) -> float:
-        """Return the failure probability of the next claim of the present promise; after looks little of beta is left."""
+        """Return the failure probability of the promise's next claim; after looks little of beta is left."""
         number = state.stages - state.since
         return self.beta * LATER_SHARE * 2.0**-number if state.critical and number else self._share(number)
 
@@ -253,7 +253,7 @@ class JointMeasures:
         return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
 
     def _seen(self, state: JointState) -> tuple[Floats, Floats]:
-        """Return the intervals of looks that would be the last ones for these targets, too; the whole line elsewhere."""
+        """Return the intervals of looks that would be the last for these targets, too; the whole line elsewhere."""
         lower, upper = np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
         looks = self.looks(state)
         if looks is None or state.pivot is None or not self._goes_on(state):
@@ -300,24 +300,17 @@ class JointMeasures:
 
     def _goes_on(self, state: JointState) -> bool:
         """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""
-        if not state.critical or len(state.promise) != len(self._promise):
-            return False
-        old, new = state.promise[2:], self._promise[2:]
-        nested = self._promise[0] <= state.promise[0] and all(
-            mine <= theirs for mine, theirs in zip(new, old, strict=True)
-        )
-        return nested and all(mine * SHARPER > theirs for mine, theirs in zip(new, old, strict=True) if theirs)
+        return bool(state.critical) and goes_on(state.promise, self._promise)
 
     def _looked(self, state: JointState, purse: ClaimPurse, looks: RatioLooks) -> JointState:
         """Return the state after all groups were followed until they are within the target, given up or at the cap."""
         lanes, count = state.means.shape
-        goes_on, every = self._goes_on(state), np.arange(count)
-        pivot = state.pivot if goes_on and state.pivot is not None else Pivot.nothing(lanes, count)
+        pivot = state.pivot if self._goes_on(state) and state.pivot is not None else Pivot.nothing(lanes, count)
         anew = np.flatnonzero((pivot.clock == 0) & (self.cap_grains - state.paid >= _LEAST_ROOM))
         looks.pilot(purse, anew)
         shape = pivot.shape.copy()
         shape[:, anew] = looks.shape(purse.means[:, anew], purse.information[:, anew])
-        going = every[(pivot.clock > 0) | np.isin(every, anew)]
+        going = np.union1d(np.flatnonzero(pivot.clock > 0), anew)
         held = np.rint(pivot.clock[going] ** 2).astype(np.int64)
         low, high, shown, ticks = looks.follow(purse, going, shape[:, going], pivot.shown[:, going], held)
         clock = np.sqrt(ticks.astype(np.float64))
@@ -406,9 +399,9 @@ class JointMeasures:
         """
         beta = self._next_share(state)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
-        goes_on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
-        goes_on &= state.critical == 0  # the errors of looks that have stopped are not normal
-        part = np.where(goes_on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
+        on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
+        on &= state.critical == 0  # the errors of looks that have stopped are not normal
+        part = np.where(on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)
         after = self._bought(state, purse, groups, pivot, np.maximum(part, _LEAST_PART))
         kept = np.flatnonzero(pivot.clock > 0)

@@ -34,7 +34,7 @@ FUTILE_SHARE: Final = 0.02
 """The part of beta that the intervals of groups take which are given up or stopped by the cap."""
 
 LATER_SHARE: Final = 0.01
-"""The part that claims take which follow for groups that were given up, at looser targets: the k-th half of the last."""
+"""The part of claims that follow for groups that were given up, at looser targets: each has half of the last one's."""
 
 GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
 """A group may be given up when it has paid what it may pay over one of these."""
@@ -49,7 +49,7 @@ SLOPE, SLOPE_OFF = 0.5, 0.7
 """How c grows with the tilt, times z: for ranges that touch or hold 0, and for others."""
 
 SHAPES: Final = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
-"""The precisions of the rows, over that of the sum in units of half the range, of which one is the least or the only."""
+"""Precisions of the rows, over that of the sum in units of half the range: one of them is the least or the only."""
 
 BOUND: Final = 0.04
 """By so much more a public shape has to be cheap: sharper targets that go on from it like others."""
@@ -258,6 +258,22 @@ class RatioLooks:
         after = np.maximum(after, ticks + 1)
         limit = np.where(futile > ticks, futile, np.iinfo(np.int64).max).min(axis=0)
         return np.minimum(after, limit)
+
+
+def goes_on(old: tuple[float, ...], new: tuple[float, ...]) -> bool:
+    """Return whether all looks of one promise would have gone on at another, too, and are worth it.
+
+    Args:
+        old: its beta, its cap as a negative number, and its targets.
+        new: the same of the other.
+
+    >>> goes_on((0.05, -9, 0.1, 0.0), (0.01, -9, 0.05, 0.0)), goes_on((0.05, -9, 0.1, 1.0), (0.05, -9, 0.05, 2.0))
+    (True, False)
+    """
+    if len(old) != len(new) or new[0] > old[0]:
+        return False
+    pairs = list(zip(new[2:], old[2:], strict=True))
+    return all(mine <= theirs < max(SHARPER * mine, 1e-300) for mine, theirs in pairs if mine or theirs)
 
 
 def tilt(relative: float, absolute: float, least: float, middle: float) -> float:

@@ -48,6 +48,9 @@ BETAS: Final = (1e-4, 0.2)
 SLOPE, SLOPE_OFF = 0.5, 0.7
 """How c grows with the tilt, times z: for ranges that touch or hold 0, and for others."""
 
+SURER: Final = 0.04
+"""By what part of itself it is steeper, for each unit of z above that of 95 %."""
+
 SHAPES: Final = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 """Precisions of the rows, over that of the sum in units of half the range: one of them is the least or the only."""
 
@@ -257,7 +260,7 @@ class RatioLooks:
         after = np.where(ticks > 0, np.floor(GROWTH ** (index + steps) + 0.5), first).astype(np.int64)
         after = np.maximum(after, ticks + 1)
         limit = np.where(futile > ticks, futile, np.iinfo(np.int64).max).min(axis=0)
-        return np.minimum(after, limit)
+        return np.asarray(np.minimum(after, limit))
 
 
 def goes_on(old: tuple[float, ...], new: tuple[float, ...]) -> bool:
@@ -306,7 +309,8 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     (1.973, 2.049)
     """
     z = two_sided(beta)
-    return two_sided(beta * LOOKS_SHARE) + (SLOPE if centred else SLOPE_OFF) / z * most
+    slope = (SLOPE if centred else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
+    return two_sided(beta * LOOKS_SHARE) + slope / z * most
 
 
 def chosen(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:

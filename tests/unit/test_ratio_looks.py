@@ -30,6 +30,7 @@ def test_the_set_misses_where_the_signal_is_far_from_the_line():
     assert (near == ((low <= ratio) & (ratio <= high))).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relative", [0.02, 0.1, 0.2, 0.3])
 def test_c_leaves_room_for_choosing_the_look(relative):
     """At the mean of the largest tilt the chance of a miss is within the looks' part of beta; with z it is not."""
@@ -42,6 +43,7 @@ def test_c_leaves_room_for_choosing_the_look(relative):
         assert replace(rule, critical=two_sided(0.05)).missed(-0.45) > 0.06
 
 
+@pytest.mark.thorough
 def test_means_at_coarse_targets_cost_little_more_than_one_measurement_would():
     """At 10, 20 and 30 % far less than the claims in stages take, which a count that comes along brings back."""
     for relative, most in ((0.1, 0.9), (0.2, 0.75), (0.3, 0.65)):
@@ -62,6 +64,7 @@ def test_what_was_paid_is_what_was_measured():
     assert (state.information[2] == 0).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("first", "then"), [(0.08, 0.04), (0.05, 0.02), (0.2, 0.1)])
 def test_a_sharper_answer_goes_on_from_all_that_was_measured(first, then):
     """What is bought for the sharper target is about the difference: shape and c cost a seventh at most."""

@@ -910,7 +910,7 @@ CHAINS = (
     _one(
         "looks at a mean at the critical value of one",
         "accuracy/ratio_looks.py",
-        "    return two_sided(beta * LOOKS_SHARE) + slope / z * most\n",
+        "    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)\n",
         "    return z\n",
         "mean looks",
     ),

@@ -48,6 +48,9 @@ BETAS: Final = (1e-4, 0.2)
 SLOPE, SLOPE_OFF = 0.5, 0.7
 """How c grows with the tilt, times z: for ranges that touch or hold 0, and for others."""
 
+APART, APART_MOST = 0.3, 0.015
+"""The least by which c grows with a small tilt, above 95 %: fine targets have looks far apart; and at most by that."""
+
 SURER: Final = 0.04
 """By what part of itself it is steeper, for each unit of z above that of 95 %."""
 
@@ -310,7 +313,8 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     """
     z = two_sided(beta)
     slope = (SLOPE if centred else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
-    return two_sided(beta * LOOKS_SHARE) + slope / z * most
+    apart = min(APART * most, APART_MOST) if z > two_sided(0.05) else 0.0  # fine targets have looks far apart
+    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)
 
 
 def chosen(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:

@@ -309,7 +309,7 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     """Return c for a tilt of at most that.
 
     >>> round(critical_value(0.05, 0.0), 3), round(critical_value(0.05, 0.3), 3)
-    (1.973, 2.049)
+    (1.975, 2.052)
     """
     z = two_sided(beta)
     slope = (SLOPE if centred else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))

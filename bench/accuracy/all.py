@@ -20,7 +20,7 @@ import oracle
 import pure
 import quantiles
 import refining
-from joint import told
+from joint import told, told_apart
 from scipy.special import ndtri
 
 BETA = 0.05
@@ -39,17 +39,22 @@ def counts(relative, runs):
     found = []
     for each in oracle.cells(relative, FLOOR, BETA, truths, runs=runs, rng=rng):
         sd = max(relative * each["truth"], FLOOR) / -float(ndtri(BETA / 2))
-        over = each["mu2"] / np.log1p(sd**-2), each["mu2"] * apart(relative, each["truth"], FLOOR) ** 2 / told(BETA)
+        over = each["mu2"] / np.log1p(sd**-2), each["mu2"] / any_rule(relative, each["truth"], FLOOR)
         found.append((each["paid_over_oracle"], *over, each["miss"], each["miss_at_least"]))
     return found
 
 
-def apart(relative, truth, absolute):
-    """Return how many units are between a count and the nearest of which no answer is within the target of both."""
-    width = max(relative * truth, absolute)
-    low, high = truth - width, truth + width
-    below, above = min(low / (1 + relative), low - absolute), max(high / (1 - relative), high + absolute)
-    return min(truth - below, above - truth) if below >= 0 else above - truth
+def any_rule(relative, truth, absolute, *, pure=False):
+    """Return the mu squared (epsilon) in the mean of any rule that keeps its target at counts: claim 6, both sides."""
+    width, found = max(relative * truth, absolute), []
+    for answer in truth + width * np.linspace(-1, 1, 41):
+        below, above = min(answer / (1 + relative), answer - absolute), max(answer / (1 - relative), answer + absolute)
+        fewer = truth - below if below >= 0 else np.inf
+        least, most = (1 - BETA if answer <= truth - width else 0.0), (BETA if answer >= truth + width else 1.0)
+        if pure:  # likelihoods change with the number of units, not with its square
+            fewer, above = np.sqrt(fewer), truth + np.sqrt(above - truth)
+        found.append(told_apart(fewer, above - truth, BETA, least, most) / (2 if pure else 1))
+    return max(found)
 
 
 def pure_counts(relative, runs):
@@ -61,8 +66,8 @@ def pure_counts(relative, runs):
         width = max(relative * each["truth"], pure.ABSOLUTE)
         least = 2 * np.arcsinh(-float(ndtri(BETA / 2)) / (2 * width))
         paid = each["ratio"] * np.log(1 / BETA) / width
-        any_rule = told(BETA) / 2 / apart(relative, each["truth"], pure.ABSOLUTE)
-        found.append((each["ratio"], paid / least, paid / any_rule, each["miss"], each["miss_at_least"]))
+        bound = any_rule(relative, each["truth"], pure.ABSOLUTE, pure=True)
+        found.append((each["ratio"], paid / least, paid / bound, each["miss"], each["miss_at_least"]))
     return found
 
 

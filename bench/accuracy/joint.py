@@ -4,7 +4,7 @@ The oracle knows every lane and takes one fixed stage at the exact levels, in th
 with the same intervals at the whole of beta. *Least* is a proved bound: what any unbiased mechanism pays whose standard
 deviation is the target over z (docs/proofs/limits.unbiased.md, section 1, with a row more or less; of several the most
 expensive). *Any rule* is proved, too: the least that any rule pays there in the mean which keeps its target on all data
-(docs/proofs/accuracy.joint_measures.md, claim 6). *Plain* is what the same question pays if squares
+(docs/proofs/accuracy.joint_measures.md, claim 6, both sides). *Plain* is what the same question pays if squares
 are measured as they are. Groups hold values in [0, 100].
 
     python bench/accuracy/joint.py [--quick] [--only KIND] [--json FILE]
@@ -90,28 +90,73 @@ def least(statistics, truth, relative):
     return np.log1p(most**2) / GRAIN if size > 1 else 0.0
 
 
-def apart(statistic, truth, relative):
-    """Return the units between a group and one of which no answer within the target serves both, at most.
+def moves(statistic, truth):
+    """Return values of groups that so many units can make of one, float64[n], and the units.
 
     Each lane moves by as much as so many units move it, or not at all; what comes out is a group that there can be.
     """
-    units = truth[0] * np.geomspace(1e-4, 1, 4_000)
-    most, found = np.array([1.0, HALF, LESS])[:, None], np.inf
+    units = truth[0] * np.geomspace(1e-4, 2, 4_000)
+    most, values, needed = np.array([1.0, HALF, LESS])[:, None], [], []
     for signs in product((-1, 0, 1), repeat=3):
         moved = truth[:, None] + np.array(signs)[:, None] * most * units
         offset = moved[1] / np.maximum(moved[0], 1)
         variance = moved[2] / np.maximum(moved[0], 1) + LESS - offset**2
-        possible = (moved[0] >= 1) & (np.abs(offset) <= HALF) & (variance >= 0) & (variance <= HALF**2 - offset**2)
-        before, after = (np.abs(statistic.estimate(values)) for values in (truth[:, None], moved))
-        less, more = np.minimum(before, after), np.maximum(before, after)
-        clear = units[possible & (less * (1 + relative) < more * (1 - relative))]
-        found = min(found, clear.min(initial=np.inf))
-    return found
+        possible = (moved[0] >= 1) & (np.abs(offset) <= HALF)
+        if 2 in statistic.reads:  # else there is a group with some sum of squares
+            possible &= (variance >= 0) & (variance <= HALF**2 - offset**2)
+        values.append(np.abs(statistic.estimate(moved))[possible])
+        needed.append(units[possible])
+    return np.concatenate(values), np.concatenate(needed)
 
 
 def any_rule(statistics, truth, relative):
-    """Return the least grains in the mean of any rule that keeps its target: what tells two groups apart."""
-    return max(told(BETA) / apart(statistic, truth, relative) ** 2 for statistic in statistics) / GRAIN
+    """Return the least grains in the mean of any rule that keeps its target: what tells groups apart."""
+    found = []
+    for statistic in statistics:
+        size, (values, units) = abs(float(statistic.estimate(truth[:, None])[0])), moves(statistic, truth)
+        order = np.argsort(values)
+        values, units = values[order], units[order]
+        below, above = np.minimum.accumulate(units), np.minimum.accumulate(units[::-1])[::-1]
+        for answer in size * np.linspace(1 - relative, 1 + relative, 41):
+            low, high = np.searchsorted(values, (answer / (1 + relative), answer / (1 - relative)))
+            fewer, more = below[low - 1] if low else np.inf, above[high] if high < len(values) else np.inf
+            least = 1 - BETA if answer <= size * (1 - relative) else 0.0
+            found.append(told_apart(fewer, more, BETA, least, BETA if answer >= size * (1 + relative) else 1.0))
+    return max(found) / GRAIN
+
+
+def told_apart(below, above, beta, least=0.0, most=1.0):
+    """Return the mu squared that a rule takes whose answers are high here, and are not or surely are at two others.
+
+    Args:
+        below: units to where high answers have chance beta at most.
+        above: units to where low ones have.
+        beta: that chance.
+        least: what the chance of a high answer here is at least.
+        most: what it is at most.
+    """
+    low, high = least, most
+    for _ in range(60):
+        chance = (low + high) / 2
+        if _needed(chance, beta, below) < _needed(1 - chance, beta, above):
+            low = chance
+        else:
+            high = chance
+    return max(_needed(low, beta, below), _needed(1 - high, beta, above))
+
+
+def _needed(chance, beta, units):
+    """Return the mu squared that tells so many units apart by a coin: heads so often here, with beta at most there."""
+    told = information(chance, beta)
+    return 2 * told / units**2 if told and units else np.inf if told else 0.0
+
+
+def information(chance, beta):
+    """Return the divergence of a coin that shows heads so often from one that does with beta at most."""
+    if chance <= beta:
+        return 0.0
+    tails = (1 - chance) * np.log((1 - chance) / (1 - beta)) if chance < 1 else 0.0
+    return chance * np.log(chance / beta) + tails
 
 
 def told(beta):

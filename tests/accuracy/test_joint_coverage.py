@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from accuracy.lanes import (
+    COUNT,
     DEVIATION,
     FIVE,
     LESS,
@@ -134,7 +135,7 @@ def test_groups_that_are_given_up_are_covered(spend):
         assert not surely_above(count, runs, 0.05, ALPHA / len(cells) / len(kind) / 2)
 
 
-def misses_after_a_cap(spend, kind=(MEAN,), runs=4_000):
+def misses_after_a_cap(spend, kind=(MEAN, COUNT), runs=4_000):
     """Return the misses of groups that a cap stopped: there, under a larger cap, and at a sharper target."""
     truth = np.repeat(lanes(1e4, 60.0, 800.0)[:, None], runs, axis=1)
     measure, found = source(truth, np.random.default_rng(31)), []

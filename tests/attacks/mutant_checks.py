@@ -495,6 +495,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "kept": promise_checks.kept,
     "refining": promise_checks.refining,
     "paused": promise_checks.paused,
+    "mean looks": promise_checks.mean_looks,
     "held": promise_checks.held,
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,

@@ -952,9 +952,23 @@ CHAINS = (
     _one(
         "a sharper mean begun from nothing",
         "accuracy/joint_measures.py",
-        "        return np.where(afresh, 1.0, 1 - 1 / more), ",
-        "        return np.ones_like(more), ",
+        "        return bool(state.critical) and goes_on(",
+        "        return not state.critical and goes_on(",
         "refining",
+    ),
+    _one(
+        "looks at a mean at the critical value of one",
+        "accuracy/ratio_looks.py",
+        "    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)\n",
+        "    return z\n",
+        "mean looks",
+    ),
+    _one(
+        "looks at a mean that end where its range does",
+        "accuracy/ratio_looks.py",
+        "replace(self._only, lower=-math.inf, upper=math.inf)",
+        "self._only",
+        "mean looks",
     ),
     _one(
         "what a cap stopped not gone on from",

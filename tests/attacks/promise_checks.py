@@ -19,7 +19,9 @@ import farthing
 from farthing.accuracy import laplace_stop_rule, stop_rule
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
-from farthing.accuracy.statistics import RatioStatistic
+from farthing.accuracy.ratio_chances import RatioChances
+from farthing.accuracy.ratio_looks import chosen
+from farthing.accuracy.statistics import Linear, RatioStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
 from farthing.models import problems
 from farthing.privacy import residue
@@ -27,6 +29,8 @@ from farthing.query import keys as listed
 from farthing.query.expressions import MOST_CHOICES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 Target = dict[str, float]
@@ -106,24 +110,49 @@ def refining() -> tuple[str, ...]:
     return tuple(said)
 
 
-def paused() -> tuple[str, ...]:
-    """Stop a mean by a cap, go on with a larger one: it costs about what it costs at once, and misses no more."""
-    rng, truth, said = np.random.default_rng(4), np.array([[1e4], [1e5]]), []
-    mean = RatioStatistic(0, 1, 50.0, 0.0, 100.0)
+WORTH = (2.0**-56, 2.0**-56 / 2_500)
+
+
+def measured(truth: NDArray[np.float64], rng: np.random.Generator) -> Callable[..., NDArray[np.float64]]:
+    """Return a source of noisy lanes of groups that are alike: rows and sums of centred values."""
+    worth = np.array(WORTH)[:, None]
 
     def measure(grains: NDArray[np.int64], _: NDArray[np.int64]) -> NDArray[np.float64]:
-        worth = np.array([[2.0**-56], [2.0**-56 / 2_500]])
         return np.asarray(truth + rng.standard_normal(grains.shape) / np.sqrt(np.maximum(grains, 1) * worth))
 
-    whole = JointMeasures((mean,), ((0.05, 0.0),), 0.05, (2.0**-56, 2.0**-56 / 2_500), 2**56)
-    once = whole.run(JointState.nothing(2, 1, 300), measure).paid.mean()
+    return measure
+
+
+def paused() -> tuple[str, ...]:
+    """Stop a mean beside a count by a cap, go on with a larger one: it costs what it costs at once, and holds."""
+    measure, said = measured(np.array([[1e4], [1e5]]), np.random.default_rng(4)), []
+    both = (RatioStatistic(0, 1, 50.0, 0.0, 100.0), Linear((0,)))
+    whole = JointMeasures(both, ((0.05, 0.0), (0.0, 0.0)), 0.05, WORTH, 2**56)
+    once = whole.run(JointState.nothing(2, 2, 300), measure).paid.mean()
     capped = replace(whole, cap_grains=int(once * 0.6))
-    after = whole.run(capped.run(JointState.nothing(2, 1, 1_500), measure), measure)
+    after = whole.run(capped.run(JointState.nothing(2, 2, 1_500), measure), measure)
     if after.paid.mean() > 1.2 * once:
         said.append(f"a mean that a cap stopped costs {after.paid.mean() / once:.2f} times what it costs at once")
-    missed = float(((after.lower > 60) | (after.upper < 60)).mean())
+    missed = float(((after.lower[0] > 60) | (after.upper[0] < 60)).mean())
     if missed > 0.07:
         said.append(f"a mean that a cap stopped misses with {missed:.3f}, where 0.05 is told")
+    return tuple(said)
+
+
+def mean_looks() -> tuple[str, ...]:
+    """Follow means by looks, near the end of the range, too: they miss with 5 % at most, and c allows it."""
+    mean, said, rng = RatioStatistic(0, 1, 50.0, 0.0, 100.0), [], np.random.default_rng(5)
+    for relative, value in ((0.1, 80.0), (0.3, 55.0)):
+        measure = measured(np.array([[1e4], [1e4 * (value - 50)]]), rng)
+        question = JointMeasures((mean,), ((relative, 0.0),), 0.05, WORTH, 2**56)
+        state = question.run(JointState.nothing(2, 1, 2_500), measure)
+        missed = float(((state.lower > value) | (state.upper < value)).mean())
+        if missed > 0.065:
+            said.append(f"a mean of {value} at {relative:.0%} misses with {missed:.3f}, where 0.05 is told")
+    critical, least, _ = chosen(0.3, 0.0, 1.0, 0.05) or (0.0, 1.0, True)
+    chance = RatioChances(0.3, 0.0, 1.0, least, critical).missed(-0.4)
+    if chance > 0.05:
+        said.append(f"looks at a mean miss with {chance:.4f}, where 0.05 is told")
     return tuple(said)
 
 

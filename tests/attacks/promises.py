@@ -216,6 +216,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a formula that reads the lanes of its first part only",
         "a covariance whose products count at half of their range",
     ),
+    "a mean that is told at the look that is good enough keeps its confidence": (
+        "looks at a mean at the critical value of one",
+        "looks at a mean that end where its range does",
+    ),
     "means under a pure budget hold at whatever look they stop, and pay for all that was shown": (
         "the pilot of a pure mean free of charge",
         "a pure mean charged for one of its lanes",

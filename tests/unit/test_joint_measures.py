@@ -315,8 +315,8 @@ def test_more_confidence_costs_the_difference(kind):
 
 def test_what_was_claimed_is_read_at_a_higher_confidence():
     """A looser target at more confidence is met by the claim that stands, free of charge."""
-    state, log = answered(joint((MEAN,), 0.02), [1e5] * 20), []
-    surer = joint((MEAN,), 0.1, beta=0.001)
+    state, log = answered(joint((VARIANCE,), 0.02), [1e5] * 20), []
+    surer = joint((VARIANCE,), 0.1, beta=0.001)
     again = answered(surer, [1e5] * 20, state=state, log=log)
 
     assert surer.free(state)

@@ -17,6 +17,7 @@ import numpy as np
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, pilot, ticks
 from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
 from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.ratio_looks import LATER_SHARE, RatioLooks, goes_on
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
 
@@ -142,8 +143,10 @@ class JointMeasures:
         for statistic in self.statistics:
             for lane, value in statistic.profile(size).items():
                 values[lane] = value
-        price = float(self.prices.wanted(values, np.zeros_like(values), self._share(0)).sum())
-        return int(min(self.cap_grains, max(1.0, price * (1 + 2 * self.prices.pilot))))
+        looks = self.looks(JointState.nothing(*values.shape, 0))
+        beta, more = (self._share(0), 2 * self.prices.pilot) if looks is None else (looks.told, looks.overhead)
+        price = float(self.prices.wanted(values, np.zeros_like(values), beta).sum())
+        return int(min(self.cap_grains, max(1.0, price * (1 + more))))
 
     def run(
         self,
@@ -163,11 +166,19 @@ class JointMeasures:
         now = replace(self._current(state), means=purse.means, information=purse.information)
         if self._steady(state):
             return self._topped_up(now, purse)
+        sharper = self._sharper(now)
+        if sharper and (looks := self.looks(state)) is not None:
+            now = self._looked(now, purse, looks)
+            if progress is not None:
+                progress(now, now.met.shape[1] - len(self._open(now)))
+            return now
+        if sharper and now.critical:  # looks that this question does not go on from are a pilot
+            now = replace(now, pivot=None, critical=0.0)
         for turn in range(_CLAIMS):
             groups = self._open(now)
             if not len(groups):
                 break
-            now = self._promised(now, purse) if turn == 0 and self._sharper(now) else self._claimed(now, purse, groups)
+            now = self._promised(now, purse) if turn == 0 and sharper else self._claimed(now, purse, groups)
             if progress is not None:
                 progress(now, now.met.shape[1] - len(self._open(now)))
         return now
@@ -189,6 +200,11 @@ class JointMeasures:
     def _share(self, number: int) -> float:
         """Return the failure probability of a promise's claim by its number, from 0."""
         return self.beta * (FIRST_SHARE if number == 0 else (1 - FIRST_SHARE) * 2.0**-number)
+
+    def _next_share(self, state: JointState) -> float:
+        """Return the failure probability of the promise's next claim; after looks little of beta is left."""
+        number = state.stages - state.since
+        return self.beta * LATER_SHARE * 2.0**-number if state.critical and number else self._share(number)
 
     def _steady(self, state: JointState) -> bool:
         """Return whether groups are measured alike whatever is seen: only linear outputs with absolute targets."""
@@ -220,18 +236,34 @@ class JointMeasures:
     def _current(self, state: JointState) -> JointState:
         """Return the state with verdicts on these targets; what was claimed at a larger beta is read at this one."""
         lower, upper = state.lower, state.upper
-        if not 0 < state.beta <= self.beta * _NEARLY or self._was_steady(state):
+        kept = 0 < state.beta <= self.beta * _NEARLY and not (state.critical and self._sharper(state))
+        if not kept or self._was_steady(state):
             lower, upper = self._read(state)
         return replace(self._judged(state, lower, upper), beta=self.beta)
 
     def _read(self, state: JointState) -> tuple[Floats, Floats]:
         """Return the intervals that stored measurements give at this beta."""
+        if state.critical:
+            return self._seen(state)
         if state.pivot is not None:
             return state.pivot.intervals(self.prices, self._share(0))
         if state.beta and (self._steady(state) or self._was_steady(state)):
             beta = self.beta if self._steady(state) else self._share(1)
             return self.prices.intervals(state.means, self.prices.variances(state.information), beta)
         return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
+
+    def _seen(self, state: JointState) -> tuple[Floats, Floats]:
+        """Return the intervals of looks that would be the last for these targets, too; the whole line elsewhere."""
+        lower, upper = np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
+        looks = self.looks(state)
+        if looks is None or state.pivot is None or not self._goes_on(state):
+            return lower, upper
+        there = np.flatnonzero(state.pivot.clock > 0)
+        held = state.pivot.of(there)
+        variances = 1 / (np.maximum(held.shape * held.clock**2, 0.5) * self.prices.worth)
+        low, high, fits = looks.intervals(held.shown, variances)
+        lower[:, there], upper[:, there] = np.where(fits, low, -np.inf), np.where(fits, high, np.inf)
+        return lower, upper
 
     def _was_steady(self, state: JointState) -> bool:
         """Return whether groups that were measured alike told intervals, and claims may follow these.
@@ -260,6 +292,36 @@ class JointMeasures:
         value = np.clip(best, np.minimum(least, most), most)
         return replace(state, value=value, lower=lower, upper=upper, met=met)
 
+    def looks(self, state: JointState) -> RatioLooks | None:
+        """Return the rule by which a mean alone is measured; None where claims are made in stages."""
+        if state.pivot is not None and not state.critical:  # what an earlier ask claimed is gone on from
+            return None
+        return RatioLooks.of(self.prices, self.beta, state.critical if self._goes_on(state) else 0.0)
+
+    def _goes_on(self, state: JointState) -> bool:
+        """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""
+        return bool(state.critical) and goes_on(state.promise, self._promise)
+
+    def _looked(self, state: JointState, purse: ClaimPurse, looks: RatioLooks) -> JointState:
+        """Return the state after all groups were followed until they are within the target, given up or at the cap."""
+        lanes, count = state.means.shape
+        pivot = state.pivot if self._goes_on(state) and state.pivot is not None else Pivot.nothing(lanes, count)
+        anew = np.flatnonzero((pivot.clock == 0) & (self.cap_grains - state.paid >= _LEAST_ROOM))
+        looks.pilot(purse, anew)
+        shape = pivot.shape.copy()
+        shape[:, anew] = looks.shape(purse.means[:, anew], purse.information[:, anew])
+        going = np.union1d(np.flatnonzero(pivot.clock > 0), anew)
+        held = np.rint(pivot.clock[going] ** 2).astype(np.int64)
+        low, high, shown, ticks = looks.follow(purse, going, shape[:, going], pivot.shown[:, going], held)
+        clock = np.sqrt(ticks.astype(np.float64))
+        left = Pivot(shape[:, going], shown, clock, shown, ticks.astype(np.float64), shown, clock, np.ones(len(going)))
+        lower, upper = state.lower.copy(), state.upper.copy()
+        lower[:, going], upper[:, going] = low, high
+        made = replace(
+            state, stages=state.stages + 1, since=state.stages, promise=self._promise, critical=looks.critical
+        )
+        return replace(self._judged(made, lower, upper), pivot=pivot.put(going, left))
+
     def _open(self, state: JointState) -> Ints:
         """Return the groups to measure: not within their targets, and able to get there with what they may pay."""
         now, prices = self._current(state), self.prices
@@ -269,12 +331,14 @@ class JointMeasures:
         if prices.named_loss or not len(going):
             return going
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
-        number = 0 if self._sharper(state) else state.stages - state.since
-        price = prices.price(now.means[:, going], now.information[:, going], self._share(number))
-        if state.pivot is not None:  # what the claims hold is not bought again
+        beta = self._share(0) if self._sharper(state) else self._next_share(state)
+        price = prices.price(now.means[:, going], now.information[:, going], beta)
+        if state.pivot is not None and (
+            not state.critical or self._goes_on(state)
+        ):  # what the claims hold is not bought again
             held = state.pivot.of(going)
             price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)
-        anyway = self.spend and number <= 1
+        anyway = self.spend and state.stages - state.since <= 1
         return going[~known | anyway | (AFFORDABLE * price <= room[going])]
 
     def _promised(self, state: JointState, purse: ClaimPurse) -> JointState:
@@ -333,10 +397,11 @@ class JointMeasures:
 
         It goes on from the promise's first claim; that one stays what a sharper promise goes on from.
         """
-        beta = self._share(state.stages - state.since)
+        beta = self._next_share(state)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
-        goes_on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
-        part = np.where(goes_on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
+        on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own
+        on &= state.critical == 0  # the errors of looks that have stopped are not normal
+        part = np.where(on, 1 - (two_sided(self._share(0)) / two_sided(beta)) ** 2, 1.0)
         pilot(self.prices, purse, groups[part[groups] >= 1], beta)
         after = self._bought(state, purse, groups, pivot, np.maximum(part, _LEAST_PART))
         kept = np.flatnonzero(pivot.clock > 0)
@@ -348,7 +413,7 @@ class JointMeasures:
 
         Of two intervals of one promise the one nearer its target is kept.
         """
-        prices, beta = self.prices, self._share(state.stages - state.since)
+        prices, beta = self.prices, self._next_share(state)
         room = self.cap_grains - purse.information[:, groups].sum(axis=0)
         means, information = purse.means[:, groups], purse.information[:, groups]
         hopeless = prices.beyond(prices.price(means, information, beta), means, information, room) & (part[groups] >= 1)

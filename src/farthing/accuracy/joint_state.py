@@ -26,6 +26,7 @@ class JointState:
         since: the claims made before the present promise, of which each later one has a failure probability of its own.
         promise: the targets, beta and cap that it was made for; empty where it is not known.
         pivot: what the first claim of the present promise leaves to a sharper one; None where nothing was claimed.
+        critical: the largest critical value of the looks that `pivot` comes from; 0 where it comes from a claim.
     """
 
     means: Floats
@@ -39,6 +40,7 @@ class JointState:
     since: int = 0
     promise: tuple[float, ...] = ()
     pivot: Pivot | None = None
+    critical: float = 0.0
 
     @classmethod
     def nothing(cls, lanes: int, outputs: int, groups: int) -> JointState:

@@ -41,6 +41,8 @@ class JointMeasuresPricing:
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
         pilot = f"a coarse look at {', '.join(self.measures)}, with Gaussian noise"
+        if self.joint.looks(JointState.nothing(len(self.joint.per_grain), 1, 0)) is not None:
+            return pilot, "looks with less and less noise, until what all of them tell is near enough"
         return pilot, "one look at each, as fine as its group then seems to need", "where that fell short, one more"
 
     @property

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
 
 _FORMAT = b"farthing-joint-2"
 _CENTRED_FORMAT = b"farthing-joint-3"  # some lanes are of values less a constant: older versions must not read it
+_LOOKS_FORMAT = b"farthing-joint-4"  # a claim that ended at a look: older versions must not go on from it
 _FIRST_FORMAT = b"farthing-joint-1"
 _LANES = ("means", "information")
 _CLAIMED = ("shape", "shown", "clock", "guess", "planned")
 _PAUSED = ("base", "begun", "done")
 _OUTPUTS = ("value", "lower", "upper", "met")
 _LESS = "less"
+_CRITICAL = "critical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def measured_from(query: Query, state: JointState, less: tuple[float, ...]) -> J
     for place, (measure, old, new) in enumerate(zip(query.measures, less, now, strict=True)):
         if new != old and isinstance(measure, Total):
             means[place] -= (new - old) * means[query.measures.index(Rows(measure.value))]
-    return state if less == now else replace(state, means=means, pivot=None)
+    return state if less == now else replace(state, means=means, pivot=None, critical=0.0)
 
 
 def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
@@ -187,7 +189,8 @@ def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
         columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
     facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
     facts |= {_LESS: less} if any(less) else {}
-    form = _CENTRED_FORMAT if any(less) else _FORMAT
+    facts |= {_CRITICAL: state.critical} if state.critical else {}
+    form = _LOOKS_FORMAT if state.critical else _CENTRED_FORMAT if any(less) else _FORMAT
     return write_blob(columns, {form: json.dumps(facts).encode()})
 
 
@@ -196,7 +199,7 @@ def state_of(blob: bytes) -> tuple[JointState, tuple[float, ...]]:
 
     The first format kept no claims. A blob that is not ours is refused.
     """
-    columns, facts = read_blob(blob, _CENTRED_FORMAT, _FORMAT, _FIRST_FORMAT)
+    columns, facts = read_blob(blob, _LOOKS_FORMAT, _CENTRED_FORMAT, _FORMAT, _FIRST_FORMAT)
 
     def rows(name: str) -> NDArray[Any]:
         """Return the rows of one array."""
@@ -218,6 +221,7 @@ def state_of(blob: bytes) -> tuple[JointState, tuple[float, ...]]:
         since=int(facts.get("since", 0)),
         promise=tuple(facts.get("promise", ())),
         pivot=pivot,
+        critical=float(facts.get(_CRITICAL, 0.0)),
     )
     return state, tuple(facts.get(_LESS, ()))
 

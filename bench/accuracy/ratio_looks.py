@@ -1,0 +1,82 @@
+"""How often a mean that is measured by looks misses, by quadrature, at the worst of many means; one row a target.
+
+Each rule is followed in the three shapes with fewest rows that it may take, and at means over the whole range, among
+them those at which the target tilts most. *Worst* is the chance of a miss over the part of beta that looks may take:
+below 1 everywhere. The quadrature errs upwards: where it finds more, it is made twice as fine.
+
+    python bench/accuracy/ratio_looks.py [--step H] [--betas B ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from farthing.accuracy.ratio_chances import RatioChances
+from farthing.accuracy.ratio_looks import LOOKS_SHARE, SHAPES, chosen, tilts
+
+RELATIVE = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+TARGETS = (
+    *((relative, 0.0, 1.0) for relative in RELATIVE),
+    *((0.0, absolute, 1.0) for absolute in (0.01, 0.04, 0.1, 0.2, 0.4, 0.5)),
+    (0.1, 0.1, 1.0), (0.2, 0.2, 1.0), (0.3, 0.05, 0.0), (0.2, 0.1, 0.5), (0.1, 0.0, 3.0), (0.05, 0.0, 10.0),
+    (0.2, 0.0, 1.5),
+)  # fmt: skip
+BETAS = (0.2, 0.05, 0.01, 0.001, 1e-4)
+
+
+def means(relative, absolute, middle, shape):
+    """Return the means to try: over the range, and where the target tilts most; not where a relative one is endless."""
+    tried = np.linspace(-1, 1, 201)
+    tilted = tilts(relative, absolute, shape, middle)
+    some = {-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0}
+    some |= {round(float(tried[place]), 2) for place in (tilted.argmin(), tilted.argmax())}
+    return sorted(mean for mean in some if absolute > 0 or abs(mean + middle) > 0.04)
+
+
+def worst(target, beta, step):
+    """Return the rule of a target, and its worst chance of a miss with the shape and mean it is at."""
+    rule = chosen(*target, beta)
+    if rule is None:
+        return None
+    critical, least, public = rule
+    shapes = (least,) if public else [shape for shape in SHAPES if shape >= least][:3]
+    found = [
+        (RatioChances(*target, shape, critical, step=step).missed(mean), shape, mean)
+        for shape in shapes
+        for mean in means(*target, shape)
+    ]
+    finer = [  # what the mesh may have made too large
+        (RatioChances(*target, shape, critical, step=step / 2).missed(mean), shape, mean)
+        for chance, shape, mean in found
+        if chance > LOOKS_SHARE * beta
+    ]
+    return rule, max(finer or found)
+
+
+def main():
+    """Print one row for each target and failure probability."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--step", type=float, default=0.08, help="mesh of the quadrature, in standard deviations")
+    parser.add_argument("--betas", type=float, nargs="+", default=BETAS, help="failure probabilities")
+    options = parser.parse_args()
+    print("| relative | absolute | middle | beta | c | shape | worst | at shape, mean |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for beta in options.betas:
+        for target in TARGETS:
+            found = worst(target, beta, options.step)
+            head = f"| {target[0]:g} | {target[1]:g} | {target[2]:g} | {beta:g} |"
+            if found is None:
+                print(f"{head} - | claims in stages | - | - |", flush=True)
+                continue
+            (critical, least, public), (chance, shape, mean) = found
+            kind = f"{least:g}" if public else f"from {least:g}"
+            print(
+                f"{head} {critical:.3f} | {kind} | {chance / LOOKS_SHARE / beta:.3f} | {shape:g}, {mean:g} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""How often the looks of a mean miss it, by quadrature: what the critical value of `ratio_looks` is held against."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from farthing.accuracy.joint_prices import Floats
+
+_WIDE: Final = 6.0  # times the signal at which the mean of no noise would stop, looks are followed
+_EARLY: Final = 0.35  # of that signal, the first look
+_NONE: Final = 1e-7  # of the runs
+
+
+@dataclass(frozen=True, slots=True)
+class RatioChances:
+    """Looks at a mean, in units of half its range.
+
+    Attributes:
+        relative, absolute: its target, the latter in units of half the range.
+        middle: the middle of the range, in units of half of it.
+        shape: the precision of the rows, over that of the sum.
+        critical: c.
+        growth: of information from look to look.
+        step: the mesh of the quadrature, in standard deviations of a look.
+
+    Guarantee: `missed` is the chance that the set told at the look that is the last does not hold the mean.
+    Proof: docs/proofs/accuracy.ratio_looks.md.
+    Assumes: groups large enough that the first look is well before the last.
+    Rounds: by the mesh; what it finds falls as the mesh gets finer, by 2 % of itself from .06 to .04 at most.
+
+    >>> chances = RatioChances(0.1, 0.0, 1.0, 0.35, 2.02, step=0.12)
+    >>> 0.04 < chances.missed(-0.4) < 0.05
+    True
+    """
+
+    relative: float
+    absolute: float
+    middle: float
+    shape: float
+    critical: float
+    growth: float = 1.03
+    step: float = 0.06
+
+    def excess(self, rows: Floats, total: Floats) -> Floats:
+        """Return by how much Fieller's set is too wide for the target, at the signals of rows and centred sum.
+
+        A signal is a measurement over its standard deviation. Negative: within the target.
+        """
+        c, unit = self.critical, math.sqrt(self.shape)
+        left = rows * rows - c * c
+        known = (left > 0) & (rows > 0)
+        safe = np.where(known, left, 1.0)
+        reach = c * np.sqrt(np.maximum(total * total + safe, 0.0))
+        low, high = (self.middle + unit * (total * rows + sign * reach) / safe for sign in (-1, 1))
+        allowed = sum(np.maximum(self.relative * np.abs(end), self.absolute) for end in (low, high))
+        return np.where(known, np.minimum((high - low) / np.maximum(allowed, 1e-12) - 1, 1e3), 1e3)
+
+    def missed(self, mean: float) -> float:
+        """Return the chance of a miss at a mean, in units of half the range off its middle."""
+        angle = math.atan(mean / math.sqrt(self.shape))
+        across, along = math.cos(angle), math.sin(angle)
+        noise, kernel, runs = _mesh(self.step, self.critical + 2.4, self.growth)
+        first, second = np.meshgrid(noise, noise, indexing="ij")
+        last = self._signal(across, along)
+        wrong = np.clip((np.abs(second) - self.critical) / self.step + 0.5, 0, 1)
+        signal, chance = _EARLY * last, 0.0
+        while signal < _WIDE * last and runs.sum() > _NONE:
+            ahead = signal + first
+            rows, total = ahead * across - second * along, ahead * along + second * across
+            excess = self.excess(rows, total)
+            slope = sum(np.abs(np.gradient(excess, axis=axis)) for axis in (0, 1))
+            stops = np.where(excess < 900, np.clip(0.5 - excess / np.maximum(slope, 1e-12), 0, 1), 0.0)
+            chance += float((runs * stops * np.where(ahead < 0, 1.0, wrong)).sum())
+            runs = kernel @ (runs * (1 - stops)) @ kernel.T
+            signal *= math.sqrt(self.growth)
+        return chance
+
+    def _signal(self, across: float, along: float) -> float:
+        """Return the length of the signal at which a measurement without noise would be within the target."""
+        low, high = 1.0, 1e7
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            stops = float(self.excess(np.array(middle * across), np.array(middle * along))) <= 0
+            low, high = (low, middle) if stops else (middle, high)
+        return high
+
+
+@lru_cache(maxsize=8)
+def _mesh(step: float, reach: float, growth: float) -> tuple[Floats, Floats, Floats]:
+    """Return the noise of a look on a mesh, how it moves to the next look's, and its chances at the first."""
+    noise = np.arange(-reach, reach + step / 2, step)
+    kept = growth**-0.5
+    kernel = np.exp(-((noise[:, None] - kept * noise) ** 2) / 2 / (1 - kept * kept))
+    chances = np.exp(-noise * noise / 2)
+    return noise, kernel / kernel.sum(axis=0), np.outer(chances, chances) / chances.sum() ** 2

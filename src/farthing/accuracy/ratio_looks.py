@@ -1,0 +1,337 @@
+"""A mean alone: looks at growing precision, until its exact interval fits into the target at a raised critical value.
+
+The rows and their sum are measured in one *shape*, fixed beforehand. At every look of a fixed grid all that was
+measured in that shape gives Fieller's set at the critical value c; the first look whose set fits into the target is the
+last. c is larger than the z of a single look, by what choosing the look may cost. A sharper target goes on from there:
+its rule would not have stopped earlier either, so it pays the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy.special import ndtr
+
+from farthing.accuracy.joint_claims import PARTS
+from farthing.accuracy.joint_prices import in_parts
+from farthing.accuracy.statistics import RatioStatistic
+from farthing.accuracy.stop_rule import two_sided
+
+if TYPE_CHECKING:
+    from farthing.accuracy.joint_claims import ClaimPurse
+    from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices
+
+GROWTH: Final = 1.03
+"""The growth of information from a look of the grid to the next."""
+
+LOOKS_SHARE: Final = 0.965
+"""The part of beta at which c is calibrated."""
+
+FUTILE_SHARE: Final = 0.02
+"""The part of beta that the intervals of groups take which are given up or stopped by the cap."""
+
+LATER_SHARE: Final = 0.01
+"""The part of claims that follow for groups that were given up, at looser targets: each has half of the last one's."""
+
+GIVING_UP: Final = (64, 16, 8, 4, 2, 1)
+"""A group may be given up when it has paid what it may pay over one of these."""
+
+TILTED: Final = 0.6
+"""The largest tilt of a target that c is calibrated for."""
+
+BETAS: Final = (1e-4, 0.2)
+"""The least and largest failure probability that it is calibrated for."""
+
+SLOPE, SLOPE_OFF = 0.5, 0.7
+"""How c grows with the tilt, times z: for ranges that touch or hold 0, and for others."""
+
+APART, APART_MOST = 0.3, 0.015
+"""The least by which c grows with a small tilt, above 95 %: fine targets have looks far apart; and at most by that."""
+
+SURER: Final = 0.04
+"""By what part of itself it is steeper, for each unit of z above that of 95 %."""
+
+SHAPES: Final = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+"""Precisions of the rows, over that of the sum in units of half the range: one of them is the least or the only."""
+
+BOUND: Final = 0.04
+"""By so much more a public shape has to be cheap: sharper targets that go on from it like others."""
+
+PILOT: Final = 0.04
+"""A pilot ends when it has cost this part of the price that it predicts."""
+
+SHARPER: Final = 4.0
+"""A target so many times as sharp begins again, in a shape of its own."""
+
+_JUMPS: Final = (46, 23, 12, 5)  # looks of the grid
+_FAR: Final = 4.0  # standard deviations that a jump stays short of a stop
+_CLEAR: Final = 3.0  # standard deviations from 0 of the rows, at the end of a pilot
+_STEP: Final = 2.0  # growth of a pilot, over what it holds
+_ENOUGH: Final = 0.8  # of what a pilot is to hold
+_BEGIN: Final = 16  # grains a lane
+_BEGIN_SHIFT: Final = 44  # the first grains are no less than the cap shifted by this
+_MIDDLE: Final = 1e-9
+_TRIED: Final = np.linspace(-1, 1, 201)  # means, from one end of the range to the other
+
+
+@dataclass(frozen=True, slots=True)
+class RatioLooks:
+    """How a mean alone is measured.
+
+    Attributes:
+        prices: its target.
+        beta: the failure probability of its interval.
+        critical: c.
+        least: the least precision of the rows over that of the sum, in units of a row and of half the range.
+        public: whether all groups have that one shape: a pilot would cost more than it saves.
+
+    Guarantee: the interval of every group misses its mean with probability beta at most, whatever that is.
+    Proof: docs/proofs/accuracy.ratio_looks.md.
+    Assumes: fresh, independent Gaussian noise of variance 1/(grains * worth); targets that do not depend on earlier
+        answers of the question.
+    Rounds: looks are whole numbers of ticks; c is computed by quadrature, with a margin of half a percent of beta.
+    """
+
+    prices: JointPrices
+    beta: float
+    critical: float
+    least: float
+    public: bool
+
+    @classmethod
+    def of(cls, prices: JointPrices, beta: float, held: float = 0.0) -> RatioLooks | None:
+        """Return the rule of a question, or None: it is not one mean of a bounded range, or its target is too coarse.
+
+        Args:
+            prices: the targets.
+            beta: the failure probability.
+            held: the critical value of the looks that are gone on from; it is not lowered.
+        """
+        only = prices.statistics[0]
+        if len(prices.statistics) > 1 or not isinstance(only, RatioStatistic) or prices.named_loss:
+            return None
+        half = (only.upper - only.lower) / 2
+        middle = abs(only.lower + half - only.centre) <= _MIDDLE * half  # else it is no mean of values in that range
+        if not (0 < half < math.inf and middle) or prices.patience > 1 or not BETAS[0] <= beta <= BETAS[1]:
+            return None
+        relative, absolute = float(prices.relative[0, 0]), float(prices.absolute[0, 0]) / half
+        found = chosen(relative, absolute, only.centre / half, beta)
+        if found is None:
+            return None
+        critical, least, public = found
+        return cls(prices, beta, max(critical, held), least, public)
+
+    @property
+    def half(self) -> float:
+        """Half of the range."""
+        only = self._only
+        return (only.upper - only.lower) / 2
+
+    @property
+    def _only(self) -> RatioStatistic:
+        """The mean."""
+        (only,) = self.prices.statistics
+        assert isinstance(only, RatioStatistic)  # noqa: S101  # `of` makes sure
+        return only
+
+    @property
+    def _uncut(self) -> JointPrices:
+        """The target of the mean as if its range had no ends: where they cut a set, chance would end looks early."""
+        return replace(self.prices, statistics=(replace(self._only, lower=-math.inf, upper=math.inf),))
+
+    def shape(self, means: Floats, information: Ints) -> Ints:
+        """Return the grains of one tick, int64[lanes, groups], by what a pilot told, or the public ones."""
+        wanted = np.zeros(means.shape)
+        count, total = self._only.count, self._only.total
+        worth = float(self.prices.worth[count, 0] / (self.prices.worth[total, 0] * self.half**2))  # about 1
+        wanted[count], wanted[total] = self.least, worth
+        if not self.public:
+            best = self.prices.wanted_of(means, information, self.told)
+            wanted[count] = np.clip(best[count] / np.maximum(best[total], 1e-100), self.least / worth, 1 / worth)
+            wanted[total] = 1.0
+        made = in_parts(wanted, self.prices.used, PARTS)
+        short = made[count] < self.least / worth * made[total]  # whole numbers may fall just below
+        made[count] += short
+        return made
+
+    @property
+    def overhead(self) -> float:
+        """About what a pilot, or the one shape of all groups, adds to the price."""
+        return BOUND if self.public else PILOT
+
+    @property
+    def told(self) -> float:
+        """The failure probability of a single look whose critical value is c."""
+        return float(2 * ndtr(-self.critical))
+
+    def intervals(self, values: Floats, variances: Floats) -> tuple[Floats, Floats, Flags]:
+        """Return lower and upper ends at c, float64[1, n], and where they are within the target, bool[n]."""
+        low, high = self.prices.intervals(values, variances, self.told)
+        return low, high, self._excess(values, variances) <= 1
+
+    def _excess(self, values: Floats, variances: Floats) -> Floats:
+        """Return by what factor sets that are not cut are too wide at c; infinite where they are the whole line."""
+        low, high = self._uncut.intervals(values, variances, self.told)
+        known = np.isfinite(high - low)
+        ratio = self._uncut.ratio(np.where(known, low, 0.0), np.where(known, high, 1.0))[0]
+        return np.where(known[0], ratio, np.inf)
+
+    def pilot(self, purse: ClaimPurse, groups: Ints) -> None:
+        """Measure groups until it is clear in what shape; nothing where the shape is public."""
+        if self.public:
+            return
+        count, even = self._only.count, (self.prices.used * _BEGIN)[:, None]
+        first = np.maximum(even, (self.prices.cap >> _BEGIN_SHIFT) * self.prices.used[:, None])
+        while len(groups):
+            means, information = purse.means[:, groups], purse.information[:, groups]
+            held, variances = information.sum(axis=0), self.prices.variances(information)
+            price = self.prices.price(means, information, self.told)
+            clear = means[count] >= _CLEAR * np.sqrt(variances[count])
+            goal = PILOT * np.minimum(price, self.prices.cap)
+            going = (held < _ENOUGH * goal) | ~clear
+            going &= (held < self.prices.cap // GIVING_UP[0]) & ~self.prices.beyond(
+                price, means, information, self.prices.cap
+            )
+            going |= held == 0
+            groups = groups[going]
+            if len(groups):
+                wished = np.where(clear, np.minimum(goal - held, _STEP * held), held)[going]
+                grains = np.maximum(first, np.ceil(even / even.sum() * wished))
+                purse.buy(grains.astype(np.int64), groups)
+
+    def follow(
+        self, purse: ClaimPurse, groups: Ints, shape: Ints, shown: Floats, held: Ints
+    ) -> tuple[Floats, Floats, Floats, Ints]:
+        """Look at groups until each is within its target, given up, or at the cap.
+
+        Args:
+            purse: what is known, and how to learn more.
+            groups: int64[n], which groups.
+            shape: int64[lanes, n], the grains of a tick.
+            shown: float64[lanes, n], the means of what was measured in that shape before.
+            held: int64[n], its ticks.
+
+        Returns:
+            (lower, upper) float64[1, n], and the means and ticks that the next ask goes on from.
+        """
+        size = shape.sum(axis=0)
+        most = held + np.maximum(self.prices.cap - purse.information[:, groups].sum(axis=0), 0) // size
+        futile = most // np.array(GIVING_UP)[:, None]
+        first = np.maximum(purse.information[:, groups].sum(axis=0) // size, 1)  # as much as the pilot
+        lower, upper = np.full((1, len(groups)), -np.inf), np.full((1, len(groups)), np.inf)
+        shown, held, active = shown.copy(), held.copy(), np.arange(len(groups))
+        while len(active):
+            values, ticks = shown[:, active], held[active]
+            variances = 1 / (np.maximum(shape[:, active] * ticks, 0.5) * self.prices.worth)
+            low, high, fits = self.intervals(values, variances)
+            fits &= ticks > 0
+            lower[:, active], upper[:, active] = low, high
+            public = (ticks == futile[:, active]).any(axis=0) & ~fits & (ticks > 0)
+            information = shape[:, active] * ticks
+            price = self.prices.price(values, np.maximum(information, 1), self.told)
+            ends = public & (
+                (ticks == most[active])
+                | self.prices.beyond(price, values, np.maximum(information, 1), most[active] * size[active])
+            )
+            if ends.any():
+                beta = self.beta * FUTILE_SHARE / len(GIVING_UP)
+                wide = self.prices.intervals(values[:, ends], variances[:, ends], beta)
+                lower[:, active[ends]], upper[:, active[ends]] = wide
+            ends |= fits | (ticks >= most[active])
+            going = active[~ends]
+            if len(going):
+                after = self._next(values[:, ~ends], variances[:, ~ends], held[going], futile[:, going], first[going])
+                bought = after - held[going]
+                fresh = purse.buy(shape[:, going] * bought, groups[going])
+                shown[:, going] += (fresh - shown[:, going]) * (bought / after)
+                held[going] = after
+            active = going
+        return lower, upper, shown, held
+
+    def _next(self, values: Floats, variances: Floats, ticks: Ints, futile: Ints, first: Ints) -> Ints:
+        """Return the ticks of the next looks: of the grid, farther where none between would stop, none past a limit."""
+        index = np.floor(np.log(np.maximum(ticks, 1)) / math.log(GROWTH) + 1e-6)
+        doubt, steps = self.prices.doubt(values, variances), np.ones(len(ticks))
+        for jump in reversed(_JUMPS):
+            growth = GROWTH**jump
+            spread = _FAR * doubt * math.sqrt(1 - 1 / growth)
+            short = self._excess(values, variances / growth) > 1 + spread
+            steps = np.where(short, jump, steps)
+        after = np.where(ticks > 0, np.floor(GROWTH ** (index + steps) + 0.5), first).astype(np.int64)
+        after = np.maximum(after, ticks + 1)
+        limit = np.where(futile > ticks, futile, np.iinfo(np.int64).max).min(axis=0)
+        return np.asarray(np.minimum(after, limit))
+
+
+def goes_on(old: tuple[float, ...], new: tuple[float, ...]) -> bool:
+    """Return whether all looks of one promise would have gone on at another, too, and are worth it.
+
+    Args:
+        old: its beta, its cap as a negative number, and its targets.
+        new: the same of the other.
+
+    >>> goes_on((0.05, -9, 0.1, 0.0), (0.01, -9, 0.05, 0.0)), goes_on((0.05, -9, 0.1, 1.0), (0.05, -9, 0.05, 2.0))
+    (True, False)
+    """
+    if len(old) != len(new) or new[0] > old[0]:
+        return False
+    pairs = list(zip(new[2:], old[2:], strict=True))
+    return all(mine <= theirs < max(SHARPER * mine, 1e-300) for mine, theirs in pairs if mine or theirs)
+
+
+def tilt(relative: float, absolute: float, least: float, middle: float) -> float:
+    """Return how much of itself the angle that a target allows changes over that angle, at most.
+
+    Args:
+        relative: the target.
+        absolute: the target, in units of half the range.
+        least: the precision of the rows over that of the sum.
+        middle: the middle of the range, in units of half of it.
+
+    >>> round(tilt(0.1, 0.0, 0.5, 1.0), 2), round(tilt(0.0, 0.1, 0.5, 1.0), 2)
+    (0.17, 0.14)
+    """
+    return float(np.abs(tilts(relative, absolute, least, middle)).max())
+
+
+def tilts(relative: float, absolute: float, shape: float, middle: float) -> Floats:
+    """Return the same at means from one end of the range to the other, with its sign."""
+    value = _TRIED + middle
+    width = np.maximum(relative * np.abs(value), absolute)
+    slope = np.where(relative * np.abs(value) >= absolute, relative, 0.0) * np.sign(value)
+    return np.asarray(slope - 2 * width * _TRIED / (shape + _TRIED**2))
+
+
+def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
+    """Return c for a tilt of at most that.
+
+    >>> round(critical_value(0.05, 0.0), 3), round(critical_value(0.05, 0.3), 3)
+    (1.975, 2.052)
+    """
+    z = two_sided(beta)
+    slope = (SLOPE if centred else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
+    apart = min(APART * most, APART_MOST) if z > two_sided(0.05) else 0.0  # fine targets have looks far apart
+    return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)
+
+
+def chosen(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:
+    """Return (c, least precision of the rows, whether it is that of all groups) that cost least over all means."""
+    size = np.abs(_TRIED + middle)
+    width = np.maximum(np.maximum(relative * size, absolute), 1e-9)
+    best = np.hypot(_TRIED, math.sqrt(2) * width)  # the shape of somebody who knew the mean
+    ideal, likely = (1 + best) ** 2, 1.01 - np.abs(_TRIED)
+    found = []
+    for least in SHAPES:
+        most = tilt(relative, absolute, least, middle)
+        if most > TILTED:
+            continue
+        critical = critical_value(beta, most, centred=not relative or abs(middle) <= 1)
+        clipped = np.clip(best, least, 1.0)
+        looked = PILOT + (_CLEAR * width / critical) ** 2 * (1 + clipped) / clipped / (1 + np.abs(_TRIED)) ** 2
+        for shape, more, public in ((clipped, 1 + looked, False), (np.full_like(best, least), 1.0, True)):
+            cost = critical**2 * np.average(more * (1 + shape) * (1 + best**2 / shape) / ideal, weights=likely)
+            found.append((float(cost) * (1 + BOUND * public), critical, least, public))
+    return min(found)[1:] if found else None

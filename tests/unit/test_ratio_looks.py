@@ -1,0 +1,209 @@
+"""A mean alone by looks: geometry, critical values, what is gone on from, what is given up, what is stored."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from accuracy.lanes import COUNT, MEAN, PER_GRAIN, joint, lanes, source, start
+
+from farthing.accuracy.ratio_chances import RatioChances
+from farthing.accuracy.ratio_looks import LOOKS_SHARE, RatioLooks, chosen, critical_value, tilt
+from farthing.accuracy.statistics import fieller
+from farthing.accuracy.stop_rule import two_sided
+from farthing.session.answering.joint_measures import blob_of, state_of
+
+
+def answered(question, state=None, *, groups=300, seed=1, mean=60.0, size=1e4, log=None):
+    """Run a question on groups that are alike."""
+    truth = np.repeat(lanes(size, mean, 800.0)[:, None], groups, axis=1)
+    state = start(question, groups) if state is None else state
+    return question.run(state, source(truth, np.random.default_rng(seed), log=log))
+
+
+def test_the_set_misses_where_the_signal_is_far_from_the_line():
+    """Fieller's set at c holds a ratio if and only if the signal is within c of the line of that ratio."""
+    rng = np.random.default_rng(2)
+    rows, total, ratio = rng.uniform(3, 9, 2_000), rng.normal(0, 6, 2_000), rng.normal(0, 1, 2_000)
+    low, high = fieller(total, rows, np.ones(2_000), np.ones(2_000), 2.0)
+    near = np.abs(total - ratio * rows) <= 2.0 * np.hypot(1, ratio)
+
+    assert (near == ((low <= ratio) & (ratio <= high))).all()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("relative", [0.02, 0.1, 0.2, 0.3])
+def test_c_leaves_room_for_choosing_the_look(relative):
+    """At the mean of the largest tilt the chance of a miss is within the looks' part of beta; with z it is not."""
+    critical, least, _ = chosen(relative, 0.0, 1.0, 0.05)
+    rule = RatioChances(relative, 0.0, 1.0, least, critical, step=0.08)
+
+    assert rule.missed(-0.45) <= LOOKS_SHARE * 0.05
+    assert critical > two_sided(0.05) * 1.01
+    if relative == 0.3:
+        assert replace(rule, critical=two_sided(0.05)).missed(-0.45) > 0.06
+
+
+@pytest.mark.thorough
+def test_means_at_coarse_targets_cost_little_more_than_one_measurement_would():
+    """At 10, 20 and 30 % far less than the claims in stages take, which a count that comes along brings back."""
+    for relative, most in ((0.1, 0.9), (0.2, 0.75), (0.3, 0.65)):
+        alone = answered(joint((MEAN,), relative))
+        claims = joint((MEAN, COUNT), relative)
+        beside = answered(replace(claims, targets=((relative, 0.0), (0.0, 0.0))))
+
+        assert alone.met.all()
+        assert alone.paid.mean() < most * beside.paid.mean()
+
+
+def test_what_was_paid_is_what_was_measured():
+    """Every grain that was measured is in the state, and no lane that is not read."""
+    log = []
+    state = answered(joint((MEAN,), 0.05), log=log)
+
+    assert state.paid.sum() == sum(int(grains.sum()) for grains, _ in log)
+    assert (state.information[2] == 0).all()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("first", "then"), [(0.08, 0.04), (0.05, 0.02), (0.2, 0.1)])
+def test_a_sharper_answer_goes_on_from_all_that_was_measured(first, then):
+    """What is bought for the sharper target is about the difference: shape and c cost a seventh at most."""
+    once = answered(joint((MEAN,), then), groups=600)
+    state = answered(joint((MEAN,), then), answered(joint((MEAN,), first), seed=3, groups=600), seed=4, groups=600)
+
+    assert state.met.all()
+    assert state.critical >= once.critical
+    assert state.paid.mean() < 1.14 * once.paid.mean()
+
+
+def test_looks_are_gone_on_from_by_the_targets_alone():
+    """Sharper and surer go on; looser in one part, less sure, or four times as sharp begin again."""
+    state = answered(joint((MEAN,), 0.1, 1.0), groups=3)
+
+    assert joint((MEAN,), 0.05, 1.0)._goes_on(state)
+    assert joint((MEAN,), 0.1, 1.0, beta=0.01)._goes_on(state)
+    assert not joint((MEAN,), 0.05, 2.0)._goes_on(state)
+    assert not joint((MEAN,), 0.05, 1.0, beta=0.1)._goes_on(state)
+    assert not joint((MEAN,), 0.02, 1.0)._goes_on(state)
+
+
+def test_c_is_never_lowered():
+    """Surer and then sharper: the looks before were made at the larger c, and so are those that follow."""
+    surer = answered(joint((MEAN,), 0.3), groups=5)
+    state = answered(joint((MEAN,), 0.1), surer, groups=5)
+
+    assert state.critical == surer.critical > RatioLooks.of(joint((MEAN,), 0.1).prices, 0.05).critical
+
+
+def test_the_same_and_looser_targets_are_free():
+    """Nothing is measured for what stands."""
+    question, log = joint((MEAN,), 0.05), []
+    state = answered(question, groups=20)
+    again = answered(joint((MEAN,), 0.2), answered(question, state, groups=20, log=log), groups=20, log=log)
+
+    assert question.free(state)
+    assert [] == log
+    assert again.lower.tolist() == state.lower.tolist()
+
+
+def test_a_cap_ends_looks_honestly():
+    """Groups that need twice the cap, or hold nothing, stay below it, are not met, and are not asked again."""
+    once = int(answered(joint((MEAN,), 0.1)).paid.mean())
+    question = joint((MEAN,), 0.1, cap=once // 8)
+    state = answered(question)
+    empty = answered(question, mean=50.0, size=0.0)
+
+    assert not state.met.any()
+    assert state.paid.max() <= question.cap_grains
+    assert state.paid.mean() < 0.6 * question.cap_grains
+    assert question.free(state)
+    assert not empty.met.any()
+
+
+def test_a_looser_target_serves_groups_that_were_given_up():
+    """What was too much to ask is asked less sharply, under the same cap: those that can be met are, by claims."""
+    cap = int(answered(joint((MEAN,), 0.02)).paid.mean() / 20)
+    capped = answered(joint((MEAN,), 0.02, cap=cap), seed=2)
+    after = answered(joint((MEAN,), 0.4, cap=cap), capped, seed=3)
+
+    assert not capped.met.any()
+    assert after.met.mean() > 0.9
+    assert after.critical == capped.critical
+
+
+def test_a_larger_cap_goes_on_from_there():
+    """What a cap ended is the beginning of what follows."""
+    target = joint((MEAN,), 0.1)
+    once = answered(target).paid.mean()
+    capped = answered(replace(target, cap_grains=int(once / 2)), seed=2)
+    after = answered(target, capped, seed=3)
+
+    assert after.met.all()
+    assert after.paid.mean() < 1.1 * once
+
+
+def test_the_ledger_keeps_what_looks_go_on_from():
+    """A state comes back from its blob with its critical value, in a format that older versions refuse."""
+    state = answered(joint((MEAN,), 0.1), groups=4)
+    back, less = state_of(blob_of(state))
+
+    assert b"farthing-joint-4" in blob_of(state)
+    assert () == less
+    assert back.critical == state.critical
+    assert back.pivot.clock.tolist() == state.pivot.clock.tolist()
+    assert joint((MEAN,), 0.05)._goes_on(back)
+
+
+def test_what_older_versions_claimed_is_gone_on_from_in_stages():
+    """A claim without a critical value is gone on from as it was: its errors are normal, and stay so."""
+    question = joint((MEAN, COUNT), 0.1)
+    claimed = answered(replace(question, targets=((0.1, 0.0), (0.0, 0.0))))
+    older = replace(
+        claimed, value=claimed.value[:1], lower=claimed.lower[:1], upper=claimed.upper[:1], met=claimed.met[:1],
+        promise=claimed.promise[:4],
+    )  # fmt: skip
+    sharper = answered(joint((MEAN,), 0.07), older, seed=2)
+
+    assert sharper.met.all()
+    assert 0 == sharper.critical
+    assert sharper.pivot.shape.tolist() == older.pivot.shape.tolist()
+
+
+@pytest.mark.parametrize("change", [{"spend": True}, {"beta": 0.3}, {"beta": 1e-6}, {"targets": ((0.0, 0.0),)}])
+def test_other_questions_go_by_claims(change):
+    """Caps to be spent, odd confidences and named losses have no looks."""
+    question = replace(joint((MEAN,), 0.1), **change)
+
+    assert question.looks(start(question, 1)) is None
+    assert joint((MEAN,), 0.8).looks(start(question, 1)) is None
+    assert joint((replace(MEAN, centre=0.0),), 0.1).looks(start(question, 1)) is None
+
+
+def test_a_claim_in_stages_does_not_go_on_from_looks():
+    """A question that goes by claims takes what looks told as a pilot."""
+    looked = answered(joint((MEAN,), 0.1), groups=50)
+    spent = answered(replace(joint((MEAN,), 0.05), spend=True), looked, groups=50)
+
+    assert 0 == spent.critical
+    assert spent.met.all()
+    assert (spent.paid > looked.paid).all()
+
+
+def test_c_grows_with_the_tilt_and_with_confidence():
+    """More tilt, and less beta, never lower c; a flat target has that of one look."""
+    assert critical_value(0.05, 0.0) == two_sided(0.05 * LOOKS_SHARE)
+    assert critical_value(0.05, 0.4) > critical_value(0.05, 0.2)
+    assert critical_value(0.01, 0.2) > critical_value(0.05, 0.2)
+    assert tilt(0.3, 0.0, 0.7, 1.0) > tilt(0.1, 0.0, 0.7, 1.0) > tilt(0.0, 1e-9, 0.7, 1.0)
+
+
+def test_every_shape_has_as_many_rows_as_c_was_made_for():
+    """Whatever a pilot told, the rows' precision is between the least and that of the sum."""
+    looks = RatioLooks.of(joint((MEAN,), 0.05).prices, 0.05)
+    means = np.stack([lanes(1e4, mean, 800.0) for mean in (1.0, 30.0, 50.0, 70.0, 99.0)], axis=1)
+    shape = looks.shape(means, np.full(means.shape, 1 << 40))
+    precision = shape[0] * PER_GRAIN[0] / (shape[1] * PER_GRAIN[1] * 2_500)
+
+    assert not looks.public
+    assert (precision >= looks.least).all()
+    assert (precision <= 1.02).all()

@@ -49,6 +49,9 @@ RESTART: Final = 0.25
 NEAR: Final = 5.0
 """Between thresholds that are fewer slacks apart the straight line chooses the one to prove."""
 
+STRAIGHT: Final = 3
+"""It chooses so many of them; then it is the middle, since ranks seem to jump."""
+
 FOUND: Final = 0.7
 """A place that seems to be off by less than this part of the slack is the one to prove."""
 
@@ -164,14 +167,14 @@ class JointRun:
             self.line.add(begins, place[begins], off[begins], held[begins])
         straight = np.clip(np.rint(self.line.root(at)), left, np.maximum(right - 1, left)).astype(np.int64)
         own = one & (left < self.least[at])
-        place = np.where(near, straight, middle)
+        place = np.where(near & (self.depth[at] < STRAIGHT), straight, middle)
         place = np.where(one & ~own, np.maximum(left - 1, 0), place)
-        self._go(at, place, one | near)
+        self._go(at, place, one | near, np.where(one, left, -1))
 
-    def _go(self, at: Int64, place: Int64, proving: Flags) -> None:
-        """Let entries look at new places, some of which are to be proven."""
+    def _go(self, at: Int64, place: Int64, proving: Flags, leaf: Int64) -> None:
+        """Let entries look at new places, some of which are to be proven, of those some beside the one leaf left."""
         self.place[at], self.mean[at], self.held[at], self.proving[at] = place, 0.0, 0.0, proving
-        self.trail.meet(self.depth[at[proving]], place[proving], at[proving])
+        self.trail.meet(self.depth[at[proving]], place[proving], leaf[proving], at[proving])
 
     def judge(self) -> None:
         """Settle what is held: searches move, thresholds are proven or left, until nothing changes."""
@@ -191,7 +194,7 @@ class JointRun:
         self._move(on)
         self._aim(on)
         found = at[here]
-        self._go(found, self.place[found], np.ones(len(found), np.bool_))
+        self._go(found, self.place[found], np.ones(len(found), np.bool_), np.full(len(found), -1))
         return np.concatenate([on, found])
 
     def _move(self, at: Int64) -> None:
@@ -206,25 +209,40 @@ class JointRun:
         self.line.add(at[goes], place[goes], off[goes], self.held[at[goes]])
 
     def _proved(self, at: Int64) -> Int64:
-        """Say of thresholds what the line allows; return those that were left."""
-        mean, half, slack, place = self.mean[at], self.half(at), self.slack[at], self.place[at]
-        self.least[at] = np.where(mean - half >= -slack, np.minimum(self.least[at], place), self.least[at])
-        self.most[at] = np.where(mean + half <= slack, np.maximum(self.most[at], place), self.most[at])
-        self.high[at] = np.where(mean > half, np.minimum(self.high[at], place), self.high[at])
-        self.low[at] = np.where(mean < -half, np.maximum(self.low[at], place + 1), self.low[at])
-        good = self.least[at] <= self.most[at] + 1
-        self.good[at[good]], self.active[at[good]] = True, False
+        """Say of thresholds what the line allows; return those that were left.
+
+        What is said of a threshold is read from its last look alone, so that a later run, which reads that, says it too.
+        """
+        mean, slack, place = self.mean[at], self.slack[at], self.place[at]
+        least, most = self._ranks(at)
+        good = least <= most + 1
         with np.errstate(divide="ignore"):
             far = np.abs(mean) >= LEAVE * slack + LEAVE_ODDS / (slack * self.held[at])
-        one = self.left[at] >= self.right[at]
-        wrong = ~one | ((mean < 0) == (place == self.left[at]))  # at one leaf: where the quantile is not there after all
+        leaf = self.trail.leaves[self.depth[at], at]
+        one = leaf >= 0
+        wrong = ~one | ((mean < 0) == (place == leaf))  # at one leaf: where the quantile is not there after all
         gone = ~good & far & wrong
-        side = ~good & ~gone & one & ((self.least[at] == place) | (self.most[at] == place))
+        side = ~good & ~gone & one & np.where(place == leaf, least == place, most == place)
+        self.conclude(at[good | gone | side])
+        self.good[at[good]], self.active[at[good]] = True, False
         self._move(at[gone])
         left = at[gone | side]
         self.depth[left] += 1
         self._meet(left)
         return left
+
+    def _ranks(self, at: Int64) -> tuple[Int64, Int64]:
+        """Return the first thresholds that are not too low, and the last that are not too high, with present ones."""
+        mean, half, slack, place = self.mean[at], self.half(at), self.slack[at], self.place[at]
+        least = np.where(mean - half >= -slack, np.minimum(self.least[at], place), self.least[at])
+        return least, np.where(mean + half <= slack, np.maximum(self.most[at], place), self.most[at])
+
+    def conclude(self, at: Int64) -> None:
+        """Keep what the present thresholds say for good."""
+        mean, half, place = self.mean[at], self.half(at), self.place[at]
+        self.least[at], self.most[at] = self._ranks(at)
+        self.high[at] = np.where(mean > half, np.minimum(self.high[at], place), self.high[at])
+        self.low[at] = np.where(mean < -half, np.maximum(self.low[at], place + 1), self.low[at])
 
     def half(self, at: Int64) -> Float64:
         """Return the half-widths that the noise at present thresholds passes at no information."""

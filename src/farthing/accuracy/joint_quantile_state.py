@@ -23,6 +23,7 @@ class JointTrail:
         counts: float64[lanes, groups], means of the rows; the first lane is the rough count.
         counted: int64[lanes, groups], the grains that they hold.
         thresholds: int64[depths, entries], the threshold that was to be proven after so many others; -1 for none.
+        leaves: int64[depths, entries], the one leaf that a search had come to; -1 for none.
         means: float64[depths, entries], how far the rank there seems to be off what is looked for at no slack, in rows.
         held: float64[depths, entries], the information that they have.
         paid: int64[groups], all grains that a member of the group has ever paid.
@@ -31,6 +32,7 @@ class JointTrail:
     counts: Float64
     counted: Int64
     thresholds: Int64
+    leaves: Int64
     means: Float64
     held: Float64
     paid: Int64
@@ -44,7 +46,7 @@ class JointTrail:
         """
         counts, entries = np.zeros((0, groups)), np.zeros((0, groups * many))
         whole = entries.astype(np.int64)
-        return cls(counts, counts.astype(np.int64), whole, entries, entries.copy(), np.zeros(groups, np.int64))
+        return cls(counts, counts.astype(np.int64), whole, whole, entries, entries, np.zeros(groups, np.int64))
 
     def copy(self) -> JointTrail:
         """Return a trail that may be added to."""
@@ -72,10 +74,10 @@ class JointTrail:
         """Return the means of entries at these depths, and the information that they have."""
         return self.means[depth, at], self.held[depth, at]
 
-    def meet(self, depth: Int64, place: Int64, at: Int64) -> None:
+    def meet(self, depth: Int64, place: Int64, leaf: Int64, at: Int64) -> None:
         """Let entries meet new thresholds at these depths."""
         self._grow(int(depth.max(initial=-1)))
-        self.thresholds[depth, at] = place
+        self.thresholds[depth, at], self.leaves[depth, at] = place, leaf
 
     def keep(self, depth: Int64, means: Float64, held: Float64, at: Int64) -> None:
         """Keep what is known at thresholds."""
@@ -86,6 +88,7 @@ class JointTrail:
         while len(self.thresholds) <= depth:
             none = np.zeros(self.thresholds.shape[1])
             self.thresholds = np.vstack([self.thresholds, none.astype(np.int64) - 1])
+            self.leaves = np.vstack([self.leaves, none.astype(np.int64) - 1])
             self.means, self.held = np.vstack([self.means, none]), np.vstack([self.held, none])
 
 

@@ -246,6 +246,7 @@ class JointQuantiles:
     def _state(self, run: JointRun, waiting: Flags) -> JointState:
         """Return what there is to tell."""
         shape, edge = (-1, self.many), self.asked[0].edge
+        run.conclude(np.flatnonzero(~run.good & run.proving & (run.held > 0)))
         lower, upper = self._ends(run)
         leaf = run.good & (run.least > run.most)  # this leaf is right: its middle is told
         chosen = np.clip(run.place, run.least, np.maximum(run.most, run.least))

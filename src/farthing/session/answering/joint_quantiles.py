@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _FORMAT = b"farthing-quantiles-1"
 _COLUMNS = ("value", "lower", "upper", "met", "by_rank")
 _LANES = ("counts", "counted")
-_DEPTHS = ("thresholds", "means", "held")
+_DEPTHS = ("thresholds", "leaves", "means", "held")
 
 
 @dataclass(frozen=True, slots=True)

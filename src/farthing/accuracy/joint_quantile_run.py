@@ -128,7 +128,9 @@ class JointRun:
     waits: Flags
 
     @classmethod
-    def of(cls, plan: JointQuantiles, trail: JointTrail, slack: Float64, goal: Float64, rows: Float64, active: Flags) -> JointRun:
+    def of(
+        cls, plan: JointQuantiles, trail: JointTrail, slack: Float64, goal: Float64, rows: Float64, active: Flags
+    ) -> JointRun:
         """Return the start of all entries, once the rows of their groups are known."""
         many = len(slack)
         none, nothing, no = np.zeros(many, np.int64), np.zeros(many), np.zeros(many, np.bool_)
@@ -150,7 +152,8 @@ class JointRun:
         known = place >= 0
         again = at[known]
         self.place[again], self.proving[again] = place[known], True
-        self.mean[again], self.held[again] = self.trail.at(self.depth[again], again)
+        means, self.held[again] = self.trail.at(self.depth[again], again)
+        self.mean[again] = means - self.goal[again]
         self._aim(at[~known])
 
     def _aim(self, at: Int64) -> None:
@@ -282,4 +285,4 @@ class JointRun:
         self.mean[at] += (fresh - self.goal[at] - self.mean[at]) * (information / held)
         self.held[at] = held
         kept = at[self.proving[at]]
-        self.trail.keep(self.depth[kept], self.mean[kept], self.held[kept], kept)
+        self.trail.keep(self.depth[kept], self.mean[kept] + self.goal[kept], self.held[kept], kept)

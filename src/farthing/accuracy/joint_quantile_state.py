@@ -24,7 +24,7 @@ class JointTrail:
         counted: int64[lanes, groups], the grains that they hold.
         thresholds: int64[depths, entries], the threshold that was to be proven after so many others; -1 for none.
         leaves: int64[depths, entries], the one leaf that a search had come to; -1 for none.
-        means: float64[depths, entries], how far the rank there seems to be off what is looked for at no slack, in rows.
+        means: float64[depths, entries], of the rows up to it less their share q of all, in rows.
         held: float64[depths, entries], the information that they have.
         paid: int64[groups], all grains that a member of the group has ever paid.
     """

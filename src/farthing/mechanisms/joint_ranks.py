@@ -182,7 +182,8 @@ def rank_strategy(steps: tuple[int, ...], order: tuple[int, ...], scales: tuple[
         order: the place of each threshold among all of them, by size.
         scales: the noise that each rank may have, in proportion.
     """
-    lines = directions(steps, order) / (1 << WHOLE_LOG2) / np.array(scales)[:, None]
+    wide = np.array(scales) / min(scales)
+    lines = directions(steps, order) / (1 << WHOLE_LOG2) / wide[:, None]
     ranks, bins = np.ones(len(steps)) / len(steps), np.ones(len(steps) + 1) / (len(steps) + 1)
     best, least = np.eye(len(steps)), math.inf
     for _ in range(_STEPS):
@@ -196,5 +197,5 @@ def rank_strategy(steps: tuple[int, ...], order: tuple[int, ...], scales: tuple[
             best, least = mixing / math.sqrt(costs.max()), costs.max() * variances.max()
         ranks, bins = ranks * variances / variances.max() + _FLOOR, bins * costs / costs.max() + _FLOOR
         ranks, bins = ranks / ranks.sum(), bins / bins.sum()
-    mixed = np.rint(np.ldexp(best / np.array(scales)[None, :] * min(scales), _MIXED_LOG2)).astype(np.int64)
+    mixed = np.rint(np.ldexp(best / wide, _MIXED_LOG2)).astype(np.int64)
     return RankStrategy(steps, order, tuple(tuple(row) for row in mixed.tolist()))

@@ -155,7 +155,7 @@ def plan_joint_quantiles(frame: Frame, standing: JointStanding) -> Plan[JointQua
     """Return the plan of several quantiles at once, given what stands of them."""
     coin = Coin(frame.gaussian, frame.query.max_groups, 1)
     asked = goals(frame)
-    paid = np.zeros(1, np.int64) if standing.trail is None else standing.trail.paid
+    paid = np.zeros(coin.max_groups, np.int64) if standing.trail is None else standing.trail.paid
     held = tuple(np.sort(paid)[-coin.max_groups :].tolist()) if frame.cap is None else (0,) * coin.max_groups
     cap = max(1, coin.level(frame.cap or frame.remaining, held))
     search = JointQuantiles(asked, frame.beta, cap)
@@ -192,5 +192,7 @@ def _words(query: Query) -> str:
     """Return the quantiles in words: QUANTILE(minutes in [0, 60]; 0.25, 0.5, 0.75)."""
     one = query.aggregate
     assert isinstance(one, Quantile)  # noqa: S101  # callers plan quantiles
-    listed: Sequence[str] = [f"{output.aggregate.q:g}" for output in query.outputs if isinstance(output.aggregate, Quantile)]
+    listed: Sequence[str] = [
+        f"{output.aggregate.q:g}" for output in query.outputs if isinstance(output.aggregate, Quantile)
+    ]
     return f"QUANTILE({one.value} in [{one.lower:g}, {one.upper:g}]; {', '.join(listed)})"

@@ -83,16 +83,15 @@ class JointQuantilesMethod:
         pricing, aggregate, query = plan.pricing, self.query.aggregate, self.query
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
         told = context.engine.histogram(query, aggregate, receipt)
-        ranks = Ranks.of(
-            told.groups, told.leaves, told.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2
-        )
+        ranks = Ranks.of(told.groups, told.leaves, told.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
         before = np.zeros(query.groups, np.int64) if pricing.held is None else pricing.held.paid
         looks = BegunLooks(receipt, before, pricing.coin.max_groups, pricing.coin.loss)
         state = searched(pricing, ranks, watcher, looks)
         price = looks.price(state.trail.paid - before)
         found = pricing.found(state)
         each = tuple(
-            QuantileStanding(without_older(old.found, (new,))) for old, new in zip(self.standing.each, found, strict=True)
+            QuantileStanding(without_older(old.found, (new,)))
+            for old, new in zip(self.standing.each, found, strict=True)
         )
         blob = blob_of(JointStanding(each, state.trail))
         paid = parameter_of(state.trail.paid - before, price)

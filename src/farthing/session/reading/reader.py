@@ -128,7 +128,7 @@ class QuestionReader:
 
     def call(
         self,
-        aggregate: Aggregate,
+        aggregate: Aggregate | Mapping[str, Aggregate],
         default: str,
         *,
         by: Any = None,
@@ -137,9 +137,14 @@ class QuestionReader:
         name: str | None = None,
         bounds: Bounds | None = None,
     ) -> CheckedQuestion:
-        """Return the question of a method call; `default` names its answer column where the caller does not."""
+        """Return the question of a method call; `default` names its answer column where the caller does not.
+
+        Several aggregates come with endings of their columns.
+        """
         names, groupings = self._groupings(by)
-        outputs = (NamedAggregate(default if name is None else name, aggregate),)
+        stem = default if name is None else name
+        several = aggregate if isinstance(aggregate, Mapping) else {"": aggregate}
+        outputs = tuple(NamedAggregate(f"{stem}{ending}", one) for ending, one in several.items())
         return self._query(names, keys, self._predicate(where), outputs, self._bounds(bounds), groupings, ())
 
     def histogram(

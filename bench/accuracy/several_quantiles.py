@@ -1,7 +1,7 @@
 """What several quantiles of one column cost together, over what one of them costs alone, and how often they miss.
 
-*One* is the mean over the quantiles of what each costs alone at the same rank target; *dearest* is the most expensive of
-them alone. The three kinds of data are those of quantiles.py.
+*One* is the mean over the quantiles of what each costs alone at the same rank target; *dearest* is the most expensive
+of them alone. The three kinds of data are those of quantiles.py.
 
     python bench/accuracy/several_quantiles.py [--quick] [--json FILE]
 """

@@ -1,4 +1,4 @@
-"""Several quantiles looked for together: each keeps its promise by itself, also when sharpened; too little noise shows."""
+"""Several quantiles together: each keeps its promise by itself, also when sharpened; noise that is louder shows."""
 
 from dataclasses import dataclass, replace
 

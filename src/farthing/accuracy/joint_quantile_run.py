@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.joint_quantile_line import Line
-from farthing.accuracy.joint_quantile_state import JointTrail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from farthing.accuracy.joint_quantile_state import JointTrail
     from farthing.accuracy.joint_quantiles import JointQuantiles
     from farthing.mechanisms.joint_ranks import RankStrategy
 
@@ -128,17 +128,29 @@ class JointRun:
     waits: Flags
 
     @classmethod
-    def of(
-        cls, plan: JointQuantiles, trail: JointTrail, slack: Float64, goal: Float64, rows: Float64, active: Flags
-    ) -> JointRun:
-        """Return the start of all entries, once the rows of their groups are known."""
+    def of(cls, plan: JointQuantiles, trail: JointTrail, rows: Float64, least: Float64, active: Flags) -> JointRun:
+        """Return the start of all entries, once the rows of their groups are known.
+
+        Args:
+            plan: what is looked for.
+            trail: what is held; added to.
+            rows: float64[groups], of each group.
+            least: float64[groups], how many these are at least.
+            active: bool[groups, quantiles], what is looked for.
+        """
+        slack = (least[:, None] * [one.slack for one in plan.asked]).ravel()
+        goal = (least[:, None] * [one.beside for one in plan.asked]).ravel()
+        active = (active & (least > 0)[:, None]).ravel()
         many = len(slack)
         none, nothing, no = np.zeros(many, np.int64), np.zeros(many), np.zeros(many, np.bool_)
-        start = FIRST / np.maximum(rows, 1.0) ** 2
+        start = FIRST / np.repeat(np.maximum(rows, 1.0), plan.many) ** 2
         run = cls(
-            plan, trail, slack, goal, none.copy(), none + plan.leaves - 1, none.copy(), none + plan.leaves - 1, nothing - np.inf, nothing + np.inf, nothing.copy(), nothing.copy(),
-            none.copy(), nothing.copy(), nothing.copy(), start.copy(), start, Line.of(many), none.copy(), no.copy(),
-            none + plan.leaves - 1, none - 1, active.copy(), no.copy(), no.copy(),
+            plan=plan, trail=trail, slack=slack, goal=goal, low=none.copy(), high=none + plan.leaves - 1,
+            left=none.copy(), right=none + plan.leaves - 1, under=nothing - np.inf, over=nothing + np.inf,
+            sure_under=nothing.copy(), sure_over=nothing.copy(), place=none.copy(), mean=nothing.copy(),
+            held=nothing.copy(), first=start.copy(), start=start, line=Line.of(many), depth=none.copy(),
+            proving=no.copy(), least=none + plan.leaves - 1, most=none - 1, active=active, good=no.copy(),
+            waits=no.copy(),
         )  # fmt: skip
         run._meet(np.flatnonzero(active))
         return run
@@ -214,7 +226,7 @@ class JointRun:
     def _proved(self, at: Int64) -> Int64:
         """Say of thresholds what the line allows; return those that were left.
 
-        What is said of a threshold is read from its last look alone, so that a later run, which reads that, says it too.
+        What is said of a threshold is read from its last look alone, so that a later run, which reads that, agrees.
         """
         mean, slack, place = self.mean[at], self.slack[at], self.place[at]
         least, most = self._ranks(at)

@@ -115,7 +115,7 @@ class JointQuantiles:
 
     @cached_property
     def price(self) -> float:
-        """What it costs in mu^2, times the squared rows, that all ranks have information 1 over their squared slacks."""
+        """What it costs in mu^2, times the squared rows, to know each rank with its slack as the noise."""
         whole = self.strategy(tuple(range(self.many)), tuple(range(self.many)))
         slack = np.array([one.slack for one in self.asked])
         return float((self.reach * whole.length * whole.spread / slack).max() ** 2)
@@ -176,7 +176,8 @@ class JointQuantiles:
         counting = JointCount(self, trail, measure_count, open_.any(axis=1), np.zeros(groups, np.bool_))
         rows, half = counting.run()
         self._give_up(counting.active, rows + half, trail)
-        run = self._begun(trail, rows, half, open_ & counting.active[:, None])
+        least = np.maximum(rows - half, 0.0)
+        run = JointRun.of(self, trail, rows, least, open_ & counting.active[:, None])
         looks = 0
         while True:
             run.judge()
@@ -199,14 +200,6 @@ class JointQuantiles:
         """Give up groups of so few rows that even certain thresholds would cost far more than the cap."""
         need = self.price * STEEP * -math.log(self.beta) / np.maximum(most, 1.0) ** 2 / float(GRAIN)
         active &= (need <= HOPELESS * self.cap_grains) | (trail.paid > self.cap_grains)
-
-    def _begun(self, trail: JointTrail, rows: Float64, half: Float64, active: Flags) -> JointRun:
-        """Return the run, once rows are known."""
-        least = np.maximum(rows - half, 0.0)
-        slack = least[:, None] * np.array([one.slack for one in self.asked])
-        goal = least[:, None] * np.array([one.beside for one in self.asked])
-        active = active & (least > 0)[:, None]
-        return JointRun.of(self, trail, slack.ravel(), goal.ravel(), np.repeat(rows, self.many), active.ravel())
 
     def _look(self, run: JointRun, measure: Measure, want: Float64, entries: Flags, at: Int64) -> None:
         """Take one look at the chosen entries of groups, those that are alike in one go."""

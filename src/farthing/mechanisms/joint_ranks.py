@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.mechanisms.gaussian import FINEST_BITS, GRAIN, MOST_GRAINS, ROUNDING_VARIANCE
+from farthing.mechanisms.gaussian import FINEST_BITS, GRAIN, ROUNDING_VARIANCE
 from farthing.mechanisms.residuals import UP
 from farthing.mechanisms.strategy import MOST_CELLS, Strategy, on_grid
 from farthing.noise.gaussian import rounded_gaussian

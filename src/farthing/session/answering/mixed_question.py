@@ -1,7 +1,7 @@
 """Questions with several kinds of aggregates: each kind is asked by itself, and the answers stand side by side.
 
 Counts, sums, means and variances of one question share one pass over the rows and one measurement; a quantile is found
-from a histogram of its own, and several quantiles of one column by rank from one histogram, together. All share one cap.
+from a histogram of its own, and several quantiles of one column by rank together, from one. All share one cap.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from farthing.errors import InvalidTarget
 from farthing.query.aggregates import Count, CountUnits, Mean, Quantile, Sum, Variance
 from farthing.query.counts import CountValues
 from farthing.session.answering import contribution_report
@@ -13,6 +11,7 @@ from farthing.session.questions.choices import Choices
 from farthing.session.questions.comparisons import Comparisons
 from farthing.session.questions.pipeline import all_read, priced, text_read
 from farthing.session.questions.releases import Releases
+from farthing.session.reading.checks import several_quantiles
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -277,7 +276,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
             ends = reader.range(lower, upper, bounds)
             if isinstance(q, int | float):
                 return Quantile(scalar, q, *ends)
-            return {f"_{one:g}": Quantile(scalar, one, *ends) for one in _several(q)}
+            return {f"_{one:g}": Quantile(scalar, one, *ends) for one in several_quantiles(q)}
 
         return self._ask(made, "quantile", by, asking)
 
@@ -435,19 +434,6 @@ class Questions(Choices, Comparisons, Releases, Protocol):
     def _given(self, bounds: Bounds | AutoBounds | None) -> Bounds | AutoBounds:
         """Return the bounds of a question: its own, or the session's."""
         return self._reader.bounds if bounds is None else bounds
-
-
-def _several(q: Sequence[float]) -> tuple[float, ...]:
-    """Return the quantiles that are asked; refused where they are not numbers."""
-    found = tuple(q) if isinstance(q, Iterable) and not isinstance(q, str | bytes) else ()
-    if not found or not all(isinstance(one, int | float) for one in found):
-        raise InvalidTarget(
-            "these are not quantiles",
-            rule="a number from 0 to 1, or several",
-            got=repr(q),
-            next_step="0.5 is the median, (0.25, 0.5, 0.75) are the quartiles",
-        )
-    return found
 
 
 def _about(asking: Any) -> dict[str, Any]:

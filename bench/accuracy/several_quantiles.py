@@ -23,10 +23,9 @@ from farthing.noise.bits import seeded
 
 CAP = 1 << 61
 ASKED = {
-    "quartiles": (0.25, 0.5, 0.75),
-    "box plot": (0.05, 0.25, 0.5, 0.75, 0.95),
     "deciles": tuple(k / 10 for k in range(1, 10)),
-    "twentieths": tuple(k / 20 for k in range(1, 20)),
+    "box plot": (0.05, 0.25, 0.5, 0.75, 0.95),
+    "quartiles": (0.25, 0.5, 0.75),
 }
 
 

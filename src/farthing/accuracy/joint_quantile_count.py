@@ -111,7 +111,7 @@ class JointCount:
         buys = grains > 0
         if self.measure is None:
             self.active[at[buys]], self.waits[at[buys]] = False, True
-            return at[~buys]
+            return np.asarray(at[~buys])
         if buys.any():
             self.trail.count(lane, self.measure(grains[buys], at[buys]), grains[buys], at[buys])
         return at

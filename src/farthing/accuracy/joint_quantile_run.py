@@ -40,7 +40,7 @@ FARTHER: Final = 0.3
 ENOUGH: Final = 2.5
 """At this information, times the squared slack, it needs no more of a threshold."""
 
-GROWTH: Final = 1.5
+GROWTH: Final = 0.7
 """The next look of a search adds this part of what is held."""
 
 RESTART: Final = 0.25
@@ -55,10 +55,10 @@ STRAIGHT: Final = 3
 FOUND: Final = 0.7
 """A place that seems to be off by less than this part of the slack is the one to prove."""
 
-LEAST_STEP: Final = 0.12
+LEAST_STEP: Final = 0.06
 """A look at thresholds to prove adds at least this part of what is held,"""
 
-MOST_STEP: Final = 0.5
+MOST_STEP: Final = 0.3
 """and at most this part."""
 
 OPENING: Final = 1.5
@@ -244,7 +244,7 @@ class JointRun:
         left = at[gone | side]
         self.depth[left] += 1
         self._meet(left)
-        return left
+        return np.asarray(left)
 
     def _ranks(self, at: Int64) -> tuple[Int64, Int64]:
         """Return the first thresholds that are not too low, and the last that are not too high, with present ones."""
@@ -283,13 +283,12 @@ class JointRun:
         """Return which entries the next look of each group is at: its searches while there are any, then all."""
         many = self.plan.many
         searching = (self.active & ~self.proving).reshape(-1, many)
-        some = searching.any(axis=1)
-        mine = np.where(some[:, None], searching, self.active.reshape(-1, many))
+        some: Flags = np.asarray(searching.any(axis=1))
+        mine: Flags = np.where(some[:, None], searching, self.active.reshape(-1, many))
         slack = np.where(self.active, self.slack, 1.0)
-        each = np.where(searching, (want * slack**2).reshape(-1, many), np.inf)
+        each: Float64 = np.where(searching, (want * slack**2).reshape(-1, many), np.inf)
         least = each.min(axis=1)
-        mine &= ~some[:, None] | (each <= TOGETHER * least[:, None])
-        return mine
+        return np.asarray(mine & (~some[:, None] | (each <= TOGETHER * least[:, None])))
 
     def read(self, at: Int64, fresh: Float64, information: Float64) -> None:
         """Add what a look showed of entries."""

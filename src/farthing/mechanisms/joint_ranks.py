@@ -30,9 +30,6 @@ Float64 = np.typing.NDArray[np.float64]
 WHOLE_LOG2: Final = 20
 """Ranks are counted from shares of the rows in steps of 2^-20."""
 
-MOST_THRESHOLDS: Final = 64
-"""So many ranks are measured at once."""
-
 _MIXED_LOG2: Final = 14
 _FRACTION: Final = 52
 _STEPS: Final = 40

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -15,11 +13,13 @@ from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
 from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.mechanisms.gaussian import MOST_GRAINS, Coin, worst_cost
-from farthing.mechanisms.joint_ranks import MOST_THRESHOLDS
 from farthing.planning.quantile import TYPICAL_ROWS
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding
 from farthing.privacy.loss import Pure
 from farthing.query.aggregates import Quantile
+
+MOST: Final = 20
+"""So many quantiles are looked for at once: the work grows with the subsets that are looked at."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,17 +138,16 @@ def cheaper_together(frame: Frame) -> bool:
     size: by rank, in books that hold Gaussian noise.
     """
     many = len(frame.query.outputs)
-    if frame.budget.currency is Pure or frame.share < 1 or not 1 < many <= MOST_THRESHOLDS:
+    if frame.budget.currency is Pure or frame.share < 1 or not 1 < many <= MOST:
         return False
     if any(frame.targets) or any(rank is None for rank in frame.ranks):
         return False
     asked, most = goals(frame), MOST_GRAINS
     coin = Coin(frame.gaussian, 1, 1)
-    alone = []
-    for one in asked:
-        prices = compare(QuantileBisection(one, frame.beta, most), coin.currency, rows=TYPICAL_ROWS)
-        alone.append(prices.descent if prices.cheaper == "descent" else prices.exponential)
-    return coin.loss(JointQuantiles(asked, frame.beta, most).typical(TYPICAL_ROWS)) < reduce(add, alone)
+    prices = [compare(QuantileBisection(one, frame.beta, most), coin.currency, rows=TYPICAL_ROWS) for one in asked]
+    alone = [each.descent if each.cheaper == "descent" else each.exponential for each in prices]
+    together = coin.loss(JointQuantiles(asked, frame.beta, most).typical(TYPICAL_ROWS))
+    return together.farthings < sum(each.farthings for each in alone if each is not None)
 
 
 def plan_joint_quantiles(frame: Frame, standing: JointStanding) -> Plan[JointQuantilePricing]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.planning.joint_quantiles import cheaper_together
+from farthing.planning.joint_quantiles import MOST, cheaper_together
 from farthing.planning.mixed_question import plan_mixed_question
 from farthing.query.aggregates import Quantile
 from farthing.session.answering import contribution_report
@@ -51,18 +51,22 @@ def _of_one_column(context: Context, query: Query, request: Request) -> list[Que
     told again, the rest is asked together where that is cheaper. The same one twice, at one target, is asked once.
     """
     asked = {(output.aggregate.canonical(), request.rank_of(output.name)): output for output in query.outputs}
-    outputs = sorted(asked.values(), key=lambda output: output.aggregate.canonical())
-    whole = replace(query, outputs=tuple(outputs))
-    each = [replace(query, outputs=(output,)) for output in outputs]
+    outputs = sorted(asked.values(), key=lambda output: getattr(output.aggregate, "q", 0.0))
+    parts = [replace(query, outputs=tuple(outputs[start : start + MOST])) for start in range(0, len(outputs), MOST)]
+    return [one for part in parts for one in _of_a_few(context, part, request.about(query, len(query.outputs)))]
+
+
+def _of_a_few(context: Context, whole: Query, request: Request) -> list[Query]:
+    """Return the questions that a few quantiles of one column consist of."""
+    each = [replace(whole, outputs=(output,)) for output in whole.outputs]
     if not _together(context, whole, request):
         return each
     if is_kept(context, whole):
         return [whole]
-    alone = [one for one in each if plan_one(context, one, request.about(one, len(query.outputs))).free]
-    rest = replace(query, outputs=tuple(one.outputs[0] for one in each if one not in alone))
-    if not rest.outputs:
-        return alone
-    return [*alone, *([rest] if _together(context, rest, request) else [one for one in each if one not in alone])]
+    alone = [one for one in each if plan_one(context, one, request.about(one, request.numbers)).free]
+    others = [one for one in each if one not in alone]
+    rest = replace(whole, outputs=tuple(one.outputs[0] for one in others))
+    return [*alone, rest] if others and _together(context, rest, request) else [*alone, *others]
 
 
 def _together(context: Context, query: Query, request: Request) -> bool:
@@ -70,7 +74,7 @@ def _together(context: Context, query: Query, request: Request) -> bool:
     names = {output.aggregate.canonical() for output in query.outputs}
     if len(names) < len(query.outputs) or request.loss is not None or request.mechanism is not None:
         return False
-    return cheaper_together(frame_of(context, query, request.about(query, len(query.outputs)), 1))
+    return cheaper_together(frame_of(context, query, request.about(query, request.numbers), 1))
 
 
 def plan(context: Context, query: Query, request: Request) -> Plan:

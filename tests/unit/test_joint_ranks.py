@@ -53,7 +53,7 @@ def test_ranks_are_told_unbiased_and_as_exactly_as_booked(given_):
 
 
 def test_nine_deciles_cost_less_than_two_of_them():
-    """The price at the noise of one: 1.37 of the dearest, 2.06 of their mean; a row hides in all of them at once."""
+    """The price at the noise of one: 1.37 of the most expensive, 2.06 of their mean."""
     alone = np.array([max(step, WHOLE - step) / WHOLE for step in DECILES]) ** 2
     together = rank_strategy(DECILES, tuple(range(9)), (1.0,) * 9).price
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_quantile_state import JointTrail
-    from farthing.accuracy.joint_quantiles import JointQuantiles
+    from farthing.accuracy.joint_quantile_state import JointPlan, JointTrail
     from farthing.mechanisms.joint_ranks import RankStrategy
 
     Int64 = NDArray[np.int64]
@@ -101,7 +100,7 @@ class JointRun:
         active, good, waits: not done yet; within the target; for a measurement that cannot be made.
     """
 
-    plan: JointQuantiles
+    plan: JointPlan
     trail: JointTrail
     slack: Float64
     goal: Float64
@@ -128,7 +127,7 @@ class JointRun:
     waits: Flags
 
     @classmethod
-    def of(cls, plan: JointQuantiles, trail: JointTrail, rows: Float64, least: Float64, active: Flags) -> JointRun:
+    def of(cls, plan: JointPlan, trail: JointTrail, rows: Float64, least: Float64, active: Flags) -> JointRun:
         """Return the start of all entries, once the rows of their groups are known.
 
         Args:

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from farthing.accuracy.quantile_ranks import QuantileGoal
+
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
+
+
+class JointPlan(Protocol):
+    """What a run knows of its plan."""
+
+    @property
+    def asked(self) -> tuple[QuantileGoal, ...]:
+        """The quantiles, with their rank targets."""
+
+    @property
+    def many(self) -> int:
+        """How many there are."""
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves the range has."""
+
+    def line(self, slack: Float64, depth: Int64 | int) -> tuple[Float64, Float64]:
+        """Return slope and offset of the half-widths that noise passes nowhere."""
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +113,7 @@ class JointTrail:
             self.means, self.held = np.vstack([self.means, none]), np.vstack([self.held, none])
 
 
-class JointState(NamedTuple):
+class JointQuantilesState(NamedTuple):
     """What a run ends with, int64 and so on [groups, quantiles]; all of it released.
 
     Attributes:

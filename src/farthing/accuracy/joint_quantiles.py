@@ -16,7 +16,7 @@ import numpy as np
 
 from farthing.accuracy.joint_quantile_count import JointCount
 from farthing.accuracy.joint_quantile_run import JointRun
-from farthing.accuracy.joint_quantile_state import JointState, JointTrail
+from farthing.accuracy.joint_quantile_state import JointQuantilesState, JointTrail
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, GaussianMeasurements, Measured
 from farthing.mechanisms.joint_ranks import JointRanks, rank_strategy
@@ -167,7 +167,7 @@ class JointQuantiles:
         held: JointTrail | None = None,
         settled: Flags | None = None,
         progress: Callable[[int, int, int, float], None] | None = None,
-    ) -> JointState:
+    ) -> JointQuantilesState:
         """Follow the plan; every decision is made from what the two functions returned, now or in earlier runs.
 
         Args:
@@ -244,7 +244,7 @@ class JointQuantiles:
         ]
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
 
-    def _state(self, run: JointRun, waiting: Flags) -> JointState:
+    def _state(self, run: JointRun, waiting: Flags) -> JointQuantilesState:
         """Return what there is to tell."""
         shape, edge = (-1, self.many), self.asked[0].edge
         run.conclude(np.flatnonzero(~run.good & run.proving & (run.held > 0)))
@@ -255,7 +255,7 @@ class JointQuantiles:
         unknown = (edge(run.low) + edge(run.high + 1)) / 2
         value = np.where(run.good, np.where(leaf, middle, edge(chosen + 1)), unknown)
         waits = waiting | run.waits.reshape(shape).any(axis=1)
-        return JointState(value.reshape(shape), lower, upper, run.good.reshape(shape), waits, run.trail)
+        return JointQuantilesState(value.reshape(shape), lower, upper, run.good.reshape(shape), waits, run.trail)
 
     def typical(self, rows: int) -> int:
         """Return about what a group of so many rows pays, at what looks cost on the way."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_quantile_state import JointState, JointTrail
+    from farthing.accuracy.joint_quantile_state import JointQuantilesState, JointTrail
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.privacy.loss import Booked
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 
-class Told(NamedTuple):
+class ToldQuantile(NamedTuple):
     """What a run told of one of the quantiles, one entry a group."""
 
     value: Float64
@@ -79,7 +79,7 @@ class JointQuantilePricing:
     held: JointTrail | None = None
     served: tuple[QuantileFound | None, ...] = ()
 
-    def replayed(self, groups: int) -> JointState:
+    def replayed(self, groups: int) -> JointQuantilesState:
         """Return what is known without measuring anything."""
         return self.search.run(None, None, groups=groups, held=self.held, settled=self.settled(groups))
 
@@ -88,10 +88,10 @@ class JointQuantilePricing:
         none = np.zeros(groups, np.bool_)
         return np.stack([none if one is None else one.met for one in self.served], axis=1)
 
-    def found(self, state: JointState) -> tuple[QuantileFound, ...]:
+    def found(self, state: JointQuantilesState) -> tuple[QuantileFound, ...]:
         """Return the answer of each quantile: what a run came to, and what earlier answers serve."""
         columns = zip(state.value.T, state.lower.T, state.upper.T, state.met.T, strict=True)
-        told = [Told(*each, each[-1]) for each in columns]
+        told = [ToldQuantile(*each, each[-1]) for each in columns]
         pairs = zip(self.sought, told, self.served, strict=True)
         return tuple(QuantileFound.of(sought, each, served) for sought, each, served in pairs)  # type: ignore[arg-type]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-    from farthing.accuracy.joint_quantile_state import JointState
+    from farthing.accuracy.joint_quantile_state import JointQuantilesState
     from farthing.ledger.entry import Receipt
     from farthing.mechanisms.joint_ranks import RankStrategy
     from farthing.planning import Frame, Plan
@@ -114,7 +114,9 @@ def _cells(found: QuantileFound) -> Cells:
     return Cells(found.value, found.lower, found.upper, found.met)
 
 
-def searched(pricing: JointQuantilePricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks) -> JointState:
+def searched(
+    pricing: JointQuantilePricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks
+) -> JointQuantilesState:
     """Find several quantiles of every group, each look begun in the ledger before it is measured.
 
     Guarantee: over all runs of a question, each on the trail of those before, mu-GDP for mu^2 = the sum over the

@@ -106,7 +106,6 @@ By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
 
 Aggregates: TypeAlias = "Aggregate | Mapping[str, Aggregate]"
-"""An aggregate, or several by the endings of their columns."""
 
 
 class Questions(Choices, Comparisons, Releases, Protocol):
@@ -258,25 +257,21 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         """Return the q-quantile of values, each clamped into [lower, upper] first, or several at once.
 
         The target is an error of the value (relative=, absolute=) or of its rank (rank=0.01: one row in a hundred).
-        Several by rank share their counts: nine deciles cost about three times as much as one of them. Their columns
-        are quantile_0.25 and so on.
+        Several by rank share their counts; their columns are quantile_0.25 and so on.
 
         >>> import pyarrow as pa
         >>> import farthing
         >>> s = farthing.Session(pa.table({"age": [*range(100)] * 50}), budget=farthing.Budget(epsilon=1, delta=1e-6))
-        >>> s.quantile("age", 0.5, lower=0, upper=120, rank=0.05).met
-        True
         >>> s.quantile("age", (0.25, 0.5, 0.75), lower=0, upper=120, rank=0.05).names
         ('quantile_0.25', 'quantile_0.5', 'quantile_0.75')
         """
         reader, scalar = self._reader, self._reader.value(value)
 
         def made(bounds: Bounds) -> Aggregates:
-            """Return the aggregate, or several by the endings of their columns, under given bounds."""
+            """Return the aggregate, or several, under given bounds."""
             ends = reader.range(lower, upper, bounds)
-            if isinstance(q, int | float):
-                return Quantile(scalar, q, *ends)
-            return {f"_{one:g}": Quantile(scalar, one, *ends) for one in several_quantiles(q)}
+            each = {ending: Quantile(scalar, one, *ends) for ending, one in several_quantiles(q).items()}
+            return each.get("", each)
 
         return self._ask(made, "quantile", by, asking)
 

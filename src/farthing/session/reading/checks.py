@@ -61,8 +61,10 @@ def check_names(name: object, columns: tuple[str, ...]) -> None:
         )
 
 
-def several_quantiles(q: Sequence[float]) -> tuple[float, ...]:
-    """Return the quantiles that are asked; refused where they are not numbers."""
+def several_quantiles(q: float | Sequence[float]) -> dict[str, float]:
+    """Return the quantiles that are asked, by the endings of their columns; refused where they are not numbers."""
+    if isinstance(q, int | float):
+        return {"": q}
     found = tuple(q) if isinstance(q, Iterable) and not isinstance(q, str | bytes) else ()
     if not found or not all(isinstance(one, int | float) for one in found):
         raise InvalidTarget(
@@ -71,4 +73,4 @@ def several_quantiles(q: Sequence[float]) -> tuple[float, ...]:
             got=repr(q),
             next_step="0.5 is the median, (0.25, 0.5, 0.75) are the quartiles",
         )
-    return found
+    return {f"_{one}": one for one in found}

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked, Loss
     from farthing.progress import Progress
     from farthing.query import AutoBounds, Bounds
-    from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
     from farthing.session.answering.contribution_report import Cut
     from farthing.session.core.context import Context
-    from farthing.session.reading.reader import CheckedQuestion, QuestionReader
+    from farthing.session.reading.reader import Aggregates, CheckedQuestion, QuestionReader
 
 
 class How(TypedDict, total=False):
@@ -104,8 +103,6 @@ class Asking(Where, How, total=False):
 _WHERE = ("keys", "where", "name", "bounds")
 By: TypeAlias = "str | Sequence[str] | Mapping[str, Any] | None"
 """A grouping column, several, or {new name: expression}, as in {"decade": "floor(age / 10) * 10"}."""
-
-Aggregates: TypeAlias = "Aggregate | Mapping[str, Aggregate]"
 
 
 class Questions(Choices, Comparisons, Releases, Protocol):

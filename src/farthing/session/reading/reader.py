@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from farthing.engines.engine import scope
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 PRIVATE = "private"
 """`keys="private"`: the groups that exist are found privately."""
+
+
+Aggregates: TypeAlias = "Aggregate | Mapping[str, Aggregate]"
+"""An aggregate, or several by the endings of their columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,7 @@ class QuestionReader:
 
     def call(
         self,
-        aggregate: Aggregate | Mapping[str, Aggregate],
+        aggregate: Aggregates,
         default: str,
         *,
         by: Any = None,
@@ -137,10 +141,7 @@ class QuestionReader:
         name: str | None = None,
         bounds: Bounds | None = None,
     ) -> CheckedQuestion:
-        """Return the question of a method call; `default` names its answer column where the caller does not.
-
-        Several aggregates come with endings of their columns.
-        """
+        """Return the question of a method call; `default` names its answer column where the caller does not."""
         names, groupings = self._groupings(by)
         stem = default if name is None else name
         several = aggregate if isinstance(aggregate, Mapping) else {"": aggregate}

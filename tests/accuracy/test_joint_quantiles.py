@@ -162,6 +162,16 @@ def test_no_group_pays_more_than_its_cap(cap):
     assert (state.lower <= state.value).all()
 
 
+def test_a_large_cap_is_kept_to_the_last_grain():
+    """Where grains are beyond what a float tells apart, the last look still stops at the cap."""
+    _, ranks = small(rows=40)
+    cap = (1 << 56) + 1
+
+    state = run(plan(0.05, cap=cap), NoisyJointRanks(ranks, 1, seeded(20)), groups=20)
+
+    assert state.trail.paid.max() == cap
+
+
 def test_ends_and_targets_of_their_own():
     """MIN and MAX stand beside others, each with its own target."""
     leaf, ranks = small()

@@ -220,7 +220,7 @@ class JointQuantiles:
             info = unit[groups, None] / slack[np.ix_(groups, mine)] ** 2
             wish = np.ceil(strategy.grains(info, self.reach))
             room = self.cap_grains - run.trail.paid[groups]
-            grains = np.minimum(np.minimum(wish, 2.0**62), room).astype(np.int64)
+            grains = np.minimum(np.minimum(wish, float(MOST_GRAINS)).astype(np.int64), room)
             flat = groups[:, None] * many + mine
             run.active[flat[grains <= 0].ravel()] = False
             groups, grains, flat = groups[grains > 0], grains[grains > 0], flat[grains > 0]

@@ -22,6 +22,7 @@ ASKS = {
     "variance": lambda s, **how: s.variance("x", lower=0, upper=1, **BY, absolute=0.2, **how),
     "correlation": lambda s, **how: s.correlation("x", "1 - x", **BY, absolute=0.4, **how),
     "quantile": lambda s, **how: s.quantile("x", 0.5, lower=0, upper=1, **BY, rank=0.1, **how),
+    "quartiles": lambda s, **how: s.quantile("x", (0.25, 0.5, 0.75), lower=0, upper=1, **BY, rank=0.2, **how),
     "several": lambda s, **how: s.sql("SELECT g, COUNT(*) AS n, AVG(x) AS m FROM data GROUP BY g", keys=BY["keys"],
                                       bounds=Bounds(1, 1, 0, 1), absolute={"n": 50, "m": 0.1}, **how),
     "mechanism": lambda s, **how: s.count(**BY, relative=0.2, absolute=30, mechanism="asinh", cap="all", **how),

@@ -75,6 +75,37 @@ def lane(name: str) -> tuple[str, ...]:
     return (f"{name}: {seen.parameter} {seen.claimed:.4g} claimed, at least {seen.found:.4g} lost",) * seen.broken
 
 
+def several_ranks() -> tuple[str, ...]:
+    """Measure nine ranks at once beside a unit with rows in one bin, and in two; return what told them apart too well.
+
+    The test is the best one for noise as it is booked: along C^-1 d, at the middle between both.
+    """
+    from scipy.stats import beta, norm
+
+    from farthing.mechanisms.joint_ranks import JointRanks, directions, rank_strategy
+
+    reach, grains, count, told = 4, 1 << 58, 4000, []
+    steps, order = tuple((k << 20) // 10 for k in range(1, 10)), tuple(range(9))
+    strategy, measuring = rank_strategy(steps, order, (1.0,) * 9), JointRanks(reach)
+    base, mu = np.full(10, 50), np.sqrt(grains * 2.0**-56)
+    for bins in ([0], [4], [9], [4, 5]):
+        beside = base.copy()
+        beside[bins] += reach // len(bins)
+        moved = directions(steps, order) @ (beside - base) / 2.0**20
+        along = np.array(strategy.mixed).T @ (np.array(strategy.mixed) @ moved)
+        paid = np.full(count, grains)
+        tables = [np.repeat(rows[:, None], count, axis=1) for rows in (base, beside)]
+        each = [measuring.measure(strategy, table, paid) @ along for table in tables]
+        middle = (np.mean(each[0]) + np.mean(each[1])) / 2
+        hits = [int((one > middle).sum()) for one in each]
+        false = (1 - CONFIDENCE) / 8
+        most, least = beta.isf(false, hits[0] + 1, count - hits[0]), beta.ppf(false, hits[1], count - hits[1] + 1)
+        lost = norm.ppf(least) - norm.ppf(most)
+        if lost > mu:
+            told.append(f"rows in bins {bins}: mu {mu:.3g} booked, at least {lost:.3g} lost")
+    return tuple(told)
+
+
 def keys() -> tuple[str, ...]:
     """Ask for the keys of lone units, in the one group that they may have and in one of four."""
     rows = (itself.lone_keys(TRIALS, CONFIDENCE), itself.lone_keys(TRIALS, CONFIDENCE, max_groups=4, found_above=4))
@@ -511,6 +542,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "mean": partial(lane, "mean"),
     "two at once": partial(lane, "count and sum at once"),
     "ranks": partial(lane, "quantile by noisy ranks"),
+    "several ranks": several_ranks,
     "exponential": partial(lane, "quantile by the exponential mechanism"),
 }
 

@@ -334,6 +334,20 @@ PRICES = (
         "ranks",
     ),
     _one(
+        "a look at several ranks booked as one of them",
+        "mechanisms/joint_ranks.py",
+        "for column in self.matrix.T)",
+        "for column in self.matrix[-1:].T)",
+        "several ranks",
+    ),
+    _one(
+        "rows of a unit between two thresholds priced as one",
+        "mechanisms/joint_ranks.py",
+        "sigma = self.reach * strategy.length",
+        "sigma = strategy.length",
+        "several ranks",
+    ),
+    _one(
         "a choice of a quantile at twice its epsilon",
         "session/answering/quantile.py",
         "value = quantile.values(quantile.choose(ranks, pricing.most))",

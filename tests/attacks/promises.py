@@ -35,6 +35,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "max_rows forgotten in sums",
         "max_rows forgotten in the sensitivity of counts",
         "max_rows forgotten in quantiles",
+        "rows of a unit between two thresholds priced as one",
         "max_rows forgotten in counts of values",
         "the smaller clamp as sensitivity",
         "every ledger has the same hash key",
@@ -111,6 +112,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "what a mean holds taken off its price twice",
         "a chain charged less than its last look",
         "levels of a bisection not charged",
+        "a look at several ranks booked as one of them",
     ),
     "what a released interval meets already is free, and no kind of target makes another more expensive": (
         "groups that their intervals answer asked again",

@@ -18,6 +18,7 @@ from asks import ASKS, PURE, SILENT, SIZES, opened_session
 from sources import parsed
 
 from farthing import accuracy, mechanisms, models, session
+from farthing.accuracy.joint_quantiles import NoisyJointRanks
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.mechanisms.gaussian import GaussianMeasurements
 from farthing.mechanisms.geometric import GeometricRelease
@@ -220,6 +221,7 @@ HOLDERS = {
     LaplaceChain: LaplaceChain,
     Ranks: lambda exact: Ranks.of(np.arange(6), np.zeros(6, np.int64), exact, groups=6, leaves_log2=2),
     NoisyRanks: lambda exact: NoisyRanks(HOLDERS[Ranks](exact), QuantileGoal(0.5, 0.0, 1.0, leaves_log2=2)),
+    NoisyJointRanks: lambda exact: NoisyJointRanks(HOLDERS[Ranks](exact), 1),
     OnlineRun: lambda exact: OnlineRun(
         OnlineRule(absolute=20_000, queries=100, cells=len(exact), rows=100_000),
         sealed(exact), uniform(len(exact), 80_000.0), 80_000.0,

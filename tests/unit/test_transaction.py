@@ -77,6 +77,7 @@ KINDS: dict[str, Callable[[Session], Any]] = {
     "count, released once": lambda s: s.count(relative=0.3, absolute=100, mechanism="asinh"),
     "mean": lambda s: s.mean("amount", lower=0, upper=50, absolute=3),
     "quantile": lambda s: s.quantile("amount", 0.5, lower=0, upper=50, rank=0.1),
+    "quartiles": lambda s: s.quantile("amount", (0.25, 0.5, 0.75), lower=0, upper=50, rank=0.2),
     "private keys": lambda s: s.count(by="zone", keys="private", found_above=150, absolute=60),
     "top k": lambda s: s.top_k("zone", k=1, keys=KEYS, within=200),
     "top k, private": lambda s: s.top_k("zone", k=1, keys="private", epsilon=0.1),
@@ -106,7 +107,7 @@ ANEW: dict[str, Callable[[Session], Any]] = {
 
 
 IN_LOOKS = {
-    *("count by group", "mean", "quantile", "ranking", "together", "largest"),
+    *("count by group", "mean", "quantile", "quartiles", "ranking", "together", "largest"),
     *("release", "release, relative", "release, products", "release, adaptive"),
 }
 """What is measured in several looks, each of which is begun in the ledger before: a kill costs the look it was in.

@@ -173,8 +173,8 @@ def require_storable(query: Query) -> None:
     """
     if not query.outputs:  # a release, which counts its cells itself
         return
-    if len(query.outputs) == 1 and isinstance(query.aggregate, Quantile):
-        each = _QUANTILE_BYTES
+    if all(isinstance(output.aggregate, Quantile) for output in query.outputs):
+        each = _QUANTILE_BYTES * len(query.outputs)
     elif len(query.outputs) == len(query.measures) == 1:
         each = _COUNT_BYTES
     else:

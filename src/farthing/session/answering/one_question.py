@@ -15,6 +15,7 @@ from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
 from farthing.session.answering.joint_measures import JointMeasuresMethod
+from farthing.session.answering.joint_quantiles import JointQuantilesMethod
 from farthing.session.answering.laplace_count import LaplaceCountMethod
 from farthing.session.answering.laplace_measures import LaplaceMeasuresMethod
 from farthing.session.answering.looks import in_looks
@@ -129,6 +130,13 @@ def plan_one(context: Context, query: Query, request: Request, parts: int = 1) -
     return _find(asked, stored_measurement(context, asked.question)).plan
 
 
+def is_kept(context: Context, query: Query) -> bool:
+    """Return whether the ledger keeps what was measured of a question of one kind."""
+    query = query.arranged()
+    identity = reuse.identity(context.data(query), query.family(), query.canonical())
+    return stored_measurement(context, identity) is not None
+
+
 def plan_afresh(context: Context, query: Query, request: Request, parts: int = 1) -> Plan:
     """Return the plan of a question of one kind as if nothing had been released about it."""
     method = _method(query, None, request.mechanism, pure=context.budget.currency is Pure)
@@ -170,6 +178,8 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
             return LaplaceCountMethod.of(query, blob) if pure else GaussianCountMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Quantile):
             return QuantileMethod.of(query, blob)
+        case outputs if all(isinstance(one.aggregate, Quantile) for one in outputs):
+            return JointQuantilesMethod.of(query, blob)
         case _:
             return LaplaceMeasuresMethod.of(query, blob) if pure else JointMeasuresMethod.of(query, blob)
 

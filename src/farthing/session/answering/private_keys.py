@@ -94,7 +94,8 @@ def plan(context: Context, question: CheckedQuestion, request: Request) -> Plan:
 
 def _hopeless(context: Context, asked: Query, request: Request) -> bool:
     """Return whether no group can be within its target, whichever are found."""
-    kinds, rest = mixed_question.kinds(asked), _rest(request)
+    rest = _rest(request)
+    kinds = mixed_question.kinds(context, asked, rest)
     return any(plan_afresh(context, part, rest.about(part, len(asked.outputs)), len(kinds)).hopeless for part in kinds)
 
 

@@ -11,6 +11,7 @@ from farthing.session.questions.choices import Choices
 from farthing.session.questions.comparisons import Comparisons
 from farthing.session.questions.pipeline import all_read, priced, text_read
 from farthing.session.questions.releases import Releases
+from farthing.session.reading.checks import several_quantiles
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked, Loss
     from farthing.progress import Progress
     from farthing.query import AutoBounds, Bounds
-    from farthing.query.aggregates import Aggregate
     from farthing.release import Answer
     from farthing.session.answering.bounds import Read
     from farthing.session.answering.contribution_report import Cut
     from farthing.session.core.context import Context
-    from farthing.session.reading.reader import CheckedQuestion, QuestionReader
+    from farthing.session.reading.reader import Aggregates, CheckedQuestion, QuestionReader
 
 
 class How(TypedDict, total=False):
@@ -244,27 +244,33 @@ class Questions(Choices, Comparisons, Releases, Protocol):
     def quantile(
         self,
         value: Any,
-        q: float,
+        q: float | Sequence[float],
         *,
         lower: float | None = None,
         upper: float | None = None,
         by: By = None,
         **asking: Unpack[Asking],
     ) -> Answer:
-        """Return the q-quantile of values, each clamped into [lower, upper] first.
+        """Return the q-quantile of values, each clamped into [lower, upper] first, or several at once.
 
         The target is an error of the value (relative=, absolute=) or of its rank (rank=0.01: one row in a hundred).
+        Several by rank share their counts; their columns are quantile_0.25 and so on.
 
         >>> import pyarrow as pa
         >>> import farthing
         >>> s = farthing.Session(pa.table({"age": [*range(100)] * 50}), budget=farthing.Budget(epsilon=1, delta=1e-6))
-        >>> s.quantile("age", 0.5, lower=0, upper=120, rank=0.05).met
-        True
+        >>> s.quantile("age", (0.25, 0.5, 0.75), lower=0, upper=120, rank=0.05).names
+        ('quantile_0.25', 'quantile_0.5', 'quantile_0.75')
         """
         reader, scalar = self._reader, self._reader.value(value)
-        return self._ask(
-            lambda bounds: Quantile(scalar, q, *reader.range(lower, upper, bounds)), "quantile", by, asking
-        )
+
+        def made(bounds: Bounds) -> Aggregates:
+            """Return the aggregate, or several, under given bounds."""
+            ends = reader.range(lower, upper, bounds)
+            each = {ending: Quantile(scalar, one, *ends) for ending, one in several_quantiles(q).items()}
+            return each.get("", each)
+
+        return self._ask(made, "quantile", by, asking)
 
     def histogram(self, value: Any, edges: Sequence[float], *, by: By = None, **asking: Unpack[Asking]) -> Answer:
         """Count rows in the bins [edge, next edge), the last one closed; of every group if `by` is given.
@@ -398,7 +404,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         question = self._reader.call(Count(scalar), "count", by=by, keys=keys, where=where, bounds=bounds)
         return contribution_report.cut(self._context, question, scalar, loss=loss, confidence=confidence)
 
-    def _call(self, made: Callable[[Bounds], Aggregate], name: str, by: By, asking: Any) -> tuple[Read, Request]:
+    def _call(self, made: Callable[[Bounds], Aggregates], name: str, by: By, asking: Any) -> tuple[Read, Request]:
         """Return how one aggregate is read under given bounds, on which it may depend, and what is wanted of it."""
         about, given = _about(asking), self._given(asking.get("bounds"))
 
@@ -412,7 +418,7 @@ class Questions(Choices, Comparisons, Releases, Protocol):
         """Return what is wanted, with the session's target where none is named."""
         return Request.of(**self._reader.wanted(how))
 
-    def _ask(self, made: Callable[[Bounds], Aggregate], name: str, by: By, asking: Any) -> Answer:
+    def _ask(self, made: Callable[[Bounds], Aggregates], name: str, by: By, asking: Any) -> Answer:
         """Answer one aggregate, which may depend on the bounds."""
         read, request = self._call(made, name, by, asking)
         return self._answered(read, self._given(asking.get("bounds")), request)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from farthing.errors import UnsupportedQuery
+from farthing.errors import InvalidTarget, UnsupportedQuery
 from farthing.query.expressions import Expression, check
 
 if TYPE_CHECKING:
@@ -58,3 +59,18 @@ def check_names(name: object, columns: tuple[str, ...]) -> None:
             got=", ".join(columns),
             next_step="give the count another name: COUNT(*) AS n",
         )
+
+
+def several_quantiles(q: float | Sequence[float]) -> dict[str, float]:
+    """Return the quantiles that are asked, by the endings of their columns; refused where they are not numbers."""
+    if isinstance(q, int | float):
+        return {"": q}
+    found = tuple(q) if isinstance(q, Iterable) and not isinstance(q, str | bytes) else ()
+    if not found or not all(isinstance(one, int | float) for one in found):
+        raise InvalidTarget(
+            "these are not quantiles",
+            rule="a number from 0 to 1, or several",
+            got=repr(q),
+            next_step="0.5 is the median, (0.25, 0.5, 0.75) are the quartiles",
+        )
+    return {f"_{one}": one for one in found}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from farthing.engines.engine import scope
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 PRIVATE = "private"
 """`keys="private"`: the groups that exist are found privately."""
+
+
+Aggregates: TypeAlias = "Aggregate | Mapping[str, Aggregate]"
+"""An aggregate, or several by the endings of their columns."""
 
 
 class _Later(str):
@@ -138,7 +142,7 @@ class QuestionReader:
 
     def call(
         self,
-        aggregate: Aggregate,
+        aggregate: Aggregates,
         default: str,
         *,
         by: Any = None,
@@ -149,7 +153,9 @@ class QuestionReader:
     ) -> CheckedQuestion:
         """Return the question of a method call; `default` names its answer column where the caller does not."""
         names, groupings = self._groupings(by)
-        outputs = (NamedAggregate(default if name is None else name, aggregate),)
+        stem = default if name is None else name
+        several = aggregate if isinstance(aggregate, Mapping) else {"": aggregate}
+        outputs = tuple(NamedAggregate(f"{stem}{ending}", one) for ending, one in several.items())
         return self._query(names, keys, self._predicate(where), outputs, self._bounds(bounds), groupings, ())
 
     def histogram(

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from farthing.engines.engine import scope
 from farthing.errors import InvalidBounds, InvalidKeys, UnsupportedQuery
 from farthing.query import AutoBounds, Bounds, Keys, Query
 from farthing.query.aggregates import Count, NamedAggregate
-from farthing.query.expressions import And as Both
-from farthing.query.expressions import Call, Case, Cast, Column, Compare, Literal, Operator, type_of
+from farthing.query.expressions import Call, Case, Cast, Column, Literal, type_of
 from farthing.query.reading import DECLARE
 from farthing.query.schema import NUMBER_TYPES, Schema, Type
+from farthing.session.reading.bins import binned, crossed
 from farthing.session.reading.checks import check_expression, check_names
 from farthing.session.reading.defaults import with_defaults
 from farthing.session.reading.request import WIDTHS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from farthing.accuracy.target import Target
     from farthing.privacy.unit import PrivacyUnit
     from farthing.query.aggregates import Aggregate
@@ -412,52 +409,3 @@ def kinds_of(engine: Door, query: Query) -> dict[str, Type]:
 def _kinds(by: tuple[str, ...], groupings: Mapping[str, Scalar], schema: Schema) -> dict[str, Type]:
     """Return the types of grouping columns."""
     return {name: type_of(groupings.get(name, Column(name)), schema) for name in by}
-
-
-def binned(value: Scalar, name: str, edges: Sequence[float]) -> tuple[dict[str, Scalar], pa.Table]:
-    """Return the groupings and keys of a histogram: bins [edge, next edge), the last one closed."""
-    import pyarrow as pa
-
-    given = [float(edge) for edge in edges] if isinstance(edges, Sequence) or hasattr(edges, "__iter__") else []
-    if len(given) < 2 or any(not low < high for low, high in pairwise(given)):
-        raise InvalidKeys(
-            "the edges of a histogram do not rise",
-            rule="at least two finite numbers, each larger than the one before",
-            got=repr(edges)[:80],
-            next_step="edges=[0, 10, 20, 50]",
-        )
-    bins = list(pairwise(given))
-    tests = [
-        Both(
-            (
-                Compare(value, Operator.GE, Literal(low)),
-                Compare(value, Operator.LE if high == given[-1] else Operator.LT, Literal(high)),
-            )
-        )
-        for low, high in bins
-    ]
-    ends = {f"{name}_from": [low for low, _ in bins], f"{name}_to": [high for _, high in bins]}
-    groupings: dict[str, Scalar] = {
-        column: Case(tuple((test, Literal(end)) for test, end in zip(tests, values, strict=True)))
-        for column, values in ends.items()
-    }
-    return groupings, pa.table(ends)
-
-
-def crossed(ends: pa.Table, lists: Mapping[str, Any]) -> Any:
-    """Return the cross product of listed keys and bins, as a table; the bins vary fastest."""
-    import pyarrow as pa
-
-    table = ends
-    for name, given in reversed(list(lists.items())):
-        values = pa.array(given) if not hasattr(given, "to_arrow") else given.to_arrow()
-        rows = table.num_rows
-        places = [place for place in range(len(values)) for _ in range(rows)]
-        table = pa.table(
-            {name: values.take(pa.array(places))}
-            | {
-                column: pa.concat_arrays([table.column(column).combine_chunks()] * len(values))
-                for column in table.column_names
-            }
-        )
-    return table

@@ -8,11 +8,13 @@ import re
 from dataclasses import replace
 from functools import cache, partial
 
+import googlesql
 import numpy as np
+import printed_on_duckdb
 import pyarrow as pa
 import pytest
 import warehouses
-from backends import FOREIGN, IN_PROCESS, arrow, kept, postgres, sqlite, table_on
+from backends import FOREIGN, IN_PROCESS, SPOKEN, SPOKEN_IN_SHORT, arrow, kept, postgres, sqlite, table_on
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
@@ -57,7 +59,8 @@ ENGINES = ["duckdb", *FOREIGN]
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 
 EXAMPLES = sweep(3, 60)
-SLOW = dict.fromkeys(("spark", *IN_PROCESS), 1 / 3)
+SLOW = dict.fromkeys(("spark", *IN_PROCESS, *SPOKEN, "warehouse"), 1 / 3)
+SHORT = [*IN_PROCESS, *(pytest.param(kind, marks=marks) for kind, marks in SPOKEN_IN_SHORT.items())]
 CONFIG = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -173,13 +176,13 @@ def called(sql):
     return {word.upper() for word in re.findall(r"([A-Za-z_][A-Za-z_0-9]*)\s*\(", re.sub(r'"[^"]*"', "", plain))}
 
 
-@pytest.mark.parametrize("kind", IN_PROCESS)
+@pytest.mark.parametrize("kind", SHORT)
 @pytest.mark.parametrize(("ask", "questions"), [("found", asked), ("found", asked_per_unit), ("measure", one_measure)])
 def test_engines_in_process_in_short(kind, ask, questions, monkeypatch):
     """A few questions, and what is sent is of listed functions; the whole generator's is in the slow tier."""
     backend = opened(kind, [], [])._backend
-    sent, send = [], type(backend)._send
-    monkeypatch.setattr(type(backend), "_send", lambda self, sql: sent.append(sql) or send(self, sql))
+    sent, text = [], type(backend).text
+    monkeypatch.setattr(type(backend), "text", lambda *args: sent.append(text(*args)) or sent[-1])
     checked(kind, ask, 1, questions)
     listed = {name for word in backend.dialect.words.values() for name in called(word)} | {*PRINTED}
 
@@ -452,8 +455,14 @@ def test_engine_errors_are_constant(kind):
     gone = table_on(kind, [{"u": "secret"}], {"u": Type.STRING})
     engine = open_table(gone, name="data")
     query = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds())
-    if kind in IN_PROCESS:
+    if kind in (*IN_PROCESS, "warehouse"):
         warehouses.connection(kind).drop_table(gone.get_name())
+    elif kind == "databricks":
+        spark_session().catalog.dropTempView(gone.get_name())
+    elif kind in ("snowflake", "trino"):
+        printed_on_duckdb.connection(kind).drop(gone.get_name())
+    elif kind == "bigquery":
+        del googlesql.connection().tables[gone.get_name()]
     elif kind in ("postgres", "sqlite"):
         {"postgres": postgres, "sqlite": sqlite}[kind]().con.execute(f'DROP TABLE "{gone.get_name()}"')
     else:

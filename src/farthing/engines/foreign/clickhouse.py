@@ -24,7 +24,7 @@ _ONE: Final = "reinterpretAsInt64(if(isNaN({%d}), nan, {%d} + 0.))"
 """One whole number of each double, of all NaN and of both zeros: where these are equal, so are the doubles."""
 
 _LESS: Final = "(({0} < {1}) OR (NOT isNaN({0}) AND isNaN({1})))"
-_AT_MOST: Final = "(({0} <= {1}) OR isNaN({1}))"
+_AT_MOST: Final = "(({0} <= {1}) OR ({0} IS NOT NULL AND isNaN({1})))"
 
 WORDS: Final[dict[str, str]] = {
     **{f"part_{part}": f"toInt64({name}({{0}}))" for part, name in _PARTS.items()},

@@ -8,6 +8,7 @@ from functools import cache
 
 import databricks_on_spark
 import googlesql
+import polars as pl
 import printed_on_duckdb
 import pyarrow as pa
 import pytest
@@ -86,10 +87,12 @@ def kept(kind, rows):
     return [{name: None if value != value else value for name, value in row.items()} for row in rows]  # noqa: PLR0124
 
 
-def table_on(kind, rows, kinds):
+def table_on(kind, rows, kinds):  # noqa: PLR0911  # one return a kind
     """Return rows as a table of an engine."""
     if kind == "duckdb":
         return arrow(rows, kinds)
+    if kind == "polars":
+        return pl.from_arrow(arrow(rows, kinds)).lazy()
     if kind in ("spark", "databricks"):
         from farthing.engines.foreign.spark import _frame
 

@@ -6,6 +6,7 @@ every function means. It is slow, keeps no table, and is not BigQuery: what is s
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import datetime as dt
 import os
@@ -101,6 +102,8 @@ class _Service:
         linker.define_wasi()
         self._exports = linker.instantiate(self._store, module).exports(self._store)
         self._exports["_initialize"](self._store)
+        for one in (self._exports["memory"], self._store, engine):
+            atexit.register(one.close)  # while what they need to end is there
         self._language = _language(self)
 
     def analyzed(self, text, tables):

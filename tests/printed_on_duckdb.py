@@ -78,8 +78,8 @@ class OnDuckDB:
 
 
 def _translated(tree):
-    """Return a text for DuckDB; what the translator does not know of quotients and of texts of days is said here."""
-    for node in list(tree.find_all(exp.Div, exp.ToChar)):
+    """Return a text for DuckDB; what the translator does not know of quotients, texts of days and zones is said here."""
+    for node in list(tree.find_all(exp.Div, exp.ToChar, exp.Anonymous)):
         match node:
             case exp.Div(parent=exp.Try()) | exp.Div(expression=exp.Nullif(this=exp.Abs())):
                 node.replace(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()))
@@ -87,6 +87,9 @@ def _translated(tree):
                 form = "%Y-%m-%d %H:%M:%S.%f" if "hh" in node.args["format"].this.lower() else "%Y-%m-%d"
                 day = exp.cast(node.this.copy(), "timestamp")
                 node.replace(exp.func("strftime", day, exp.Literal.string(form)))
+            case exp.Anonymous(this="AT_TIMEZONE"):
+                moment, zone = node.expressions
+                node.replace(exp.AtTimeZone(this=moment.copy(), zone=zone.copy()))
             case _:
                 pass
     return tree.sql(dialect="duckdb")

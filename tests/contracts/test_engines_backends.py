@@ -55,7 +55,7 @@ from farthing.query.expressions import And, Column, Compare, Literal, Operator
 from farthing.query.joins import Join
 from farthing.query.part import QueryPart
 
-ENGINES = ["duckdb", *FOREIGN]
+ENGINES = ["duckdb", pytest.param("polars", marks=pytest.mark.slow), *FOREIGN]
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 
 EXAMPLES = sweep(3, 60)
@@ -168,6 +168,12 @@ def test_answers_and_floor_of_rows_beside_windows(kind, ask):
 def test_sqlite_in_short(ask, questions):
     """A few questions; what SQLite is asked above takes minutes."""
     checked("sqlite", ask, 1, questions)
+
+
+@pytest.mark.parametrize("ask", REQUESTS)
+def test_lazy_frames_of_polars_in_short(ask):
+    """A few questions of every request; the whole generator's is in the slow tier."""
+    checked("polars", ask, 2)
 
 
 def called(sql):

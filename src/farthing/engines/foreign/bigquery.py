@@ -1,8 +1,8 @@
 """BigQuery: how it spells the words, in GoogleSQL. Each is defined on every value, guarded or not.
 
-Comparisons with NaN are false there, sums and products of INT64 fail beyond 64 bits, and casts fail: SAFE forms are NULL
-instead. LOWER and UPPER change letters of all scripts, so that letters of ASCII are translated one by one. What each
-form means is said in https://cloud.google.com/bigquery/docs/reference/standard-sql/functions-all .
+Comparisons with NaN are false there, sums and products of INT64 fail beyond 64 bits, and casts fail: SAFE forms are
+NULL instead. LOWER and UPPER change letters of all scripts, so that letters of ASCII are translated one by one. What
+each form means is said in https://cloud.google.com/bigquery/docs/reference/standard-sql/functions-all .
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-functions-builtin
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from farthing.engines.foreign.dialect import Dialect
+from farthing.engines.foreign.terms import call
 from farthing.engines.foreign.warehouse import CAPITALS, WarehouseBackend
 
 _PARTS: Final = {"year": "YEAR", "quarter": "QUARTER", "month": "MONTH", "week": "WEEKOFYEAR", "day": "DAY",
@@ -96,3 +97,7 @@ class DatabricksBackend(WarehouseBackend):
     """The guarded primitives of Databricks."""
 
     dialect = DATABRICKS
+
+    def is_null(self, value: Any) -> Any:
+        """Return whether a value is NULL; ibis' own test takes NaN for NULL here."""
+        return call("isnull", "boolean", value)

@@ -1,8 +1,8 @@
 """Snowflake: how it spells the words. Each is defined on every value, guarded or not.
 
-Whole numbers have 38 digits, quotients of them six behind the point, and TRY_CAST takes texts alone: so whole numbers are
-kept within 64 bits, quotients are made of what MOD leaves, and reals are cut before they are cast. NaN equals NaN, above
-all others; weeks and the formats of days go by the session, so that neither is left to it. What each form means is said
+Whole numbers have 38 digits, quotients of them six behind the point, and TRY_CAST takes texts alone: so whole numbers
+are kept within 64 bits, quotients are made of what MOD leaves, and reals are cut before they are cast. NaN equals NaN,
+above all others. Weeks and the formats of days go by the session, and are not left to it. What each form means is said
 in https://docs.snowflake.com/en/sql-reference/functions-all .
 """
 
@@ -55,7 +55,8 @@ WORDS: Final[dict[str, str]] = {
     "read_integer": _inside("{0}"),
     "read_float": "CAST({0} AS DOUBLE) + CAST('0' AS DOUBLE)",
     "read_decimal": "CAST(CAST({0} AS VARCHAR) AS DOUBLE)",
-    "read_date": f"CASE WHEN {{0}} BETWEEN TO_DATE('0001-01-01', {_DAY}) AND TO_DATE('9999-12-31', {_DAY}) THEN {{0}} END",
+    "read_date": f"CASE WHEN {{0}} BETWEEN TO_DATE('0001-01-01', {_DAY}) AND TO_DATE('9999-12-31', {_DAY})"
+    " THEN {0} END",
     "read_timestamp": f"CASE WHEN {{0}} >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', {_CLOCK})"
     f" AND {{0}} < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', {_CLOCK}))"
     " THEN DATE_TRUNC('MICROSECOND', {0}) END",

@@ -1,8 +1,8 @@
 """Trino: how it spells the words. Each is defined on every value, guarded or not.
 
 Sums and products of BIGINT fail beyond 64 bits and casts fail: TRY and TRY_CAST are NULL instead. LIKE has no escape by
-itself, patterns are Java's, least and greatest are NULL with any NULL, and texts may be padded: all are cast to VARCHAR.
-What each form means is said in https://trino.io/docs/current/functions.html .
+itself, patterns are Java's, least and greatest are NULL with any NULL, and texts may be padded: all are cast to
+VARCHAR. What each form means is said in https://trino.io/docs/current/functions.html .
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ WORDS: Final[dict[str, str]] = {
     "to_timestamp": "TRY_CAST(REPLACE({0}, 'T', ' ') AS TIMESTAMP(6))",
     "spelled_integer": "CAST({0} AS VARCHAR)",
     "spelled_date": "CAST({0} AS VARCHAR)",
-    "spelled_timestamp": f"CASE WHEN STRPOS({_SPELLED}, '.') > 0 THEN TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {_SPELLED}))"
-    f" ELSE {_SPELLED} END",
+    "spelled_timestamp": f"CASE WHEN STRPOS({_SPELLED}, '.') > 0"
+    f" THEN TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {_SPELLED})) ELSE {_SPELLED} END",
 }  # fmt: skip
 """SQL of each word; all of them are defined on every value, or NULL."""
 

@@ -1,8 +1,6 @@
-"""ClickHouse, DataFusion, Snowflake, BigQuery, Databricks, Trino: counts, with a keyed hash and keys inside the text.
+"""Engines that are told by constants in the text: a keyed hash, and keys and public rows inside what is sent.
 
-What `plain` says of every backend holds here too: columns other than reals, constants, comparisons and logic; `dialect`
-adds everything else for ClickHouse and DataFusion. Units may have more groups than they keep, and nothing is written on
-the backend: keys and public rows that travel are constants.
+`dialect` adds every function. Units may have more groups than they keep, and nothing is written on the backend.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warehouses: engines by their dialect, which ibis asks. None was asked by a test of ours: what is sent is printed.
+"""Warehouses: engines by their dialect, which ibis asks. No test of ours asked one: what is sent is printed.
 
 Beside what `dialect` says, texts lose the collation that a column may have, since one that takes two letters for one
 would take two units for one, and times with a zone are read in UTC.

@@ -78,7 +78,7 @@ class OnDuckDB:
 
 
 def _translated(tree):
-    """Return a text for DuckDB; what the translator does not know of quotients, texts of days and zones is said here."""
+    """Return a text for DuckDB; quotients, texts of days and zones are said here."""
     for node in list(tree.find_all(exp.Div, exp.ToChar, exp.Anonymous)):
         match node:
             case exp.Div(parent=exp.Try()) | exp.Div(expression=exp.Nullif(this=exp.Abs())):

@@ -144,7 +144,8 @@ PRINTED: Final[dict[str, str]] = {
     **dict.fromkeys(("STRUCT", "UNNEST"), "constant rows of BigQuery"),
     **dict.fromkeys(("IF", "IFF"), "choices among values"),
     "FIRST": "a window over a unit's rows",
-    "TO_HEX": "of an MD5",
+    **dict.fromkeys(("TO_HEX", "TO_UTF8"), "of an MD5, and of the text that it is of"),
+    "AT_TIMEZONE": "every moment with a zone has a time in UTC",
     "ISNAN": "beside IS NULL of a number that is never NaN",
     "ABS": "of doubles, or of integers above -2^63",
 }

@@ -32,6 +32,13 @@ SPOKEN_IN_SHORT = {kind: LATE[kind] if kind == "bigquery" else LATE[kind][1:] fo
 FOREIGN = [*SERVERS, *(pytest.param(kind, marks=marks) for kind, marks in LATE.items())]
 """All but the embedded one; of SQLite and of the engines in process the gate has a share, "in short"."""
 
+GATED = [
+    *SERVERS,
+    *IN_PROCESS,
+    *(pytest.param(kind, marks=marks) for kind, marks in LATE.items() if kind not in IN_PROCESS),
+]
+"""The same, with the engines in process in the gate: for tests that take them seconds."""
+
 ARROW = {Type.STRING: pa.string(), Type.INTEGER: pa.int64(), Type.FLOAT: pa.float64(), Type.DATE: pa.date32(),
          Type.TIMESTAMP: pa.timestamp("us"), Type.BOOLEAN: pa.bool_()}  # fmt: skip
 NATIVE = {Type.STRING: "text", Type.INTEGER: "bigint", Type.FLOAT: "double precision", Type.DATE: "date",

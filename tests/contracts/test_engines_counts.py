@@ -216,7 +216,7 @@ def spelled():
     """Yield one call of each function and type of its argument, each cast, and each comparison of reals."""
     names = dict(zip(TYPES, ("real", "whole", "word", "day", "moment", "yes"), strict=True))
     for function in FunctionName:
-        yield from calls(function)
+        yield from sorted(calls(function), key=str)  # they come from a set
     for kind, sources in CASTS.items():
         yield from (Cast(Column(names[source]), kind) for source in sorted(sources) if source in names)
     yield from (Compare(Column("real"), sign, Literal(0.5)) for sign in Operator)

@@ -100,68 +100,68 @@ SELECT * FROM (SELECT CASE WHEN (((`t3`.`e0_0` = (CAST('0.0' AS FLOAT64))) OR (I
 -- power(whole, whole)
 SELECT * FROM (SELECT `t3`.`e0_0` AS `v0` FROM (SELECT `t2`.`c0`, CASE WHEN ((((CAST(`t2`.`c0` AS FLOAT64)) = (CAST('0.0' AS FLOAT64))) OR (IS_NAN((CAST(`t2`.`c0` AS FLOAT64))) AND IS_NAN((CAST('0.0' AS FLOAT64)))))) THEN IF(CAST(`t2`.`c0` AS FLOAT64) IS NULL, CAST(NULL AS FLOAT64), (CAST('1.0' AS FLOAT64))) WHEN ((((CAST(`t2`.`c0` AS FLOAT64)) = (CAST('0.0' AS FLOAT64))) OR (IS_NAN((CAST(`t2`.`c0` AS FLOAT64))) AND IS_NAN((CAST('0.0' AS FLOAT64)))))) THEN CASE WHEN ((((CAST('0.0' AS FLOAT64)) < (CAST(`t2`.`c0` AS FLOAT64))) OR (NOT IS_NAN((CAST('0.0' AS FLOAT64))) AND IS_NAN((CAST(`t2`.`c0` AS FLOAT64)))))) THEN (CAST('0.0' AS FLOAT64)) ELSE NULL END ELSE (SAFE.POW((CASE WHEN (((((CAST('0.0' AS FLOAT64)) < (CAST(`t2`.`c0` AS FLOAT64))) OR (NOT IS_NAN((CAST('0.0' AS FLOAT64))) AND IS_NAN((CAST(`t2`.`c0` AS FLOAT64)))))) OR ((((CAST(`t2`.`c0` AS FLOAT64)) = (TRUNC((CAST(`t2`.`c0` AS FLOAT64))))) OR (IS_NAN((CAST(`t2`.`c0` AS FLOAT64))) AND IS_NAN((TRUNC((CAST(`t2`.`c0` AS FLOAT64))))))))) AND ((((ABS(CAST(`t2`.`c0` AS FLOAT64) * (SAFE.LN((NULLIF(ABS(CAST(`t2`.`c0` AS FLOAT64)), (CAST('0.0' AS FLOAT64)))))))) <= (CAST('345.0' AS FLOAT64))) OR (NOT (ABS(CAST(`t2`.`c0` AS FLOAT64) * (SAFE.LN((NULLIF(ABS(CAST(`t2`.`c0` AS FLOAT64)), (CAST('0.0' AS FLOAT64)))))))) IS NULL AND IS_NAN((CAST('345.0' AS FLOAT64)))))) THEN CAST(`t2`.`c0` AS FLOAT64) ELSE NULL END), (CASE WHEN ((((ABS(CAST(`t2`.`c0` AS FLOAT64) * (SAFE.LN((NULLIF(ABS(CAST(`t2`.`c0` AS FLOAT64)), (CAST('0.0' AS FLOAT64)))))))) <= (CAST('345.0' AS FLOAT64))) OR (NOT (ABS(CAST(`t2`.`c0` AS FLOAT64) * (SAFE.LN((NULLIF(ABS(CAST(`t2`.`c0` AS FLOAT64)), (CAST('0.0' AS FLOAT64)))))))) IS NULL AND IS_NAN((CAST('345.0' AS FLOAT64)))))) THEN CAST(`t2`.`c0` AS FLOAT64) ELSE NULL END))) END AS `e0_0`, TRUE AS `fence` FROM (SELECT `t1`.`whole` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS `t3`) AS answer;
 
--- least(real, real)
-SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN ((`t2`.`c0` <= `t2`.`c0`) OR (NOT `t2`.`c0` IS NULL AND IS_NAN(`t2`.`c0`))) THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- least(day, day)
+SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` < `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`day` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
 -- least(moment, moment)
 SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` < `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`moment` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- least(word, word)
-SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` <= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- least(real, real)
+SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN ((`t2`.`c0` <= `t2`.`c0`) OR (NOT `t2`.`c0` IS NULL AND IS_NAN(`t2`.`c0`))) THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
 -- least(whole, whole)
 SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` < `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`whole` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- least(day, day)
-SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` < `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`day` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
-
--- greatest(real, real)
-SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN ((`t2`.`c0` <= `t2`.`c0`) OR (NOT `t2`.`c0` IS NULL AND IS_NAN(`t2`.`c0`))) THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
-
--- greatest(moment, moment)
-SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` > `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`moment` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
-
--- greatest(word, word)
-SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` >= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
-
--- greatest(whole, whole)
-SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` > `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`whole` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- least(word, word)
+SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` <= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
 -- greatest(day, day)
 SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` > `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`day` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- coalesce(real, real)
-SELECT * FROM (SELECT COALESCE(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- greatest(moment, moment)
+SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` > `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`moment` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- coalesce(moment, moment)
-SELECT * FROM (SELECT COALESCE(`t1`.`moment`, `t1`.`moment`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- greatest(real, real)
+SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN `t2`.`c0` IS NULL THEN `t2`.`c0` WHEN ((`t2`.`c0` <= `t2`.`c0`) OR (NOT `t2`.`c0` IS NULL AND IS_NAN(`t2`.`c0`))) THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- coalesce(word, word)
-SELECT * FROM (SELECT COALESCE(`t1`.`word`, `t1`.`word`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- greatest(whole, whole)
+SELECT * FROM (SELECT (CASE WHEN `t2`.`c0` IS NULL OR `t2`.`c0` > `t2`.`c0` THEN `t2`.`c0` ELSE `t2`.`c0` END) AS `v0` FROM (SELECT `t1`.`whole` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- coalesce(whole, whole)
-SELECT * FROM (SELECT COALESCE(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- greatest(word, word)
+SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` >= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
 -- coalesce(day, day)
 SELECT * FROM (SELECT COALESCE(`t1`.`day`, `t1`.`day`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
+-- coalesce(moment, moment)
+SELECT * FROM (SELECT COALESCE(`t1`.`moment`, `t1`.`moment`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+
+-- coalesce(real, real)
+SELECT * FROM (SELECT COALESCE(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+
+-- coalesce(whole, whole)
+SELECT * FROM (SELECT COALESCE(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+
+-- coalesce(word, word)
+SELECT * FROM (SELECT COALESCE(`t1`.`word`, `t1`.`word`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+
 -- coalesce(yes, yes)
 SELECT * FROM (SELECT COALESCE(`t1`.`yes`, `t1`.`yes`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
--- nullif(real, real)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE((((`t2`.`c0` = `t2`.`c0`) OR (IS_NAN(`t2`.`c0`) AND IS_NAN(`t2`.`c0`)))), FALSE)) THEN `t2`.`c0` ELSE NULL END AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- nullif(day, day)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`day` = `t1`.`day`, FALSE)) THEN `t1`.`day` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
 -- nullif(moment, moment)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`moment` = `t1`.`moment`, FALSE)) THEN `t1`.`moment` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
--- nullif(word, word)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`word` = `t1`.`word`, FALSE)) THEN `t1`.`word` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- nullif(real, real)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE((((`t2`.`c0` = `t2`.`c0`) OR (IS_NAN(`t2`.`c0`) AND IS_NAN(`t2`.`c0`)))), FALSE)) THEN `t2`.`c0` ELSE NULL END AS `v0` FROM (SELECT (CAST(`t1`.`real` AS FLOAT64) + CAST('0' AS FLOAT64)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
 -- nullif(whole, whole)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`whole` = `t1`.`whole`, FALSE)) THEN `t1`.`whole` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
--- nullif(day, day)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`day` = `t1`.`day`, FALSE)) THEN `t1`.`day` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- nullif(word, word)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`word` = `t1`.`word`, FALSE)) THEN `t1`.`word` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
 -- nullif(yes, yes)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`yes` = `t1`.`yes`, FALSE)) THEN `t1`.`yes` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (SAFE_CONVERT_BYTES_TO_STRING(CAST(`t0`.`word` AS BYTES))) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;

@@ -95,73 +95,73 @@ SELECT * FROM (SELECT (LOG(10, (CASE WHEN (`t3`.`e0_0` > (CAST('0.0' AS DOUBLE))
 SELECT * FROM (SELECT (LOG(10, (CASE WHEN ((CAST(`t2`.`c0` AS DOUBLE)) > (CAST('0.0' AS DOUBLE))) THEN CAST(`t2`.`c0` AS DOUBLE) ELSE NULL END))) AS `v0` FROM (SELECT `t1`.`whole` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
 -- power(real, real)
-SELECT * FROM (SELECT CASE WHEN (`t3`.`e0_0` = (CAST('0.0' AS DOUBLE))) THEN IF(`t3`.`e0_0` IS NULL OR ISNAN(`t3`.`e0_0`), CAST(NULL AS DOUBLE), (CAST('1.0' AS DOUBLE))) WHEN (`t3`.`e0_0` = (CAST('0.0' AS DOUBLE))) THEN CASE WHEN (`t3`.`e0_0` > (CAST('0.0' AS DOUBLE))) THEN (CAST('0.0' AS DOUBLE)) ELSE NULL END ELSE (POWER((CASE WHEN ((`t3`.`e0_0` > (CAST('0.0' AS DOUBLE))) OR (`t3`.`e0_0` = (COALESCE(CAST(CAST(CASE WHEN ABS(`t3`.`e0_0`) < CAST('4503599627370496' AS DOUBLE) THEN `t3`.`e0_0` END AS BIGINT) AS DOUBLE), `t3`.`e0_0`)))) AND ((ABS(`t3`.`e0_0` * (LN((NULLIF(ABS(`t3`.`e0_0`), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN `t3`.`e0_0` ELSE NULL END), (CASE WHEN ((ABS(`t3`.`e0_0` * (LN((NULLIF(ABS(`t3`.`e0_0`), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN `t3`.`e0_0` ELSE NULL END))) END AS `v0` FROM (SELECT `t2`.`c0`, CASE WHEN ((ABS(`t2`.`c0`)) <= (CAST('1e+150' AS DOUBLE))) THEN IF(((ABS(`t2`.`c0`)) >= (CAST('1e-150' AS DOUBLE))), `t2`.`c0`, (CAST('0.0' AS DOUBLE))) ELSE NULL END AS `e0_0`, TRUE AS `fence` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS `t3`) AS answer;
+SELECT * FROM (SELECT CASE WHEN (`t3`.`e0_0` = (CAST('0.0' AS DOUBLE))) THEN IF(ISNULL(`t3`.`e0_0`), CAST(NULL AS DOUBLE), (CAST('1.0' AS DOUBLE))) WHEN (`t3`.`e0_0` = (CAST('0.0' AS DOUBLE))) THEN CASE WHEN (`t3`.`e0_0` > (CAST('0.0' AS DOUBLE))) THEN (CAST('0.0' AS DOUBLE)) ELSE NULL END ELSE (POWER((CASE WHEN ((`t3`.`e0_0` > (CAST('0.0' AS DOUBLE))) OR (`t3`.`e0_0` = (COALESCE(CAST(CAST(CASE WHEN ABS(`t3`.`e0_0`) < CAST('4503599627370496' AS DOUBLE) THEN `t3`.`e0_0` END AS BIGINT) AS DOUBLE), `t3`.`e0_0`)))) AND ((ABS(`t3`.`e0_0` * (LN((NULLIF(ABS(`t3`.`e0_0`), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN `t3`.`e0_0` ELSE NULL END), (CASE WHEN ((ABS(`t3`.`e0_0` * (LN((NULLIF(ABS(`t3`.`e0_0`), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN `t3`.`e0_0` ELSE NULL END))) END AS `v0` FROM (SELECT `t2`.`c0`, CASE WHEN ((ABS(`t2`.`c0`)) <= (CAST('1e+150' AS DOUBLE))) THEN IF(((ABS(`t2`.`c0`)) >= (CAST('1e-150' AS DOUBLE))), `t2`.`c0`, (CAST('0.0' AS DOUBLE))) ELSE NULL END AS `e0_0`, TRUE AS `fence` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS `t3`) AS answer;
 
 -- power(whole, whole)
-SELECT * FROM (SELECT CASE WHEN ((CAST(`t2`.`c0` AS DOUBLE)) = (CAST('0.0' AS DOUBLE))) THEN IF(CAST(`t2`.`c0` AS DOUBLE) IS NULL OR ISNAN(CAST(`t2`.`c0` AS DOUBLE)), CAST(NULL AS DOUBLE), (CAST('1.0' AS DOUBLE))) WHEN ((CAST(`t2`.`c0` AS DOUBLE)) = (CAST('0.0' AS DOUBLE))) THEN CASE WHEN ((CAST(`t2`.`c0` AS DOUBLE)) > (CAST('0.0' AS DOUBLE))) THEN (CAST('0.0' AS DOUBLE)) ELSE NULL END ELSE (POWER((CASE WHEN (((CAST(`t2`.`c0` AS DOUBLE)) > (CAST('0.0' AS DOUBLE))) OR ((CAST(`t2`.`c0` AS DOUBLE)) = (COALESCE(CAST(CAST(CASE WHEN ABS((CAST(`t2`.`c0` AS DOUBLE))) < CAST('4503599627370496' AS DOUBLE) THEN (CAST(`t2`.`c0` AS DOUBLE)) END AS BIGINT) AS DOUBLE), (CAST(`t2`.`c0` AS DOUBLE)))))) AND ((ABS(CAST(`t2`.`c0` AS DOUBLE) * (LN((NULLIF(ABS(CAST(`t2`.`c0` AS DOUBLE)), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN CAST(`t2`.`c0` AS DOUBLE) ELSE NULL END), (CASE WHEN ((ABS(CAST(`t2`.`c0` AS DOUBLE) * (LN((NULLIF(ABS(CAST(`t2`.`c0` AS DOUBLE)), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN CAST(`t2`.`c0` AS DOUBLE) ELSE NULL END))) END AS `v0` FROM (SELECT `t1`.`whole` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
-
--- least(real, real)
-SELECT * FROM (SELECT (LEAST(`t2`.`c0`, `t2`.`c0`)) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
-
--- least(moment, moment)
-SELECT * FROM (SELECT LEAST(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`moment` BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP_NTZ) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP_NTZ) THEN `t1`.`moment` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
-
--- least(word, word)
-SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` <= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
-
--- least(whole, whole)
-SELECT * FROM (SELECT LEAST(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+SELECT * FROM (SELECT CASE WHEN ((CAST(`t2`.`c0` AS DOUBLE)) = (CAST('0.0' AS DOUBLE))) THEN IF(ISNULL(CAST(`t2`.`c0` AS DOUBLE)), CAST(NULL AS DOUBLE), (CAST('1.0' AS DOUBLE))) WHEN ((CAST(`t2`.`c0` AS DOUBLE)) = (CAST('0.0' AS DOUBLE))) THEN CASE WHEN ((CAST(`t2`.`c0` AS DOUBLE)) > (CAST('0.0' AS DOUBLE))) THEN (CAST('0.0' AS DOUBLE)) ELSE NULL END ELSE (POWER((CASE WHEN (((CAST(`t2`.`c0` AS DOUBLE)) > (CAST('0.0' AS DOUBLE))) OR ((CAST(`t2`.`c0` AS DOUBLE)) = (COALESCE(CAST(CAST(CASE WHEN ABS((CAST(`t2`.`c0` AS DOUBLE))) < CAST('4503599627370496' AS DOUBLE) THEN (CAST(`t2`.`c0` AS DOUBLE)) END AS BIGINT) AS DOUBLE), (CAST(`t2`.`c0` AS DOUBLE)))))) AND ((ABS(CAST(`t2`.`c0` AS DOUBLE) * (LN((NULLIF(ABS(CAST(`t2`.`c0` AS DOUBLE)), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN CAST(`t2`.`c0` AS DOUBLE) ELSE NULL END), (CASE WHEN ((ABS(CAST(`t2`.`c0` AS DOUBLE) * (LN((NULLIF(ABS(CAST(`t2`.`c0` AS DOUBLE)), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN CAST(`t2`.`c0` AS DOUBLE) ELSE NULL END))) END AS `v0` FROM (SELECT `t1`.`whole` AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
 -- least(day, day)
 SELECT * FROM (SELECT LEAST(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`day` BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN `t1`.`day` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- greatest(real, real)
-SELECT * FROM (SELECT (GREATEST(`t2`.`c0`, `t2`.`c0`)) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- least(moment, moment)
+SELECT * FROM (SELECT LEAST(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`moment` BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP_NTZ) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP_NTZ) THEN `t1`.`moment` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- greatest(moment, moment)
-SELECT * FROM (SELECT GREATEST(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`moment` BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP_NTZ) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP_NTZ) THEN `t1`.`moment` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- least(real, real)
+SELECT * FROM (SELECT (LEAST(`t2`.`c0`, `t2`.`c0`)) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- greatest(word, word)
-SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` >= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- least(whole, whole)
+SELECT * FROM (SELECT LEAST(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
--- greatest(whole, whole)
-SELECT * FROM (SELECT GREATEST(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- least(word, word)
+SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` <= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
 -- greatest(day, day)
 SELECT * FROM (SELECT GREATEST(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`day` BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN `t1`.`day` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- coalesce(real, real)
-SELECT * FROM (SELECT COALESCE(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- greatest(moment, moment)
+SELECT * FROM (SELECT GREATEST(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`moment` BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP_NTZ) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP_NTZ) THEN `t1`.`moment` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- coalesce(moment, moment)
-SELECT * FROM (SELECT COALESCE(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`moment` BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP_NTZ) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP_NTZ) THEN `t1`.`moment` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- greatest(real, real)
+SELECT * FROM (SELECT (GREATEST(`t2`.`c0`, `t2`.`c0`)) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- coalesce(word, word)
-SELECT * FROM (SELECT COALESCE(`t1`.`word`, `t1`.`word`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- greatest(whole, whole)
+SELECT * FROM (SELECT GREATEST(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
--- coalesce(whole, whole)
-SELECT * FROM (SELECT COALESCE(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- greatest(word, word)
+SELECT * FROM (SELECT CASE WHEN `t1`.`word` IS NULL THEN `t1`.`word` WHEN `t1`.`word` >= `t1`.`word` THEN `t1`.`word` ELSE `t1`.`word` END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
 -- coalesce(day, day)
 SELECT * FROM (SELECT COALESCE(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`day` BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN `t1`.`day` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
+-- coalesce(moment, moment)
+SELECT * FROM (SELECT COALESCE(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CASE WHEN `t1`.`moment` BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP_NTZ) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP_NTZ) THEN `t1`.`moment` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+
+-- coalesce(real, real)
+SELECT * FROM (SELECT COALESCE(`t2`.`c0`, `t2`.`c0`) AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+
+-- coalesce(whole, whole)
+SELECT * FROM (SELECT COALESCE(`t1`.`whole`, `t1`.`whole`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+
+-- coalesce(word, word)
+SELECT * FROM (SELECT COALESCE(`t1`.`word`, `t1`.`word`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+
 -- coalesce(yes, yes)
 SELECT * FROM (SELECT COALESCE(`t1`.`yes`, `t1`.`yes`) AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
--- nullif(real, real)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE((`t2`.`c0` = `t2`.`c0`), FALSE)) THEN `t2`.`c0` ELSE NULL END AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- nullif(day, day)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t2`.`c0` = `t2`.`c0`, FALSE)) THEN `t2`.`c0` ELSE NULL END AS `v0` FROM (SELECT (CASE WHEN `t1`.`day` BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN `t1`.`day` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
 -- nullif(moment, moment)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t2`.`c0` = `t2`.`c0`, FALSE)) THEN `t2`.`c0` ELSE NULL END AS `v0` FROM (SELECT (CASE WHEN `t1`.`moment` BETWEEN CAST('0001-01-01 00:00:00' AS TIMESTAMP_NTZ) AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP_NTZ) THEN `t1`.`moment` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
--- nullif(word, word)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`word` = `t1`.`word`, FALSE)) THEN `t1`.`word` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
+-- nullif(real, real)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE((`t2`.`c0` = `t2`.`c0`), FALSE)) THEN `t2`.`c0` ELSE NULL END AS `v0` FROM (SELECT (CAST(`t1`.`real` AS DOUBLE) + CAST('0' AS DOUBLE)) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
 
 -- nullif(whole, whole)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`whole` = `t1`.`whole`, FALSE)) THEN `t1`.`whole` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
--- nullif(day, day)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t2`.`c0` = `t2`.`c0`, FALSE)) THEN `t2`.`c0` ELSE NULL END AS `v0` FROM (SELECT (CASE WHEN `t1`.`day` BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN `t1`.`day` END) AS `c0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS `t2`) AS answer;
+-- nullif(word, word)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`word` = `t1`.`word`, FALSE)) THEN `t1`.`word` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;
 
 -- nullif(yes, yes)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(`t1`.`yes` = `t1`.`yes`, FALSE)) THEN `t1`.`yes` ELSE NULL END AS `v0` FROM (SELECT `t0`.`real`, `t0`.`whole`, (`t0`.`word` COLLATE UTF8_BINARY) AS `word`, `t0`.`day`, `t0`.`moment`, `t0`.`yes` FROM `rides` AS `t0`) AS `t1`) AS answer;

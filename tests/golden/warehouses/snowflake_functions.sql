@@ -100,68 +100,68 @@ SELECT * FROM (SELECT CASE WHEN ("t3"."e0_0" = (CAST('0.0' AS DOUBLE))) THEN IFF
 -- power(whole, whole)
 SELECT * FROM (SELECT CASE WHEN ((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) = (CAST('0.0' AS DOUBLE))) THEN IFF((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) IS NULL, CAST(NULL AS DOUBLE), (CAST('1.0' AS DOUBLE))) WHEN ((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) = (CAST('0.0' AS DOUBLE))) THEN CASE WHEN ((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) > (CAST('0.0' AS DOUBLE))) THEN (CAST('0.0' AS DOUBLE)) ELSE NULL END ELSE (POWER((CASE WHEN (((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) > (CAST('0.0' AS DOUBLE))) OR ((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) = (CASE WHEN (CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) < CAST('0' AS DOUBLE) THEN CEIL((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE))) ELSE FLOOR((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE))) END))) AND ((ABS((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) * (LN((NULLIF(ABS((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE))), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN (CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) ELSE NULL END), (CASE WHEN ((ABS((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) * (LN((NULLIF(ABS((CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE))), (CAST('0.0' AS DOUBLE)))))))) <= (CAST('345.0' AS DOUBLE))) THEN (CAST(FLOOR("t2"."c0" / 4294967296) AS DOUBLE) * CAST('4294967296' AS DOUBLE) + CAST("t2"."c0" - FLOOR("t2"."c0" / 4294967296) * 4294967296 AS DOUBLE)) ELSE NULL END))) END AS "v0" FROM (SELECT (CASE WHEN "t1"."whole" BETWEEN -9223372036854775808 AND 9223372036854775807 THEN "t1"."whole" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- least(real, real)
-SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" < "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+-- least(day, day)
+SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" < "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."day" BETWEEN TO_DATE('0001-01-01', 'yyyy-mm-DD') AND TO_DATE('9999-12-31', 'yyyy-mm-DD') THEN "t1"."day" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
 -- least(moment, moment)
 SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" < "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."moment" >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6') AND "t1"."moment" < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6')) THEN DATE_TRUNC('MICROSECOND', "t1"."moment") END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- least(word, word)
-SELECT * FROM (SELECT CASE WHEN "t1"."word" IS NULL THEN "t1"."word" WHEN "t1"."word" <= "t1"."word" THEN "t1"."word" ELSE "t1"."word" END AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
+-- least(real, real)
+SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" < "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
 -- least(whole, whole)
 SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" < "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."whole" BETWEEN -9223372036854775808 AND 9223372036854775807 THEN "t1"."whole" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- least(day, day)
-SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" < "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."day" BETWEEN TO_DATE('0001-01-01', 'yyyy-mm-DD') AND TO_DATE('9999-12-31', 'yyyy-mm-DD') THEN "t1"."day" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
-
--- greatest(real, real)
-SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" > "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
-
--- greatest(moment, moment)
-SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" > "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."moment" >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6') AND "t1"."moment" < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6')) THEN DATE_TRUNC('MICROSECOND', "t1"."moment") END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
-
--- greatest(word, word)
-SELECT * FROM (SELECT CASE WHEN "t1"."word" IS NULL THEN "t1"."word" WHEN "t1"."word" >= "t1"."word" THEN "t1"."word" ELSE "t1"."word" END AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
-
--- greatest(whole, whole)
-SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" > "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."whole" BETWEEN -9223372036854775808 AND 9223372036854775807 THEN "t1"."whole" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+-- least(word, word)
+SELECT * FROM (SELECT CASE WHEN "t1"."word" IS NULL THEN "t1"."word" WHEN "t1"."word" <= "t1"."word" THEN "t1"."word" ELSE "t1"."word" END AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
 
 -- greatest(day, day)
 SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" > "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."day" BETWEEN TO_DATE('0001-01-01', 'yyyy-mm-DD') AND TO_DATE('9999-12-31', 'yyyy-mm-DD') THEN "t1"."day" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- coalesce(real, real)
-SELECT * FROM (SELECT COALESCE("t2"."c0", "t2"."c0") AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+-- greatest(moment, moment)
+SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" > "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."moment" >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6') AND "t1"."moment" < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6')) THEN DATE_TRUNC('MICROSECOND', "t1"."moment") END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- coalesce(moment, moment)
-SELECT * FROM (SELECT COALESCE("t2"."c0", "t2"."c0") AS "v0" FROM (SELECT (CASE WHEN "t1"."moment" >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6') AND "t1"."moment" < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6')) THEN DATE_TRUNC('MICROSECOND', "t1"."moment") END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+-- greatest(real, real)
+SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" > "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- coalesce(word, word)
-SELECT * FROM (SELECT COALESCE("t1"."word", "t1"."word") AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
+-- greatest(whole, whole)
+SELECT * FROM (SELECT (CASE WHEN "t2"."c0" IS NULL OR "t2"."c0" > "t2"."c0" THEN "t2"."c0" ELSE "t2"."c0" END) AS "v0" FROM (SELECT (CASE WHEN "t1"."whole" BETWEEN -9223372036854775808 AND 9223372036854775807 THEN "t1"."whole" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- coalesce(whole, whole)
-SELECT * FROM (SELECT COALESCE("t2"."c0", "t2"."c0") AS "v0" FROM (SELECT (CASE WHEN "t1"."whole" BETWEEN -9223372036854775808 AND 9223372036854775807 THEN "t1"."whole" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+-- greatest(word, word)
+SELECT * FROM (SELECT CASE WHEN "t1"."word" IS NULL THEN "t1"."word" WHEN "t1"."word" >= "t1"."word" THEN "t1"."word" ELSE "t1"."word" END AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
 
 -- coalesce(day, day)
 SELECT * FROM (SELECT COALESCE("t2"."c0", "t2"."c0") AS "v0" FROM (SELECT (CASE WHEN "t1"."day" BETWEEN TO_DATE('0001-01-01', 'yyyy-mm-DD') AND TO_DATE('9999-12-31', 'yyyy-mm-DD') THEN "t1"."day" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
+-- coalesce(moment, moment)
+SELECT * FROM (SELECT COALESCE("t2"."c0", "t2"."c0") AS "v0" FROM (SELECT (CASE WHEN "t1"."moment" >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6') AND "t1"."moment" < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6')) THEN DATE_TRUNC('MICROSECOND', "t1"."moment") END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+
+-- coalesce(real, real)
+SELECT * FROM (SELECT COALESCE("t2"."c0", "t2"."c0") AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+
+-- coalesce(whole, whole)
+SELECT * FROM (SELECT COALESCE("t2"."c0", "t2"."c0") AS "v0" FROM (SELECT (CASE WHEN "t1"."whole" BETWEEN -9223372036854775808 AND 9223372036854775807 THEN "t1"."whole" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+
+-- coalesce(word, word)
+SELECT * FROM (SELECT COALESCE("t1"."word", "t1"."word") AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
+
 -- coalesce(yes, yes)
 SELECT * FROM (SELECT COALESCE("t1"."yes", "t1"."yes") AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
 
--- nullif(real, real)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(("t2"."c0" = "t2"."c0"), FALSE)) THEN "t2"."c0" ELSE NULL END AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+-- nullif(day, day)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE("t2"."c0" = "t2"."c0", FALSE)) THEN "t2"."c0" ELSE NULL END AS "v0" FROM (SELECT (CASE WHEN "t1"."day" BETWEEN TO_DATE('0001-01-01', 'yyyy-mm-DD') AND TO_DATE('9999-12-31', 'yyyy-mm-DD') THEN "t1"."day" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
 -- nullif(moment, moment)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE("t2"."c0" = "t2"."c0", FALSE)) THEN "t2"."c0" ELSE NULL END AS "v0" FROM (SELECT (CASE WHEN "t1"."moment" >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6') AND "t1"."moment" < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', 'yyyy-mm-DD hh24:mi:ss.ff6')) THEN DATE_TRUNC('MICROSECOND', "t1"."moment") END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- nullif(word, word)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE("t1"."word" = "t1"."word", FALSE)) THEN "t1"."word" ELSE NULL END AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
+-- nullif(real, real)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE(("t2"."c0" = "t2"."c0"), FALSE)) THEN "t2"."c0" ELSE NULL END AS "v0" FROM (SELECT (CAST("t1"."real" AS DOUBLE) + CAST('0' AS DOUBLE)) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
 -- nullif(whole, whole)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE("t2"."c0" = "t2"."c0", FALSE)) THEN "t2"."c0" ELSE NULL END AS "v0" FROM (SELECT (CASE WHEN "t1"."whole" BETWEEN -9223372036854775808 AND 9223372036854775807 THEN "t1"."whole" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
 
--- nullif(day, day)
-SELECT * FROM (SELECT CASE WHEN NOT (COALESCE("t2"."c0" = "t2"."c0", FALSE)) THEN "t2"."c0" ELSE NULL END AS "v0" FROM (SELECT (CASE WHEN "t1"."day" BETWEEN TO_DATE('0001-01-01', 'yyyy-mm-DD') AND TO_DATE('9999-12-31', 'yyyy-mm-DD') THEN "t1"."day" END) AS "c0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS "t2") AS answer;
+-- nullif(word, word)
+SELECT * FROM (SELECT CASE WHEN NOT (COALESCE("t1"."word" = "t1"."word", FALSE)) THEN "t1"."word" ELSE NULL END AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;
 
 -- nullif(yes, yes)
 SELECT * FROM (SELECT CASE WHEN NOT (COALESCE("t1"."yes" = "t1"."yes", FALSE)) THEN "t1"."yes" ELSE NULL END AS "v0" FROM (SELECT "t0"."real", "t0"."whole", (CAST(TO_VARIANT("t0"."word") AS VARCHAR)) AS "word", "t0"."day", "t0"."moment", "t0"."yes" FROM "rides" AS "t0") AS "t1") AS answer;

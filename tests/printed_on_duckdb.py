@@ -81,7 +81,7 @@ def _translated(tree):
     """Return a text for DuckDB; quotients, texts of days and zones are said here."""
     for node in list(tree.find_all(exp.Div, exp.ToChar, exp.Anonymous)):
         match node:
-            case exp.Div(parent=exp.Try()) | exp.Div(expression=exp.Nullif(this=exp.Abs())):
+            case exp.Div(expression=exp.Nullif(expression=exp.Literal(is_string=False))):
                 node.replace(exp.IntDiv(this=node.this.copy(), expression=node.expression.copy()))
             case exp.ToChar():
                 form = "%Y-%m-%d %H:%M:%S.%f" if "hh" in node.args["format"].this.lower() else "%Y-%m-%d"

@@ -1,8 +1,8 @@
 """Trino: how it spells the words. Each is defined on every value, guarded or not.
 
-Sums and products of BIGINT fail beyond 64 bits and casts fail: TRY and TRY_CAST are NULL instead. LIKE has no escape by
-itself, patterns are Java's, least and greatest are NULL with any NULL, and texts may be padded: all are cast to
-VARCHAR. What each form means is said in https://trino.io/docs/current/functions.html .
+Sums and products of BIGINT fail beyond 64 bits and casts fail: TRY, of what holds no aggregate, and TRY_CAST are NULL.
+LIKE has no escape by itself, patterns are Java's, least and greatest are NULL with any NULL, and texts may be padded:
+all are cast to VARCHAR. What each form means is said in https://trino.io/docs/current/functions.html .
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ WORDS: Final[dict[str, str]] = {
     "read_date": "CASE WHEN {0} BETWEEN CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE) THEN {0} END",
     "read_timestamp": f"CASE WHEN {_MICROS} BETWEEN CAST('0001-01-01 00:00:00.000000' AS TIMESTAMP(6))"
     f" AND CAST('9999-12-31 23:59:59.999999' AS TIMESTAMP(6)) THEN {_MICROS} END",
-    **{word: f"TRY({{0}} {sign} {{1}})" for word, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"),
-                                                           ("div", "/"), ("mod", "%"))},
+    **{word: f"TRY({{0}} {sign} {{1}})" for word, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))},
+    "div": "{0} / NULLIF({1}, 0)",
+    "mod": "{0} % NULLIF({1}, 0)",
     "divide": "{0} / {1}",
     **{word: f"{word.upper()}({{0}})" for word in ("floor", "ceil", "log10", "sqrt", "ln", "exp")},
     "trunc": "TRUNCATE({0})",

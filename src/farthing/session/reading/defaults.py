@@ -71,9 +71,11 @@ def outcomes(scalar: Scalar) -> list[Any]:
     """
     if not isinstance(scalar, Case):
         return []
-    values = [value for _, value in scalar.branches] + [scalar.otherwise or Literal(None)]
-    constants = [value.value for value in values if isinstance(value, Literal)]
-    return list(dict.fromkeys(constants)) if len(constants) == len(values) else []
+    values = [value for _, value in scalar.branches] + ([] if scalar.otherwise is None else [scalar.otherwise])
+    constants: list[Any] = [value.value for value in values if isinstance(value, Literal)]
+    if len(constants) < len(values):
+        return []
+    return list(dict.fromkeys([*constants, None] if scalar.otherwise is None else constants))
 
 
 def images(scalar: Scalar, column: str, keys: list[Any], schema: Schema) -> list[Any]:

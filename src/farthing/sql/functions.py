@@ -148,7 +148,7 @@ def _written(reader: NodeReader, node: Node, name: str) -> Scalar:
     if told not in _WRITTEN[kind]:
         told = " or ".join(f"'{each}'" for each in _WRITTEN[kind])
         raise reader.source.refuse(
-            f"{name} of what is no constant in ISO's form", f"write {name}(a text, {told})", node
+            f"{name} of what is not a constant in ISO's form", f"write {name}(a text, {told})", node
         )
     return moment(reader, str(text.this), kind, node)
 

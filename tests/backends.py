@@ -6,6 +6,10 @@ import datetime as dt
 import uuid
 from functools import cache
 
+import databricks_on_spark
+import googlesql
+import polars as pl
+import printed_on_duckdb
 import pyarrow as pa
 import pytest
 import warehouses
@@ -16,8 +20,24 @@ from farthing.query import Type
 
 SERVERS = ["postgres", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))]
 IN_PROCESS = ("datafusion", "clickhouse")
-FOREIGN = [*SERVERS, *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sqlite", *IN_PROCESS))]
+SPOKEN = ("bigquery", "databricks", "snowflake", "trino")
+"""Warehouses: what is printed for them is run by GoogleSQL's own evaluator, by Spark, and translated for DuckDB."""
+
+LATE = {kind: [pytest.mark.slow] for kind in ("sqlite", *IN_PROCESS, *SPOKEN, "warehouse")}
+LATE["databricks"].append(pytest.mark.xdist_group("spark"))
+LATE["bigquery"].append(pytest.mark.xdist_group("googlesql"))
+SPOKEN_IN_SHORT = {kind: LATE[kind] if kind == "bigquery" else LATE[kind][1:] for kind in SPOKEN}
+"""What the gate has of them: GoogleSQL's evaluator takes a minute to start."""
+
+FOREIGN = [*SERVERS, *(pytest.param(kind, marks=marks) for kind, marks in LATE.items())]
 """All but the embedded one; of SQLite and of the engines in process the gate has a share, "in short"."""
+
+GATED = [
+    *SERVERS,
+    *IN_PROCESS,
+    *(pytest.param(kind, marks=marks) for kind, marks in LATE.items() if kind not in IN_PROCESS),
+]
+"""The same, with the engines in process in the gate: for tests that take them seconds."""
 
 ARROW = {Type.STRING: pa.string(), Type.INTEGER: pa.int64(), Type.FLOAT: pa.float64(), Type.DATE: pa.date32(),
          Type.TIMESTAMP: pa.timestamp("us"), Type.BOOLEAN: pa.bool_()}  # fmt: skip
@@ -74,19 +94,26 @@ def kept(kind, rows):
     return [{name: None if value != value else value for name, value in row.items()} for row in rows]  # noqa: PLR0124
 
 
-def table_on(kind, rows, kinds):
+def table_on(kind, rows, kinds):  # noqa: PLR0911  # one return a kind
     """Return rows as a table of an engine."""
     if kind == "duckdb":
         return arrow(rows, kinds)
-    if kind == "spark":
+    if kind == "polars":
+        return pl.from_arrow(arrow(rows, kinds)).lazy()
+    if kind in ("spark", "databricks"):
         from farthing.engines.foreign.spark import _frame
 
         frame = _frame(spark_session(), arrow(rows, kinds))
         zoned = f"cast(concat(cast({ZONED} AS string), 'Z') AS timestamp) AS {ZONED}"
-        return frame.selectExpr(*(zoned if name == ZONED else f"`{name}`" for name in kinds))
+        frame = frame.selectExpr(*(zoned if name == ZONED else f"`{name}`" for name in kinds))
+        return frame if kind == "spark" else databricks_on_spark.connection().table(frame, kinds)
     if kind == "sqlite":
         return _in_sqlite(rows, kinds)
-    if kind in IN_PROCESS:
+    if kind == "bigquery":
+        return googlesql.connection().table(rows, kinds)
+    if kind in ("snowflake", "trino"):
+        return printed_on_duckdb.connection(kind).table(arrow(rows, kinds), kinds)
+    if kind in (*IN_PROCESS, "warehouse"):
         return warehouses.arrow_on(kind, arrow(rows, kinds))
     connection, name = postgres(), f"t_{uuid.uuid4().hex[:12]}"
     native = {column: "timestamptz" if column == ZONED else NATIVE[kind] for column, kind in kinds.items()}

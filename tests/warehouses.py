@@ -77,8 +77,10 @@ def table_on(kind, rows, kinds):
 
 
 def arrow_on(kind, table):
-    """Return Arrow rows as a table of an engine in this process."""
+    """Return Arrow rows as a table of an engine in this process, or as a temporary one of your warehouse."""
     here, name = connection(kind), f"t_{uuid.uuid4().hex[:12]}"
+    if kind == "warehouse":
+        return here.create_table(name, table, temp=True)
     if kind == "datafusion":
         here.con.register_record_batches(name, [table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]])
         return here.table(name)

@@ -7,7 +7,7 @@ import math
 from functools import cache
 
 import pytest
-from backends import ARROW, FOREIGN, IN_PROCESS, kept, table_on
+from backends import ARROW, FOREIGN, IN_PROCESS, SPOKEN_IN_SHORT, kept, table_on
 from hostile import HOSTILE, PATTERNS, oracle, predicates, same, scalars
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ from farthing.engines.bounded import bounded
 from farthing.engines.foreign.rows import IbisRows
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query, Schema, Type, counting
-from farthing.query.expressions import Call, Case, Cast, Column, Compare, FunctionName, Literal, Operator
+from farthing.query.expressions import Call, Case, Cast, Column, Compare, FunctionName, IsNull, Literal, Operator
 from farthing.query.expressions.signatures import CASTS, CLOCK_UNITS, DAY_PARTS, DAY_UNITS, SIGNATURES
 from farthing.query.expressions.typing import type_of
 
@@ -64,6 +64,13 @@ def binary():
                 continue
             found.setdefault((first, second), []).append(tree)
     return found
+
+
+def comparisons(kind):
+    """Return all comparisons of two columns of a type, and whether one is NULL, which NaN is not."""
+    signs = [Operator.EQ, Operator.NE] if kind is Type.BOOLEAN else list(Operator)
+    left, right = Column(f"{kind.value}0"), Column(f"{kind.value}1")
+    return [IsNull(left), *(Compare(left, sign, right) for sign in signs)]
 
 
 @cache
@@ -146,7 +153,15 @@ def test_every_function_of_two_on_all_pairs(kind):
     """Functions of two arguments on all pairs of hostile values."""
     for (first, second), trees in binary().items():
         rows = kept(kind, pairs(first, second))
-        agree(engine_of(kind, rows), rows, trees)
+        agree(engine_of(kind, rows), rows, [*trees, *(comparisons(first) if first is second else [])])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", [*IN_PROCESS, "databricks", "snowflake", "trino"])
+def test_comparisons_of_all_pairs_of_reals(kind):
+    """NULL beside NaN is unknown, whichever comes first."""
+    rows = pairs(Type.FLOAT, Type.FLOAT)
+    agree(engine_of(kind, rows), rows, comparisons(Type.FLOAT))
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
@@ -177,7 +192,7 @@ def short_rows():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", IN_PROCESS)
+@pytest.mark.parametrize("kind", [*IN_PROCESS, *(pytest.param(k, marks=marks) for k, marks in SPOKEN_IN_SHORT.items())])
 def test_engines_in_process_in_short(kind):
     """Every fifth function and cast on every short hostile value; the others, and all pairs, are in the slow tier."""
     rows, trees = short_rows(), [*unary(), *(tree for trees in binary().values() for tree in trees)]
@@ -189,6 +204,12 @@ def test_engines_in_process_in_short(kind):
 @pytest.mark.parametrize(("kind", "word", "bug", "tree"), [
     ("clickhouse", "multiply", "{0} * {1}", Call(FunctionName.MULTIPLY, (Column("integer0"), Column("integer1")))),
     ("clickhouse", "equal", "{0} = {1}", Compare(Column("float0"), Operator.EQ, Column("float1"))),
+    pytest.param("bigquery", "equal", "{0} = {1}", Compare(Column("float0"), Operator.EQ, Column("float1")),
+                 marks=SPOKEN_IN_SHORT["bigquery"]),
+    ("databricks", "upper", "UPPER({0})", Call(FunctionName.UPPER, (Column("string0"),))),
+    ("snowflake", "mod", "MOD({1}, {0})", Call(FunctionName.MODULO, (Column("integer0"), Literal(3)))),
+    ("trino", "days", "DATE_DIFF('DAY', {1}, {0})",
+     Call(FunctionName.DAYS_BETWEEN, (Column("date0"), Cast(Column("timestamp1"), Type.DATE)))),
     ("clickhouse", "length", "toInt64(length({0}))", Call(FunctionName.LENGTH, (Column("string0"),))),
     ("datafusion", "equal", "{0} = {1}", Compare(NEGATED, Operator.EQ, Literal(0.0))),
     ("datafusion", "lower", "lower({0})", Call(FunctionName.LOWER, (Column("string0"),))),

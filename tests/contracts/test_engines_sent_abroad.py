@@ -315,10 +315,12 @@ def test_texts_are_sent_in_one_place():
     types |= {
         f"{name}": "a tree as text" for name in ("values.text", "dialect.text", "dialect.tree", "dialect._written")
     }
-    types |= {"datafusion._prepare": "a plan, not run"}
+    types |= {"datafusion._prepare": "a plan, not run", "warehouse.text": "a tree as text"}
+    types |= dict.fromkeys(("warehouse._prepare", "snowflake._prepare"), "a dry run, DESCRIBE, PREPARE or EXPLAIN")
     others = {
         "plain.run": "ibis' own",
         "values.run": "the same, its tables in the text",
+        "warehouse.run": "the same",
         "frames.from_ibis": "whole columns, no expressions",
         "frames.read": "the same",
     }

@@ -43,6 +43,26 @@ def test_an_expression_of_a_column_has_its_values_on_the_declared_keys(session, 
     assert answer.met.all()
 
 
+@pytest.mark.parametrize(
+    ("value", "keys"),
+    [
+        ("CASE WHEN zone < 'b' THEN 'low' WHEN day IS NULL THEN 'none' ELSE 'low' END", ["low", "none"]),
+        ("CASE WHEN zone = 'a' THEN 1 WHEN zone = 'b' THEN 2.5 END", [1.0, 2.5, None]),
+        ("zone > 'a'", [True, False, None]),
+    ],
+)
+def test_a_case_of_constants_has_them_as_keys_where_none_are_declared(value, keys):
+    """What it can be is in the text, in its order; groups without rows are told like others."""
+    with farthing.Session(TABLE, budget=farthing.Budget(epsilon=5, delta=1e-6), name="t") as session:
+        answer = session.sql(f"SELECT {value} AS b, COUNT(*) AS n FROM t GROUP BY 1", absolute=60)
+
+        assert keys == answer.keys["b"].to_pylist()
+        with pytest.raises(InvalidKeys, match="GROUP BY without keys"):
+            session.sql(
+                "SELECT CASE WHEN zone = 'a' THEN zone ELSE 'x' END AS b, COUNT(*) FROM t GROUP BY 1", absolute=60
+            )
+
+
 def test_keys_of_the_question_come_first_and_two_columns_have_none(session):
     """What the question lists counts; an expression of two columns has no declared keys."""
     answer = session.sql("SELECT UPPER(zone) AS zone, COUNT(*) AS n FROM t GROUP BY 1", keys={"zone": ["A"]})

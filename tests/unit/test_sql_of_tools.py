@@ -12,7 +12,9 @@ from farthing.query import Schema, Type
 from farthing.sql import parse
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "tools"
-RIDES = Schema.of({"rider": Type.STRING, "zone": Type.INTEGER, "fare": Type.FLOAT, "day": Type.DATE})
+RIDES = Schema.of(
+    {"rider": Type.STRING, "zone": Type.INTEGER, "fare": Type.FLOAT, "day": Type.DATE, "at": Type.TIMESTAMP}
+)
 ZONES = Schema.of({"id": Type.INTEGER, "borough": Type.STRING})
 TOOLS = sorted(path.stem for path in FOLDER.glob("*.sql"))
 

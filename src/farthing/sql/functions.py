@@ -139,6 +139,27 @@ def _date(reader: NodeReader, node: Node, name: str) -> Scalar:
     return Cast(value, kind)
 
 
+def _written(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return TO_DATE('2013-01-31', 'YYYY-MM-DD') or TO_TIMESTAMP('...', 'YYYY-MM-DD HH24:MI:SS'), of a constant."""
+    _count(reader, node, name, (2, 2))
+    text, form = node.expressions
+    kind = Type.DATE if name == "TO_DATE" else Type.TIMESTAMP
+    told = str(form.this).upper() if _is_text(text) and _is_text(form) else ""
+    if told not in _WRITTEN[kind]:
+        told = " or ".join(f"'{each}'" for each in _WRITTEN[kind])
+        raise reader.source.refuse(
+            f"{name} of what is not a constant in ISO's form", f"write {name}(a text, {told})", node
+        )
+    return moment(reader, str(text.this), kind, node)
+
+
+_WRITTEN: Final = {
+    Type.DATE: ("YYYY-MM-DD",),
+    Type.TIMESTAMP: ("YYYY-MM-DD HH24:MI:SS.US", "YYYY-MM-DD HH24:MI:SS", "YYYY-MM-DD"),
+}
+"""Forms of constants, as PostgreSQL writes them, that ISO's is."""
+
+
 def _truncated(reader: NodeReader, node: Node, name: str) -> Scalar:
     """Return DATE_TRUNC('month', x), as DuckDB and PostgreSQL have it, or DATE_TRUNC(x, MONTH), as BigQuery has it."""
     _count(reader, node, name, (2, 2))
@@ -279,6 +300,7 @@ _SPECIAL: Final[dict[str, Callable[[NodeReader, Any, str], Scalar]]] = {
     **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _days),
     **dict.fromkeys(("DAYNAME", "MONTHNAME"), _named),
     "STRFTIME": _formatted,
+    **dict.fromkeys(("TO_DATE", "TO_TIMESTAMP"), _written),
 }
 
 NAMES: Final = frozenset({*_PLAIN, *_SPECIAL, "CASE", "IF", "CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM"})

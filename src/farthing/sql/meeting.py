@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Protocol
 
 from farthing.query.expressions import Literal, Scalar
@@ -50,11 +50,14 @@ def _as(reader: Meeting, scalar: Scalar, met: Type) -> Scalar:
 
 
 def moment(reader: Meeting, text: str, kind: Type, node: Node | None) -> Literal:
-    """Return a date or time constant from its ISO text."""
+    """Return a date or time constant from its ISO text; a time in UTC may say so."""
     try:
-        return Literal(date.fromisoformat(text) if kind is Type.DATE else datetime.fromisoformat(text))
+        if kind is Type.DATE:
+            return Literal(date.fromisoformat(text))
+        made = datetime.fromisoformat(text)
+        return Literal(made.replace(tzinfo=None) if made.utcoffset() == timedelta() else made)
     except ValueError:
         form = "'2013-01-31'"
         if kind is Type.TIMESTAMP:
-            form = "'2013-01-31 10:00:00', without zone, in UTC where the table has zones"
+            form = "'2013-01-31 10:00:00', in UTC where the table has zones, without another zone"
         raise reader.source.refuse(f"{kind} {text[:40]!r}", f"write a {kind} as {form}", node) from None

@@ -3,4 +3,8 @@ SELECT DATE_TRUNC('day', day) AS "time", COUNT(*) AS "value" FROM rides WHERE da
 -- a table panel of the query builder
 SELECT COUNT(fare) AS "rides", zone FROM public.rides WHERE (zone = 3) GROUP BY zone LIMIT 50;
 -- epoch seconds of a macro: refused
-SELECT FLOOR(EXTRACT(EPOCH FROM day) / 3600) * 3600 AS "time", COUNT(*) AS "value" FROM rides GROUP BY 1 ORDER BY 1
+SELECT FLOOR(EXTRACT(EPOCH FROM day) / 3600) * 3600 AS "time", COUNT(*) AS "value" FROM rides GROUP BY 1 ORDER BY 1;
+-- the macros of the time range, over hours
+SELECT date_trunc('hour', at) AS "time", count(*) AS "rides" FROM rides WHERE at BETWEEN '2013-01-01T00:00:00Z' AND '2013-01-02T00:00:00Z' GROUP BY 1 ORDER BY 1;
+-- a time range in another zone: refused
+SELECT count(*) FROM rides WHERE at >= '2013-01-01T00:00:00+02:00'

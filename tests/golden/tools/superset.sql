@@ -13,4 +13,8 @@ SELECT zone AS zone, SUM(CLAMP(fare, 0, 100)) AS "SUM(fare)" FROM public.rides W
 -- the aggregate of an aggregated dataset: refused
 SELECT AVG(n) AS "AVG(n)" FROM (SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone) AS virtual_table LIMIT 50000;
 -- a filter box: refused, rows never leave
-SELECT zone AS zone FROM public.rides GROUP BY zone LIMIT 1000
+SELECT zone AS zone FROM public.rides GROUP BY zone LIMIT 1000;
+-- a time range of a column of times
+SELECT DATE_TRUNC('week', at) AS __timestamp, zone AS zone, COUNT(*) AS count FROM (SELECT * FROM public.rides WHERE fare > 5) AS virtual_table WHERE at >= TO_TIMESTAMP('2013-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND at < TO_TIMESTAMP('2013-02-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('week', at), zone ORDER BY count DESC LIMIT 10000;
+-- a time range of a column of days
+SELECT zone, COUNT(*) AS count FROM public.rides WHERE day >= TO_DATE('2013-01-01', 'YYYY-MM-DD') GROUP BY zone LIMIT 1000

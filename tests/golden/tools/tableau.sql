@@ -9,4 +9,6 @@ SELECT "zones"."borough" AS "borough", SUM(1) AS "sum:Number of Records:ok" FROM
 -- a domain of values for a filter: refused
 SELECT "rides"."zone" AS "zone" FROM "public"."rides" "rides" GROUP BY 1 ORDER BY 1 ASC;
 -- a level of detail: refused
-SELECT "t0"."zone" AS "zone", AVG("t0"."__measure__0") AS "avg:LOD:ok" FROM (SELECT "rides"."zone" AS "zone", COUNT(1) AS "__measure__0" FROM "public"."rides" "rides" GROUP BY 1) "t0" GROUP BY 1
+SELECT "t0"."zone" AS "zone", AVG("t0"."__measure__0") AS "avg:LOD:ok" FROM (SELECT "rides"."zone" AS "zone", COUNT(1) AS "__measure__0" FROM "public"."rides" "rides" GROUP BY 1) "t0" GROUP BY 1;
+-- a bin of a calculated field
+SELECT (CASE WHEN ("rides"."fare" < 10) THEN 'low' WHEN ("rides"."fare" < 30) THEN 'middle' ELSE 'high' END) AS "Calculation_1", SUM(1) AS "cnt:rides:ok" FROM "public"."rides" "rides" WHERE (NOT ("rides"."zone" IS NULL)) GROUP BY 1 HAVING (COUNT(1) > 0)

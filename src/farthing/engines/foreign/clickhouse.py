@@ -13,6 +13,8 @@ from farthing.engines.foreign.dialect import Dialect, DialectBackend
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
 _CLOCK: Final = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
@@ -24,7 +26,7 @@ _ONE: Final = "reinterpretAsInt64(if(isNaN({%d}), nan, {%d} + 0.))"
 """One whole number of each double, of all NaN and of both zeros: where these are equal, so are the doubles."""
 
 _LESS: Final = "(({0} < {1}) OR (NOT isNaN({0}) AND isNaN({1})))"
-_AT_MOST: Final = "(({0} <= {1}) OR isNaN({1}))"
+_AT_MOST: Final = "(({0} <= {1}) OR ({0} IS NOT NULL AND isNaN({1})))"
 
 WORDS: Final[dict[str, str]] = {
     **{f"part_{part}": f"toInt64({name}({{0}}))" for part, name in _PARTS.items()},
@@ -133,6 +135,14 @@ class ClickHouseBackend(DialectBackend):
     def different(self, column: Any) -> Any:
         """Return how many different values a column has in a group; `uniq`, which ibis would send, is an estimate."""
         return exact_distinct(column.type())(column).cast("int64")
+
+    def _rows_of(self, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Any:
+        """Return constant rows by the function of that name; a union, as sqlglot writes, has a step of a plan each."""
+        from sqlglot import exp
+
+        kinds = exp.Literal.string(", ".join(f"{column} Nullable(String)" for column in columns))
+        told = exp.Anonymous(this="values", expressions=[kinds, *(exp.Tuple(expressions=list(row)) for row in rows)])
+        return exp.Table(this=told, alias=exp.TableAlias(this=exp.to_identifier("k")))
 
     def _prepare(self, sql: str) -> None:
         """Have a text read and its names and types found; nothing is run."""

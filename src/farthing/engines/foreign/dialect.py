@@ -41,6 +41,9 @@ _COMPARED: Final = {
     "Greater": "greater",
     "GreaterEqual": "at_least",
 }
+_PLAIN: Final = ("least_plain", "greatest_plain", "double")
+"""Words of whole numbers and moments that a dialect spells where its own functions and casts are not the language's."""
+
 _KINDS: Final = {"length": "int64", "starts_with": "boolean", "ends_with": "boolean", "contains": "boolean"}
 _PARSED: Final = {
     Type.INTEGER: "int64",
@@ -58,11 +61,13 @@ class Dialect:
         name: sqlglot's name of the dialect.
         words: SQL of each word, with {0}, {1}, ... for what it is given; each total on every value of its types.
         settings: what is written behind a question.
+        whole: the regular expression of a whole text that matches a pattern.
     """
 
     name: str
     words: Mapping[str, str]
     settings: str = ""
+    whole: str = "^({0})$"
 
     def spelled(self, word: str, *values: str) -> str:
         """Return the SQL of a word, of SQL that is written as it is or stands in brackets."""
@@ -148,10 +153,10 @@ class DialectBackend(ValuesBackend):
         """Return an operation with a word in its place where ibis would print what differs."""
         node = node.__recreate__(changed) if changed else node
         word = _word_of(node)
-        if word is None or _is_word(node):
+        if word is None or _is_word(node) or (word in _PLAIN and word not in self.dialect.words):
             return node
         output, arguments = node.dtype, [each.to_expr() for each in _operands(node)]
-        if word in ("least", "greatest"):
+        if word in ("least", "greatest", "least_plain", "greatest_plain"):
             first, *rest = arguments
             for each in rest:
                 first = self.word(word, output, first, each)
@@ -242,7 +247,9 @@ class DialectBackend(ValuesBackend):
 
     def parsed(self, text: Any, pattern: str, kind: Type) -> Any:
         """Return a text that matches a pattern as a value of a type, else NULL."""
-        return self.word(f"to_{kind.value}", _PARSED[kind], self.word("matching", "string", text, f"^({pattern})$"))
+        return self.word(
+            f"to_{kind.value}", _PARSED[kind], self.word("matching", "string", text, self.dialect.whole.format(pattern))
+        )
 
     def spelled(self, value: IbisTerm) -> Any:
         """Return an integer, truth value, date or time as text."""
@@ -282,6 +289,8 @@ def _casts() -> Mapping[type, Callable[[Any], str | None]]:
 
     def cast(node: Any) -> str | None:
         source, to = node.arg.dtype, node.to
+        if source.is_integer() and to.is_floating():
+            return "double"
         if source.is_floating() and to.is_integer():
             return f"whole_{to.nbytes * 8}"
         if isinstance(node.arg, ops.Literal) and source.is_string() and to.is_floating():
@@ -293,8 +302,11 @@ def _casts() -> Mapping[type, Callable[[Any], str | None]]:
     def chosen(word: str) -> Callable[[Any], str | None]:
         return lambda node: word if node.dtype.is_floating() else None
 
+    def picked(word: str) -> Callable[[Any], str | None]:
+        return lambda node: word if node.dtype.is_floating() else f"{word}_plain"
+
     found: dict[type, Callable[[Any], str | None]] = {getattr(ops, name): compared for name in _COMPARED}
-    found |= {ops.Cast: cast, ops.Least: chosen("least"), ops.Greatest: chosen("greatest")}
+    found |= {ops.Cast: cast, ops.Least: picked("least"), ops.Greatest: picked("greatest")}
     found |= {ops.Sqrt: lambda _: "sqrt", ops.Ln: lambda _: "ln", ops.Exp: lambda _: "exp"}
     return found | {ops.Power: lambda _: "power", ops.StringSQLLike: lambda _: "like", ops.Divide: chosen("divide")}
 

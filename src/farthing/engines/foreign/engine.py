@@ -282,20 +282,27 @@ def _table(table: Any) -> Any:
 
 def _backend_of(connection: Any) -> Backend:
     """Return the class of a backend."""
+    from farthing.engines.foreign.bigquery import BigQueryBackend
     from farthing.engines.foreign.clickhouse import ClickHouseBackend
+    from farthing.engines.foreign.databricks import DatabricksBackend
     from farthing.engines.foreign.datafusion import DataFusionBackend
     from farthing.engines.foreign.plain import PlainBackend
     from farthing.engines.foreign.postgres import PostgresBackend
+    from farthing.engines.foreign.snowflake import SnowflakeBackend
     from farthing.engines.foreign.spark import SparkBackend
     from farthing.engines.foreign.sqlite import SqliteBackend
-    from farthing.engines.foreign.values import MD5, ValuesBackend
+    from farthing.engines.foreign.trino import TrinoBackend
 
-    kinds: dict[str, Callable[[Any], Backend]] = dict.fromkeys(MD5, ValuesBackend) | {
+    kinds: dict[str, Callable[[Any], Backend]] = {
+        "bigquery": BigQueryBackend,
         "clickhouse": ClickHouseBackend,
         "datafusion": DataFusionBackend,
+        "databricks": DatabricksBackend,
         "postgres": PostgresBackend,
         "pyspark": SparkBackend,
+        "snowflake": SnowflakeBackend,
         "sqlite": SqliteBackend,
+        "trino": TrinoBackend,
     }
     return kinds.get(connection.name, PlainBackend)(connection)
 

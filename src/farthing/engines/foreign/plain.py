@@ -178,6 +178,6 @@ class PlainBackend:
             f"{construct} on the {self.name} backend",
             construct=construct,
             rule="functions run where each has one meaning on every value: DuckDB, PostgreSQL, Spark, SQLite,"
-            " ClickHouse, DataFusion",
+            " ClickHouse, DataFusion, BigQuery, Databricks, Snowflake, Trino",
             next_step="compute the column in the table that you open, or export the table to Parquet",
         )

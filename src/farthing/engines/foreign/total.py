@@ -141,6 +141,12 @@ PRINTED: Final[dict[str, str]] = {
     **dict.fromkeys(("NULLABLE", "DECIMAL", "VARCHAR", "TIMESTAMP"), "types"),
     **dict.fromkeys(("UNIQEXACT", "UNIQEXACTIF"), "of rows that differ; UNIQ would be an estimate"),
     "K": "the name of constant rows",
+    **dict.fromkeys(("STRUCT", "UNNEST"), "constant rows of BigQuery"),
+    **dict.fromkeys(("IF", "IFF"), "choices among values"),
+    "FIRST": "a window over a unit's rows",
+    **dict.fromkeys(("TO_HEX", "TO_UTF8"), "of an MD5, and of the text that it is of"),
+    "AT_TIMEZONE": "every moment with a zone has a time in UTC",
+    "ISNAN": "beside IS NULL of a number that is never NaN",
     "ABS": "of doubles, or of integers above -2^63",
 }
 """What ibis prints alike for engines that are told by a dialect, beside the dialect's words."""

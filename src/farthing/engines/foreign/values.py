@@ -1,8 +1,6 @@
-"""ClickHouse, DataFusion, Snowflake, BigQuery, Databricks, Trino: counts, with a keyed hash and keys inside the text.
+"""Engines that are told by constants in the text: a keyed hash, and keys and public rows inside what is sent.
 
-What `plain` says of every backend holds here too: columns other than reals, constants, comparisons and logic; `dialect`
-adds everything else for ClickHouse and DataFusion. Units may have more groups than they keep, and nothing is written on
-the backend: keys and public rows that travel are constants.
+`dialect` adds every function. Units may have more groups than they keep, and nothing is written on the backend.
 """
 
 from __future__ import annotations
@@ -109,8 +107,14 @@ class ValuesBackend(PlainBackend):
             exp.alias_(self._typed(column, kind), name, quoted=True)
             for column, (name, kind) in zip(columns, kinds.items(), strict=True)
         ]
-        found = select(*made).from_(exp.values(rows or [empty], alias="k", columns=columns))
+        found = select(*made).from_(self._rows_of(rows or [empty], columns))
         return found if rows else found.where(exp.false())
+
+    def _rows_of(self, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Any:
+        """Return constant rows of texts as what a SELECT reads."""
+        from sqlglot import exp
+
+        return exp.values(rows, alias="k", columns=columns)
 
     def _typed(self, column: str, kind: str) -> Any:
         """Return a column of texts as one of an ibis type."""

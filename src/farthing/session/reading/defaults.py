@@ -1,4 +1,4 @@
-"""The keys of grouping columns for which a question lists none: those declared, or what an expression makes of them."""
+"""The keys of grouping columns for which a question lists none: those declared, or what an expression can only be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farthing.engines.evaluate import evaluate
 from farthing.query import Keys
-from farthing.query.expressions import Column, Scalar, columns_of, explicit
+from farthing.query.expressions import Case, Column, Literal, Scalar, columns_of, explicit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,8 @@ def with_defaults(
     """Return the keys of a question, and the declared ones of the grouping columns that it lists none for.
 
     A column has its declared keys, and a name that is not a column of the table those declared for that name. An
-    expression of one column with declared keys has its values on these: public, as the keys are.
+    expression of one column with declared keys has its values on these: public, as the keys are. So are the constants
+    of a CASE that has no other values.
 
     Args:
         given: the keys of the question, in any form.
@@ -40,7 +41,7 @@ def with_defaults(
         listed: gives the list that declared keys of a name refer to.
         schema: the columns of the table.
     """
-    if not declared or not (given is None or isinstance(given, Mapping)):
+    if not (given is None or isinstance(given, Mapping)):
         return given
     found: dict[str, Any] = {}
     for name in by:
@@ -56,7 +57,25 @@ def with_defaults(
             keys = Keys.of((column,), {column: listed(column, declared[column])}, schema)
             if keys is not None and len(keys) <= MOST_IMAGES:
                 found[name] = images(scalar, column, keys.column(column).to_pylist(), schema)
+        elif constants := outcomes(scalar):
+            found[name] = constants
     return {**(given or {}), **found} if found else given
+
+
+def outcomes(scalar: Scalar) -> list[Any]:
+    """Return the constants that a CASE chooses among, each once, with NULL where it has no ELSE; nothing of others.
+
+    >>> from farthing.query.expressions import Compare, Operator
+    >>> outcomes(Case(((Compare(Column("fare"), Operator.LT, Literal(10)), Literal("low")),), Literal("high")))
+    ['low', 'high']
+    """
+    if not isinstance(scalar, Case):
+        return []
+    values = [value for _, value in scalar.branches] + ([] if scalar.otherwise is None else [scalar.otherwise])
+    constants: list[Any] = [value.value for value in values if isinstance(value, Literal)]
+    if len(constants) < len(values):
+        return []
+    return list(dict.fromkeys([*constants, None] if scalar.otherwise is None else constants))
 
 
 def images(scalar: Scalar, column: str, keys: list[Any], schema: Schema) -> list[Any]:

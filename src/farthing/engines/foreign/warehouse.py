@@ -1,0 +1,54 @@
+"""Warehouses: engines by their dialect, which ibis asks. No test of ours asked one: what is sent is printed.
+
+Beside what `dialect` says, texts lose the collation that a column may have, since one that takes two letters for one
+would take two units for one, and times with a zone are read in UTC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from farthing.engines.foreign.dialect import DialectBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+CAPITALS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LEAST_PLAIN: Final = "CASE WHEN {0} IS NULL OR {1} < {0} THEN {1} ELSE {0} END"
+GREATEST_PLAIN: Final = "CASE WHEN {0} IS NULL OR {1} > {0} THEN {1} ELSE {0} END"
+"""The lesser and the greater of what has no NaN, where the functions of an engine are NULL with any NULL."""
+
+
+class WarehouseBackend(DialectBackend):
+    """The guarded primitives of a warehouse."""
+
+    def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
+        """Return a table whose texts have no collation, and whose times with a zone are in UTC; and its types."""
+        import ibis
+
+        schema, changed = dict(table.schema()), {}
+        for name, kind in schema.items():
+            if kind.is_string() and "plain_text" in self.dialect.words:
+                changed[name] = self.word("plain_text", kind, table[name])
+            if kind.is_timestamp() and kind.timezone is not None and "in_utc" in self.dialect.words:
+                schema[name] = ibis.dtype("timestamp")
+                changed[name] = self.word("in_utc", schema[name], table[name])
+        return table.mutate(**changed) if changed else table, schema
+
+    def text(self, question: Any, beside: Mapping[str, pa.Table]) -> str:
+        """Return the whole text of a question as ibis sends it: what is sent is read and printed by sqlglot before."""
+        import sqlglot
+
+        dialect = self._connection.compiler.dialect
+        return sqlglot.parse_one(super().text(question, beside), dialect=dialect).sql(dialect=dialect)
+
+    def run(self, question: Any, beside: Mapping[str, pa.Table]) -> pa.Table:
+        """Return the answer of a question: the one place from which a text reaches rows."""
+        return self._connection.sql(self.text(question, beside), schema=question.as_table().schema()).to_pyarrow()
+
+    def _prepare(self, sql: str) -> None:
+        """Have the types of a text found, where the warehouse is there: by a dry run, DESCRIBE or PREPARE."""
+        if hasattr(self._connection, "sql"):
+            self._connection.sql(sql)

@@ -111,7 +111,7 @@ class IbisEngine:
         check(asked, self._catalog, self._backend)
         self._check_keys(asked)
         try:
-            for prepare in self._prepared(query):
+            for prepare in self._prepared(asked):
                 with self._turn:
                     prepare()
             # Where the tables met before homes were chosen, other rows were counted: what was measured then is useless.
@@ -200,12 +200,11 @@ class IbisEngine:
         """Return the tables that a question sees, its derived rows among them."""
         return made(query, self._catalog, self._backend)
 
-    def _printed(self, query: Query) -> tuple[Callable[[], None], ...]:
+    def _printed(self, query: BoundedQuery) -> tuple[Callable[[], None], ...]:
         """Return what has the backend prepare a question: printing takes ibis long, and an ask prepares it often."""
-        asked = bounded(query)
-        beside = {**self._shipped, **listed(asked)}
+        beside = {**self._shipped, **listed(query)}
         with self._turn:
-            return tuple(self._backend.prepared(question, beside) for question in self._questions(asked))
+            return tuple(self._backend.prepared(question, beside) for question in self._questions(query))
 
     def _questions(self, query: BoundedQuery) -> Iterator[Any]:
         """Yield what a question will ask of the backend."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from farthing.accuracy.quantile_plan import one_sided, spent
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_rank_run import RankRun
 from farthing.accuracy.quantile_run import Run
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, Trail
 from farthing.errors import InvalidTarget
@@ -108,6 +109,7 @@ class QuantileBisection:
         cap_grains: the most that a group may pay.
         relative: of the value, in [0, 1).
         absolute: in units of the value.
+        spend: whether groups that are too small for their rank target go on to their cap.
 
     Guarantee: with probability at least 1 - beta, [lower, upper] holds the quantile, and where `by_rank` the rank of
         `value` is within the rank target of q: at most (q + rank) n rows lie below it, at least (q - rank) n. So for
@@ -130,6 +132,7 @@ class QuantileBisection:
     cap_grains: int
     relative: float = 0.0
     absolute: float = 0.0
+    spend: bool = False
 
     def __post_init__(self) -> None:
         if not (self.asked.rank or self.relative or self.absolute):
@@ -181,7 +184,7 @@ class QuantileBisection:
                 "a rank target needs the count", rule="measure_count", got="none", next_step="pass measure_count"
             )
         trail = Trail.nothing(groups) if held is None else held
-        run = Run.of(self, trail, _none_of(groups) if settled is None else settled, measure, measure_count)
+        run = (RankRun if self.scouts else Run).of(self, trail, _none_of(groups) if settled is None else settled, measure, measure_count)
         run.begin()
         looks = 0
         while (active := np.flatnonzero(run.active)).size:
@@ -194,7 +197,7 @@ class QuantileBisection:
 
     def replayed(self, held: Trail, settled: Flags) -> QuantileState:
         """Return what a run comes to without measuring anything: for groups that wait, how far it leads."""
-        run = Run.of(self, held, settled, None, None)
+        run = (RankRun if self.scouts else Run).of(self, held, settled, None, None)
         run.begin()
         while (active := np.flatnonzero(run.active)).size:
             run.look(active)

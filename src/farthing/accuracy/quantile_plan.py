@@ -37,6 +37,14 @@ class BisectionPlan(Protocol):
         """The error allowed, in units of the value; 0 for none."""
 
     @property
+    def beta(self) -> float:
+        """The chance of a miss that is allowed, a group."""
+
+    @property
+    def spend(self) -> bool:
+        """Whether groups that are too small for their target go on."""
+
+    @property
     def scouts(self) -> bool:
         """Whether a search chooses the thresholds."""
 

@@ -25,6 +25,10 @@ FIRST_GRAINS: Final = 16
 """The first look where nothing is known: 2^-52 of mu^2, enough to see a sum of 10^8."""
 
 
+LOOK: Final = 3
+"""What `firm` says of a look of a search by rank: a row of the trail that holds one measurement."""
+
+
 def _levels() -> Int64:
     """Return the levels: each one and a half times the one before, down to whole grains; the last is all there are."""
     levels = [FIRST_GRAINS]
@@ -133,6 +137,35 @@ class Trail:
         """Return the thresholds that were met at these depths before; -1 for none."""
         self._grow(int(rows.max(initial=-1)))
         return np.asarray(self.thresholds[rows, groups])
+
+    def only(self, firm: int) -> Trail:
+        """Return a trail that may be added to: of groups that hold rows of another kind, only the price is kept."""
+        made, bare = self.copy(), self.counted[len(self.firm) :] > 0
+        other = (self.thresholds >= 0) & ((self.firm == LOOK) != (firm == LOOK))
+        gone = other.any(axis=0) | ((firm == LOOK) & bare.any(axis=0))
+        for name in self.__slots__:
+            if name != "paid":
+                getattr(made, name)[:, gone] = -1 if name in {"thresholds", "places"} else 0
+        return made
+
+    def keep(
+        self,
+        rows: Int64,
+        thresholds: Int64,
+        ranks: tuple[Float64, Int64],
+        counts: tuple[Float64, Int64],
+        groups: Int64,
+    ) -> None:
+        """Keep one look of each of some groups: a fresh D at a threshold and a fresh count, each with its grains."""
+        self.thresholds[rows, groups], self.firm[rows, groups] = thresholds, LOOK
+        self.means[rows, groups], self.grains[rows, groups] = ranks
+        self.counts[rows, groups], self.counted[rows, groups] = counts
+        self.paid[groups] += ranks[1] + counts[1]
+
+    def grow(self, depth: int) -> None:
+        """Make room for a look."""
+        self.grow_counts(depth)
+        self._grow(depth)
 
     def grow_counts(self, lane: int) -> None:
         """Make room for a lane."""

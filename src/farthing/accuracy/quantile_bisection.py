@@ -5,8 +5,8 @@ measured with Gaussian noise and refined in looks, until its sign is sure or |D|
 step halves the range of the value; it stops when a threshold is good, or the range as narrow as was asked, or at the
 cap. What it measured is left behind (`Trail`): a sharper question goes the same way and pays for what is new.
 
-Where a rank alone is asked for, a cheap search that may err chooses the thresholds (`Scouts`), and the first of them is
-most often good: it has most of beta, and its noise is bounded by a line at every information.
+Where a rank alone is asked for, a guess that may err chooses the thresholds (`quantile_scouts`), and bets on what they
+will show add up to a proof (`quantile_bets`, `quantile_rank_run`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.quantile_plan import one_sided, spent
-from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.quantile_rank_run import RankRun
+from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.quantile_run import Run
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, Trail
 from farthing.errors import InvalidTarget
@@ -41,18 +41,6 @@ COUNT_SHARE: Final = 0.1
 
 LAST_SHARE: Final = 0.6
 """Part of a threshold's beta that is kept for its last look, where most of the money goes."""
-
-CLOSING_SHARE: Final = 0.1
-"""The same part, where a search chose the threshold: the rest is the line's."""
-
-USUAL: Final = 0.8
-"""Part of beta for thresholds that a search chose that falls geometrically; the rest falls as 1/2, 1/6, 1/12, ..."""
-
-AGAIN: Final = 0.6
-"""The part of it that a next threshold has of the one before."""
-
-STEEP: Final = 1.6
-"""The slope of that line, over log(1/chance) and turned over the slack: 1 is best at the quantile itself."""
 
 ERRING: Final = 1.4
 """About what a search and its proofs cost with noise, over what they cost without."""
@@ -184,7 +172,9 @@ class QuantileBisection:
                 "a rank target needs the count", rule="measure_count", got="none", next_step="pass measure_count"
             )
         trail = Trail.nothing(groups) if held is None else held
-        run = (RankRun if self.scouts else Run).of(self, trail, _none_of(groups) if settled is None else settled, measure, measure_count)
+        run = (RankRun if self.scouts else Run).of(
+            self, trail, _none_of(groups) if settled is None else settled, measure, measure_count
+        )
         run.begin()
         looks = 0
         while (active := np.flatnonzero(run.active)).size:
@@ -229,45 +219,15 @@ class QuantileBisection:
         """Return the one-sided critical value of the count's attempts, counted from 0."""
         return float(one_sided(spent(self.beta * COUNT_SHARE, attempt)))
 
-    def line(self, grains: Int64, slack: Float64, depth: Int64) -> Float64:
-        """Return half-widths that noise passes at no information at all, with a threshold's chance for them."""
-        slope, offset = self._line(slack, depth)
-        return np.asarray(slope / (grains * self.per_grain) + offset)
-
-    def wanted(self, off: Float64, slack: Float64, depth: Int64) -> Float64:
-        """Return the grains at which the line proves a threshold that is so far off; infinite where it does not."""
-        slope, offset = self._line(slack, depth)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            grains = slope / (slack - offset - off) / self.per_grain * _UP
-        return np.where(off < slack - offset, grains, np.inf)
-
-    def _line(self, slack: Float64, depth: Int64) -> tuple[Float64, Float64]:
-        """Return slope m and offset c/(2m): noise passes m/information + offset anywhere with chance exp(-c)."""
-        c = -np.log(self._share(depth) * (1 - CLOSING_SHARE))
-        with np.errstate(divide="ignore"):
-            slope = STEEP * c / slack
-        return slope, c / (2 * slope)
-
-    def z_last_at(self, depth: Int64 | int) -> Float64:
-        """Return the one-sided critical values of thresholds' last looks, by how many thresholds are behind."""
-        return one_sided(self._share(depth) * (CLOSING_SHARE if self.scouts else LAST_SHARE))
-
     @property
     def z_last(self) -> float:
-        """The one-sided critical value of the first threshold's last look."""
-        return float(self.z_last_at(0))
+        """The one-sided critical value of a threshold's last look."""
+        return float(one_sided(self.beta * self._descending / self.asked.leaves_log2 * LAST_SHARE))
 
     @property
     def scouts(self) -> bool:
         """Whether a search chooses the thresholds: where it is the rank alone that is asked for."""
         return bool(self.asked.rank) and not (self.relative or self.absolute)
-
-    def _share(self, depth: Int64 | int) -> Float64:
-        """Return the part of beta that a threshold has, by how many are behind it."""
-        beta = self.beta * self._descending
-        if not self.scouts:
-            return np.asarray(beta / self.asked.leaves_log2 + 0.0 * depth)
-        return np.asarray(USUAL * beta * (1 - AGAIN) * AGAIN**depth + (1 - USUAL) * spent(beta, depth))
 
     @property
     def _descending(self) -> float:
@@ -290,10 +250,10 @@ class QuantileBisection:
         counted = self.asked.slack * self.asked.max_rows
         return float(min(MOST_WIDTH, (counted / (2 * self.asked.lane_sensitivity / WHOLE)) ** (2 / 3)))
 
-    def last_grains(self, slack: Float64, depth: Int64 | int = 0) -> Int64:
+    def last_grains(self, slack: Float64) -> Int64:
         """Return the grains whose half-width is half of the slack, in rows: they settle any threshold."""
         with np.errstate(divide="ignore", over="ignore"):
-            grains = np.ceil((2 * self.z_last_at(depth) / slack) ** 2 / self.per_grain * _UP)
+            grains = np.ceil((2 * self.z_last / slack) ** 2 / self.per_grain * _UP)
         return np.minimum(grains, float(MOST_GRAINS)).astype(np.int64)
 
     def count_grains(self, rows: int) -> int:

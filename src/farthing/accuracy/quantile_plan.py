@@ -52,9 +52,6 @@ class BisectionPlan(Protocol):
     def z_last(self) -> float:
         """The critical value of the first threshold's last look."""
 
-    def z_last_at(self, depth: Int64) -> Float64:
-        """Return the critical values of last looks at thresholds, by how many are behind."""
-
     @property
     def per_grain(self) -> float:
         """Information on a rank that one grain buys."""
@@ -70,17 +67,11 @@ class BisectionPlan(Protocol):
     def z(self, look: Int64) -> Float64:
         """Return the critical values of looks at a threshold."""
 
-    def line(self, grains: Int64, slack: Float64, depth: Int64) -> Float64:
-        """Return half-widths that hold at every information."""
-
-    def wanted(self, off: Float64, slack: Float64, depth: Int64) -> Float64:
-        """Return the grains at which the line proves a threshold that is so far off."""
-
     def z_count(self, attempt: int) -> float:
         """Return the critical value of a count."""
 
-    def last_grains(self, slack: Float64, depth: Int64 | int = 0) -> Int64:
-        """Return the grains that settle a threshold, by how many are behind."""
+    def last_grains(self, slack: Float64) -> Int64:
+        """Return the grains that settle a threshold."""
 
 
 def spent(beta: float, look: Int64 | int) -> Float64 | float:

@@ -38,7 +38,7 @@ RATE: Final = 0.7
 FADE: Final = 3.0
 """less where the place seems to be off by more than two thirds of the slack, and nothing from one slack on."""
 
-PRIOR: Final = 2.0
+PRIOR: Final = 4.0
 """What a place seems to be off counts as much as zero at this information, times the squared slack."""
 
 GUESSED: Final = 2.5
@@ -47,7 +47,7 @@ GUESSED: Final = 2.5
 GUESSED_STAKE: Final = 0.3
 """it stakes this part."""
 
-CLEARLY: Final = 1.8
+CLEARLY: Final = 2.2
 """Rows are roughly known when there are this many times their noise."""
 
 AHEAD: Final = 3
@@ -121,12 +121,14 @@ class RankRun:
         at = self._bought(at)
         depth = self.depth[at]
         grains, rows = self.trail.grains[depth, at], self.trail.counted[depth, at]
-        place, mean, count = (rows_[depth, at] for rows_ in (self.trail.thresholds, self.trail.means, self.trail.counts))
+        place, mean, count = (
+            rows_[depth, at] for rows_ in (self.trail.thresholds, self.trail.means, self.trail.counts)
+        )
         self.spent[at] += grains + rows
         self.depth[at] += 1
         seen = grains > 0
         self.middle[at[seen]] = place[seen]
-        self._bet(*(each[seen] for each in (at, place, mean, grains, count, rows)))
+        self._bet(at[seen], place[seen], (mean[seen], grains[seen]), (count[seen], rows[seen]))
         information = rows * self.plan.count_per_grain
         self.counted[at] += information
         self.total[at] += information * count
@@ -138,7 +140,7 @@ class RankRun:
     def _bought(self, at: Int64) -> Int64:
         """Take looks that are not held; return the groups whose next look is held now."""
         depth = self.depth[at]
-        new = self.trail.firm[depth, at] != LOOK
+        new = self.trail.kinds[depth, at] != LOOK
         some = at[new]
         place, grains, rows = self._next(some)
         short = grains + rows > self.plan.cap_grains - self.spent[some]
@@ -156,8 +158,9 @@ class RankRun:
         self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some)
         return at[self.active[at]]
 
-    def _bet(self, at: Int64, place: Int64, mean: Float64, grains: Int64, count: Float64, rows: Int64) -> None:
+    def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
         """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them."""
+        (mean, grains), (count, rows) = ranks, counts
         plan, places, asked = self.plan, self.places, self.plan.asked
         row = places.at(place, at)
         slack, held = asked.slack * self.rows[at], places.information[row, at]
@@ -245,7 +248,7 @@ class RankRun:
         """Return which groups are too small for their target, as far as the count tells: two of its noises more."""
         plan, asked = self.plan, self.plan.asked
         with np.errstate(divide="ignore", invalid="ignore"):
-            rows = self.total[at] / self.counted[at] + 2 / np.sqrt(self.counted[at])
+            rows = np.maximum(self.total[at] / self.counted[at], 0) + 2 / np.sqrt(self.counted[at])
             share = max(abs(asked.beside + asked.slack), abs(asked.beside - asked.slack))
             least = HOPELESS * (1 + share * self._spread) ** 2 / (asked.slack * rows) ** 2 / plan.per_grain
         return np.asarray((self.counted[at] > 0) & ~(least <= plan.cap_grains) & (not plan.spend))
@@ -255,10 +258,12 @@ class RankRun:
         ladder, slack = Ladder.of(self.places, at), self.plan.asked.slack * self.rows[at]
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(ladder.seen, ladder.totals / ladder.information - self.goal[at], np.nan)
-            part = off / slack * ladder.information / (ladder.information + 2 * PRIOR / slack**2)
+            part = off / slack * ladder.information / (ladder.information + PRIOR / slack**2)
         up = np.where(self.most[at] >= ladder.thresholds, 0.0, self._needed(part, ladder.high))
         down = np.where(self.least[at] <= ladder.thresholds, 0.0, self._needed(-part, ladder.low))
-        return Scouts(ladder, slack, self.rows[at], off, up / slack**2, down / slack**2, self.most[at], self.plan.asked.leaves)
+        return Scouts(
+            ladder, slack, self.rows[at], off, up / slack**2, down / slack**2, self.most[at], self.plan.asked.leaves
+        )
 
     def _needed(self, part: Float64, held: Float64) -> Float64:
         """Return the information, times the squared slack, until bets on ranks so far off have won enough."""

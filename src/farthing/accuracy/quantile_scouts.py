@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LIKELY: Final = 1.6
 """A place that is at least `SURE` slacks away is left when it is off by this many standard deviations,"""
 
-FARTHER: Final = 0.3
+FARTHER: Final = 0.2
 """and by so many more for each doubling of how many slacks away."""
 
 SURE: Final = 1.1
@@ -32,7 +32,7 @@ SURE: Final = 1.1
 LEAVE: Final = 0.45
 """A place is left where it seems to be off by more than this part of the slack,"""
 
-LEAVE_ODDS: Final = 1.8
+LEAVE_ODDS: Final = 1.0
 """and by so much more, divided by the information times the slack."""
 
 CLIFF: Final = 4.0
@@ -44,7 +44,7 @@ STEP: Final = 1.3
 STEP_ODDS: Final = 0.7
 """and the logarithm of the odds that it is not the quantile's is at least this."""
 
-NEARBY: Final = 0.9
+NEARBY: Final = 1.1
 """Within this part of the slack a place is worth a bet."""
 
 LEAP: Final = 5.0
@@ -65,7 +65,7 @@ OPENING: Final = 1.5
 START: Final = 8.0
 """the very first one this, times the squared rows;"""
 
-RESTART: Final = 0.25
+RESTART: Final = 0.12
 """another one this part of what the places on both sides have."""
 
 GROWTH: Final = 0.6
@@ -74,7 +74,7 @@ GROWTH: Final = 0.6
 LEAST_STEP: Final = 0.05
 """at a near one what is likely to be needed; at least this part,"""
 
-MOST_STEP: Final = 0.25
+MOST_STEP: Final = 0.15
 """and at most this part."""
 
 
@@ -173,8 +173,8 @@ class Scouts:
         over = np.where(high >= 0, self.off[high, columns], np.inf)
         under = np.where(low >= 0, self.off[low, columns], -np.inf)
         span = over - under
-        part = self._crossing(start, right, over, under)
-        place = start + 1 + np.floor((right - start - 1) * np.where(span < STRAIGHT * slack, part, 0.5)).astype(np.int64)
+        part = np.where(span < STRAIGHT * slack, self._crossing(start, right, over, under), 0.5)
+        place = start + 1 + np.floor((right - start - 1) * part).astype(np.int64)
         place = np.minimum(place, np.maximum(right - 1, start + 1))
         mine = np.where(high >= 0, self.ladder.information[high, columns], 0.0)
         theirs = np.where(low >= 0, self.ladder.information[low, columns], 0.0)

@@ -86,6 +86,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "what came after a pause counted twice",
     ),
     "a place that is called settled is right as surely as is told": ("places settled by half the lead that it takes",),
+    "a rank that is told as met is met": ("a quantile's bets told as won too early",),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
     ),
@@ -103,6 +104,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "what a mean holds taken off its price twice",
         "a chain charged less than its last look",
         "levels of a bisection not charged",
+        "looks of a search for a quantile booked too little",
     ),
     "what a released interval meets already is free, and no kind of target makes another more expensive": (
         "groups that their intervals answer asked again",

@@ -97,18 +97,19 @@ def test_the_ends_go_on_too(bought):
     charged(opened(), CHAINS["rank"], bought, q=0)
 
 
-def test_a_charge_that_is_forgotten_is_caught(bought, monkeypatch):
-    """The planted bug: what is measured at a threshold is not counted."""
-    honest = Trail.look
+@pytest.mark.parametrize(("name", "chain"), [("look", "value"), ("keep", "rank")])
+def test_a_charge_that_is_forgotten_is_caught(name, chain, bought, monkeypatch):
+    """The planted bugs: what is measured at a threshold is not counted, by a bisection and by a search by rank."""
+    honest = getattr(Trail, name)
 
     def forgetful(trail, *given):
         paid = trail.paid.copy()
         honest(trail, *given)
         trail.paid = paid
 
-    monkeypatch.setattr(Trail, "look", forgetful)
+    monkeypatch.setattr(Trail, name, forgetful)
     with pytest.raises(AssertionError):
-        charged(opened(), CHAINS["rank"], bought)
+        charged(opened(), CHAINS[chain], bought)
 
 
 def test_more_confidence_is_paid_and_less_is_free():

@@ -41,6 +41,9 @@ FADE: Final = 3.0
 PRIOR: Final = 4.0
 """What a place seems to be off counts as much as zero at this information, times the squared slack."""
 
+WIDE: Final = 2.5
+"""A first look with more information than this, times the squared slack, was made for a wider target: no bet."""
+
 GUESSED: Final = 2.5
 """The first bet on the side of a place is the best one where it is so many standard deviations off;"""
 
@@ -161,20 +164,26 @@ class RankRun:
     def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
         """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them."""
         (mean, grains), (count, rows) = ranks, counts
+        if not at.size:
+            return
         plan, places, asked = self.plan, self.places, self.plan.asked
         row = places.at(place, at)
         slack, held = asked.slack * self.rows[at], places.information[row, at]
         fresh, counted = grains * plan.per_grain, rows * plan.count_per_grain
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(held > 0, places.totals[row, at] / held - self.goal[at], 0.0)
-            part = off * held / (held + PRIOR / slack**2) / slack
-            for won_, share, side in (
-                (places.above, asked.beside + asked.slack, 1),
-                (places.below, asked.beside - asked.slack, -1),
+            part = self._off(at, slack)
+            met = places.thresholds[:, at]
+            under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
+            over = np.where(met >= place, part, np.inf).min(axis=0)
+            unsized = (held == 0) & (fresh * slack**2 > WIDE)
+            for won_, share, side, part in (
+                (places.above, asked.beside + asked.slack, 1, under),
+                (places.below, asked.beside - asked.slack, -1, -over),
             ):
                 information = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
-                rate = RATE * np.clip(FADE * (1 - side * part), 0, 1) / slack
-                won_[row, at] += won(side * (mean - share * count), information, rate * slack**2)
+                rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - part), 0, 1) * slack)
+                won_[row, at] += won(side * (mean - share * count), information, rate)
             information = 1 / (1 / fresh + asked.beside**2 / counted) if asked.beside else fresh
             information = np.where((rows > 0) | (asked.beside == 0), information, 0.0)
             for won_, side in ((places.past, 1), (places.before, -1)):
@@ -184,6 +193,13 @@ class RankRun:
                 won_[row, at] += np.where(held > 0, gained, part)
         places.information[row, at] += fresh
         places.totals[row, at] += fresh * mean
+
+    def _off(self, at: Int64, slack: Float64) -> Float64:
+        """Return how many slacks off each place seems to be, as far as it is known; NaN where there is no place."""
+        places = self.places
+        held = places.information[:, at]
+        off = np.where(held > 0, places.totals[:, at] / held - self.goal[at], 0.0) / slack
+        return np.where(places.thresholds[:, at] >= 0, off * held / (held + PRIOR / slack**2), np.nan)
 
     def _claim(self, at: Int64) -> None:
         """Say what all bets together have shown by now; what was shown before stays."""

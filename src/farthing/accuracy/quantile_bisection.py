@@ -42,8 +42,8 @@ COUNT_SHARE: Final = 0.1
 LAST_SHARE: Final = 0.6
 """Part of a threshold's beta that is kept for its last look, where most of the money goes."""
 
-ERRING: Final = 1.4
-"""About what a search and its proofs cost with noise, over what they cost without."""
+TYPICAL: Final = 25.0
+"""About what a search by rank needs, with its count, on even data: information times the squared slack."""
 
 MOST_WIDTH: Final = 0.25
 """The count may be off by no more than this share of it."""
@@ -245,6 +245,18 @@ class QuantileBisection:
         return float(GRAIN) / self.asked.max_rows**2 / ROUNDING_VARIANCE
 
     @property
+    def count_share(self) -> float:
+        """The grains of a count beside a look by rank, over those of the rank: the cheapest proof of both."""
+        asked = self.asked
+        most = max(abs(asked.beside + asked.slack), abs(asked.beside - asked.slack))
+        return most * asked.max_rows / (asked.lane_sensitivity / WHOLE)
+
+    @property
+    def beside_count(self) -> float:
+        """How many times the grains a look by rank takes, with its count, that one with a known count does."""
+        return (1 + self.count_share) ** 2
+
+    @property
     def count_width(self) -> float:
         """How far the count may be off, as a share of it: where a better one would cost what it saves."""
         counted = self.asked.slack * self.asked.max_rows
@@ -274,6 +286,9 @@ class QuantileBisection:
         >>> 2 < few / many < 8
         True
         """
+        if self.scouts:
+            grains = TYPICAL * self.beside_count / (self.asked.slack * max(rows, 1)) ** 2 / self.per_grain
+            return math.ceil(min(grains, float(MOST_GRAINS)))
         share = self.asked.lane_steps / WHOLE - 0.37 / self.asked.leaves
 
         def evenly(thresholds: Int64, _grains: Int64, _groups: Int64) -> Float64:
@@ -282,8 +297,7 @@ class QuantileBisection:
         def full(_grains: Int64, groups: Int64) -> Float64:
             return np.full(len(groups), float(rows))
 
-        paid = int(self.run(evenly, full, groups=1).paid[0])
-        return int(paid * ERRING) if self.scouts else paid
+        return int(self.run(evenly, full, groups=1).paid[0])
 
 
 def _none_of(groups: int) -> Flags:

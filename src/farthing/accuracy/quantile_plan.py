@@ -61,6 +61,14 @@ class BisectionPlan(Protocol):
         """Information on a count that one grain buys."""
 
     @property
+    def count_share(self) -> float:
+        """The grains of a count beside a look by rank, over those of the rank."""
+
+    @property
+    def beside_count(self) -> float:
+        """How many times the grains a look by rank takes, with its count."""
+
+    @property
     def count_width(self) -> float:
         """How far a count may be off, as a share of it."""
 

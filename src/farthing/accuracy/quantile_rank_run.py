@@ -237,7 +237,7 @@ class RankRun:
 
     def _next(self, at: Int64) -> tuple[Int64, Int64, Int64]:
         """Return the next threshold of each group, and the grains of D and of the count there."""
-        plan, asked = self.plan, self.plan.asked
+        plan = self.plan
         place, grains = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
         known = self._clear(at)
         held = np.round(self.counted[at] / plan.count_per_grain)
@@ -245,28 +245,21 @@ class RankRun:
         if known.any():
             found = self._scouts(at[known]).next()
             wanted = np.maximum(np.ceil(found.information / plan.per_grain), 1)
-            share = max(abs(asked.beside + asked.slack), abs(asked.beside - asked.slack))
             place[known] = found.place
             grains[known] = np.minimum(wanted, MOST_GRAINS).astype(np.int64)
-            rows[known] = np.where(found.bets, np.ceil(wanted * share * self._spread), 0)
+            rows[known] = np.where(found.bets, np.ceil(wanted * plan.count_share), 0)
         return place, grains, np.minimum(rows, MOST_GRAINS).astype(np.int64)
 
     def _clear(self, at: Int64) -> Flags:
         """Return which groups' rows stand out from the noise."""
         return np.asarray(self.total[at] > CLEARLY * np.sqrt(self.counted[at]))
 
-    @property
-    def _spread(self) -> float:
-        """How much more noise a count has than D, at the same grains, turned over."""
-        return float(np.sqrt(self.plan.per_grain / self.plan.count_per_grain))
-
     def _hopeless(self, at: Int64) -> Flags:
         """Return which groups are too small for their target, as far as the count tells: two of its noises more."""
         plan, asked = self.plan, self.plan.asked
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = np.maximum(self.total[at] / self.counted[at], 0) + 2 / np.sqrt(self.counted[at])
-            share = max(abs(asked.beside + asked.slack), abs(asked.beside - asked.slack))
-            least = HOPELESS * (1 + share * self._spread) ** 2 / (asked.slack * rows) ** 2 / plan.per_grain
+            least = HOPELESS * plan.beside_count / (asked.slack * rows) ** 2 / plan.per_grain
         return np.asarray((self.counted[at] > 0) & ~(least <= plan.cap_grains) & (not plan.spend))
 
     def _scouts(self, at: Int64) -> Scouts:

@@ -1,6 +1,6 @@
 """One run of a search for a quantile by rank: looks at thresholds, and bets on what they will show.
 
-Each look is kept as it was measured. A later run reads them in the same order, bets anew, at its own target, and goes
+Each look is kept as it was measured. A later run reads them in the same order, bets again, at its own target, and goes
 on from there: so it pays for no look twice.
 """
 

@@ -73,8 +73,9 @@ class Places:
         >>> Places.none(2).used.tolist()
         [0, 0]
         """
-        rows = [np.zeros((0, groups)) for _ in _NAMES]
-        return cls(np.zeros((0, groups), np.int64), *rows, np.zeros(groups, np.int64))
+        real = np.zeros((0, groups))
+        whole = np.zeros((0, groups), np.int64)
+        return cls(whole, real, real, real, real, real, real, np.zeros(groups, np.int64))
 
     def at(self, thresholds: Int64, groups: Int64) -> Int64:
         """Return the rows of thresholds of some groups, added where they are new."""

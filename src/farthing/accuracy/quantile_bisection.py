@@ -193,7 +193,7 @@ class QuantileBisection:
             run.look(active)
         return self._state(run)
 
-    def _state(self, run: Run) -> QuantileState:
+    def _state(self, run: Run | RankRun) -> QuantileState:
         """Return what there is to tell."""
         asked = self.asked
         lower, upper = asked.ends(run.low, run.high)

@@ -124,9 +124,8 @@ class RankRun:
         at = self._bought(at)
         depth = self.depth[at]
         grains, rows = self.trail.grains[depth, at], self.trail.counted[depth, at]
-        place, mean, count = (
-            rows_[depth, at] for rows_ in (self.trail.thresholds, self.trail.means, self.trail.counts)
-        )
+        place, mean = self.trail.thresholds[depth, at], self.trail.means[depth, at]
+        count = self.trail.counts[depth, at]
         self.spent[at] += grains + rows
         self.depth[at] += 1
         seen = grains > 0
@@ -151,7 +150,7 @@ class RankRun:
         self.active[some[stops]] = False
         if self.measure is None or self.measure_count is None:
             self.waits[some[~stops]], self.active[some[~stops]] = True, False
-            return at[~new]
+            return np.asarray(at[~new])
         some, place, grains, rows = (each[~stops] for each in (some, place, grains, rows))
         mean, count = np.zeros(len(some)), np.zeros(len(some))
         if (buys := grains > 0).any():
@@ -159,7 +158,7 @@ class RankRun:
         if (buys := rows > 0).any():
             count[buys] = self.measure_count(rows[buys], some[buys])
         self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some)
-        return at[self.active[at]]
+        return np.asarray(at[self.active[at]])
 
     def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
         """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them."""

@@ -199,4 +199,4 @@ class Scouts:
             fitted = (middle - mean / slope + (right - start) / 2) / (right - start)
             fits = (near.sum(axis=0) >= 2) & (slope > 0) & np.isfinite(fitted)
             part = np.where(fits, fitted, -under / (over - under))
-        return np.clip(np.nan_to_num(part, nan=0.5), LEAST_PART, 1 - LEAST_PART)
+        return np.asarray(np.clip(np.nan_to_num(part, nan=0.5), LEAST_PART, 1 - LEAST_PART))

@@ -19,6 +19,7 @@ from scipy.special import ndtri
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.quantile_trail import LOOK
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
 from farthing.privacy.loss import Gdp, Pure, Zcdp
@@ -77,8 +78,8 @@ def measured(kind, q, rank, groups, rows):
     descent = QuantileBisection(asked, BETA, 1 << 61)
     noisy = NoisyRanks(ranks_of(leaf), asked, seeded(7))
     state = descent.run(noisy.measure, noisy.measure_count, groups=groups)
-    place = np.ceil(asked.lane_steps / WHOLE * rows + state.beside - 1e-9).astype(int)  # near the ends a count of rows
-    truth = np.sort(leaf, axis=1)[np.arange(groups), np.clip(place, 1, rows) - 1]
+    place = int(np.ceil((asked.lane_steps / WHOLE + asked.beside) * rows - 1e-9))
+    truth = np.sort(leaf, axis=1)[:, max(place, 1) - 1]
     half = asked.slack * rows / 2
     one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
     least = least_grains(leaf, q, rank)
@@ -95,6 +96,7 @@ def measured(kind, q, rank, groups, rows):
         "interval_misses": float(((state.lower > truth) | (state.upper < truth + 1)).mean()),
         "rank_misses": float(off.mean()),
         "met": float(state.met.mean()),
+        "looks": float((state.trail.kinds == LOOK).sum(axis=0).mean()),
         "cheaper": {name: each.cheaper for name, each in found.items()},
         "choice_over_descent_gdp": float(found["Gdp"].exponential.amount / found["Gdp"].descent.amount),
         "choice_over_descent_zcdp": float(found["Zcdp"].exponential.amount / found["Zcdp"].descent.amount),
@@ -122,6 +124,8 @@ def main():
                 f"GDP {each['choice_over_descent_gdp']:.2f}, zCDP {each['choice_over_descent_zcdp']:.2f}; "
                 f"epsilon {each['epsilon_of_choice']:.4f} if pure"
             )
+    over = [each["paid_over_one_test"] for each in records]
+    print(f"over one test: {np.mean(over):.2f} in the mean, {max(over):.2f} at most; {groups} runs a cell")
     if given.json:
         given.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
 

@@ -98,14 +98,7 @@ def test_each_answer_of_a_chain_keeps_its_promise(kind, rows, q, targets):
     plans = [descent(q, beta, **target) for beta, target in zip(betas, targets, strict=True)]
 
     for plan, state in zip(plans, chain(ranks_of(leaf), plans, 52), strict=True):
-        asked, beside = plan.asked, state.beside
-        if not beside.any():
-            missed = misses(asked, leaf, state)
-        else:  # the place that is looked for is a count of rows, which was measured
-            ordered = np.sort(leaf, axis=1)
-            truth = ordered[np.arange(GROUPS), np.clip(np.ceil(beside).astype(int), 1, rows) - 1]
-            missed = (state.lower > truth) | (state.upper < truth + 1)
-        assert missed.sum() <= binom.isf(ALPHA, GROUPS, plan.beta)
+        assert misses(plan.asked, leaf, state).sum() <= binom.isf(ALPHA, GROUPS, plan.beta)
 
 
 @pytest.mark.statistical
@@ -126,8 +119,8 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
 @pytest.mark.statistical
 @pytest.mark.parametrize("targets", [{"rank": 0.08}, {"absolute": 8.0}], ids=str)
 def test_a_sharper_one_costs_the_difference(targets):
-    """Four steps from four times the width cost about what asking at once does, a quarter more for a rank, whose search
-    begins anew; afterwards they cost far more.
+    """Four steps from four times the width cost about what asking at once does, half more for a rank, whose place
+    moves; each asked afresh, they cost far more.
     """
     ranks = ranks_of(values("skew", 800, np.random.default_rng(55)))
     ((name, width),) = targets.items()
@@ -135,7 +128,7 @@ def test_a_sharper_one_costs_the_difference(targets):
     at_once = np.mean([chain(ranks, steps[-1:], seed)[-1].paid.mean() for seed in range(61, 65)])
     afresh = sum(chain(ranks, [plan], 66)[-1].paid.mean() for plan in steps)
 
-    assert chain(ranks, steps, 67)[-1].paid.mean() < (1.25 if name == "rank" else 1.15) * at_once
+    assert chain(ranks, steps, 67)[-1].paid.mean() < (1.6 if name == "rank" else 1.15) * at_once
     assert afresh > 1.5 * at_once
 
 
@@ -144,15 +137,12 @@ def test_another_way_drops_what_was_measured_and_not_what_was_paid():
     trail, one = Trail.nothing(2), np.array([0, 1])
     for depth, thresholds in enumerate(([7, 7], [3, 3], [1, 1])):
         trail.meet(np.array([depth, depth]), np.array(thresholds), np.array([0, 0]), one)
-        trail.scout(np.array([depth, depth]), np.array([8, 8]), np.array([1, 1]), one)
         trail.look(np.array([depth, depth]), np.array([5.0, 5.0]), LEVELS[[4, 4]], one)
     trail.meet(np.array([1, 1]), np.array([11, 3]), np.array([2, 2]), one)
 
     assert trail.thresholds.T.tolist() == [[7, 11, -1], [7, 3, 1]]
     assert trail.grains[:, 0].tolist() == [LEVELS[4], 0, 0]
     assert trail.starts[1].tolist() == [2, 0]
-    assert trail.scouted[:, 0].tolist() == [8, 0, 0]
-    assert trail.firm[:, 1].tolist() == [1, 1, 1]
     assert trail.paid.tolist() == [3 * LEVELS[4]] * 2
 
 

@@ -531,6 +531,8 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,
     "told near": promise_checks.told_near,
+    "searched": promise_checks.searched,
+    "beside a step": promise_checks.beside_a_step,
     "out of reach": promise_checks.out_of_reach,
     "failures": promise_checks.failures,
     "converged": promise_checks.converged,

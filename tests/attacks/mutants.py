@@ -348,6 +348,20 @@ PRICES = (
         "several ranks",
     ),
     _one(
+        "looks of a search for a quantile booked too little",
+        "accuracy/quantile_trail.py",
+        "        self.paid[groups] += ranks[1] + counts[1]\n",
+        "        self.paid[groups] += (ranks[1] + counts[1]) // 2\n",
+        "searched",
+    ),
+    _one(
+        "a quantile's bets told as won too early",
+        "accuracy/quantile_rank_run.py",
+        "        return -float(np.log(self.plan.beta * (1 - INTERVAL_SHARE)))\n",
+        "        return -float(np.log(self.plan.beta * (1 - INTERVAL_SHARE))) / 4\n",
+        "beside a step",
+    ),
+    _one(
         "a choice of a quantile at twice its epsilon",
         "session/answering/quantile.py",
         "value = quantile.values(quantile.choose(ranks, pricing.most))",

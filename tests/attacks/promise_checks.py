@@ -19,11 +19,15 @@ import farthing
 from farthing.accuracy import laplace_stop_rule, stop_rule
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.quantile_bisection import QuantileBisection
+from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.ratio_chances import RatioChances
 from farthing.accuracy.ratio_looks import chosen
 from farthing.accuracy.statistics import Linear, RatioStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
+from farthing.mechanisms.gaussian import GRAIN
 from farthing.models import problems
+from farthing.noise.bits import seeded
 from farthing.privacy import residue
 from farthing.query import keys as listed
 from farthing.query.expressions import MOST_CHOICES
@@ -70,6 +74,46 @@ def deciding() -> tuple[str, ...]:
         if min(told) < 0.95:
             said.append(f"{kind}, asked together: {told}, where 0.95 is promised")
     return tuple(said)
+
+
+def searched() -> tuple[str, ...]:
+    """Ask for ever sharper medians by rank: the books hold every grain that was measured."""
+    grains = np.zeros(1, np.int64)
+    honest = {name: getattr(NoisyRanks, name) for name in ("measure", "measure_count")}
+
+    def counting(name: str) -> Callable[..., NDArray[np.float64]]:
+        """Return a measurement that also counts its grains."""
+
+        def measure(noisy: NoisyRanks, *given: NDArray[np.int64]) -> NDArray[np.float64]:
+            """Measure; the last two are grains and groups."""
+            np.add.at(grains, given[-1], given[-2])
+            return honest[name](noisy, *given)
+
+        return measure
+
+    said = []
+    with opened() as session, mock.patch.multiple(NoisyRanks, **{name: counting(name) for name in honest}):
+        for rank in (0.2, 0.1):
+            session.quantile("v", 0.5, **CLAMPS, rank=rank)
+            lost, booked = float(grains[0] * GRAIN), float(session.spent.amount)
+            if lost > booked:
+                said.append(f"a median within {rank} of the ranks: mu^2 {lost:.4g} measured, {booked:.4g} booked")
+    return tuple(said)
+
+
+def beside_a_step() -> tuple[str, ...]:
+    """Ask for medians beside a step that is just too high: no more than the allowed share names a leaf before it."""
+    from scipy.stats import binom
+
+    count, leaves = 400, np.array([100, 900])
+    parts = np.tile([4_750, 5_250], count)
+    ranks = Ranks.of(np.repeat(np.arange(count), 2), np.tile(leaves, count), parts, groups=count, leaves_log2=10)
+    asked = QuantileGoal(0.5, 0.0, 1024.0, 10, rank=0.024)
+    noisy = NoisyRanks(ranks, asked, seeded(91))
+    found = QuantileBisection(asked, 0.2, 1 << 61).run(noisy.measure, noisy.measure_count, groups=count)
+    off = int((np.ceil(found.value) - 1 < 900).sum())
+    most = int(binom.isf(1e-6, count, 0.2))
+    return (f"{off} of {count} ranks are off, where {most} may be",) * (off > most)
 
 
 def kept() -> tuple[str, ...]:

@@ -95,6 +95,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the error of a candidate passed on",
     ),
     "what a gap over a threshold proves is true as surely as is told": ("a gap that proves what half of it would",),
+    "a rank that is told as met is met": ("a quantile's bets told as won too early",),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
     ),
@@ -113,6 +114,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a chain charged less than its last look",
         "levels of a bisection not charged",
         "a look at several ranks booked as one of them",
+        "looks of a search for a quantile booked too little",
     ),
     "what a released interval meets already is free, and no kind of target makes another more expensive": (
         "groups that their intervals answer asked again",

@@ -236,7 +236,7 @@ def test_one_choice_keeps_its_rank():
 
 def test_the_cheaper_road_depends_on_currency_and_leaves():
     """A pure budget has one road, a value target the other; with few leaves the choice is cheaper under zCDP."""
-    few = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, 4, rank=0.1), 0.05, 1 << 60)
+    few = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, 3, rank=0.1), 0.05, 1 << 60)
     value = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, 10), 0.05, 1 << 60, absolute=0.01)
 
     assert ["exponential"] * 2 == [compare(few, kind, rows=5000).cheaper for kind in (Pure, Zcdp)]

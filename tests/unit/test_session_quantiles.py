@@ -97,18 +97,19 @@ def test_the_ends_go_on_too(bought):
     charged(opened(), CHAINS["rank"], bought, q=0)
 
 
-def test_a_charge_that_is_forgotten_is_caught(bought, monkeypatch):
-    """The planted bug: what is measured at a threshold is not counted."""
-    honest = Trail.look
+@pytest.mark.parametrize(("name", "chain"), [("look", "value"), ("keep", "rank")])
+def test_a_charge_that_is_forgotten_is_caught(name, chain, bought, monkeypatch):
+    """The planted bugs: what is measured at a threshold is not counted, by a bisection and by a search by rank."""
+    honest = getattr(Trail, name)
 
     def forgetful(trail, *given):
         paid = trail.paid.copy()
         honest(trail, *given)
         trail.paid = paid
 
-    monkeypatch.setattr(Trail, "look", forgetful)
+    monkeypatch.setattr(Trail, name, forgetful)
     with pytest.raises(AssertionError):
-        charged(opened(), CHAINS["rank"], bought)
+        charged(opened(), CHAINS[chain], bought)
 
 
 def test_more_confidence_is_paid_and_less_is_free():
@@ -165,14 +166,14 @@ def test_older_records_are_read():
         assert standing_in(blob).found[0].by_rank.tolist() == one.by_rank.tolist()
     again = standing_in(blob_of(standing))
     assert all(np.array_equal(getattr(again.trail, name), getattr(standing.trail, name)) for name in Trail.__slots__)
-    held, facts = read_blob(stored, b"farthing-quantile-4")
-    older = {name: column for name, column in held.items() if not name.startswith(("scouted", "firm"))}
+    held, facts = read_blob(stored, b"farthing-quantile-5")
+    older = {name: column for name, column in held.items() if not name.startswith("kinds")}
     third = standing_in(write_blob(older, {b"farthing-quantile-3": json.dumps(facts).encode()}))
     assert third.trail.thresholds.tolist() == standing.trail.thresholds.tolist()
-    assert not third.trail.scouted.any()
-    assert third.trail.scouted.shape == third.trail.firm.shape == third.trail.thresholds.shape
+    assert not third.trail.kinds.any()
+    assert third.trail.kinds.shape == third.trail.thresholds.shape
     for damaged in (
-        write_blob({"x": np.zeros(4)}, {b"farthing-quantile-4": b"[{}]"}),
+        write_blob({"x": np.zeros(4)}, {b"farthing-quantile-5": b"[{}]"}),
         write_blob({}, {b"other": b"1"}),
     ):
         with pytest.raises(LedgerError):

@@ -5,8 +5,8 @@ measured with Gaussian noise and refined in looks, until its sign is sure or |D|
 step halves the range of the value; it stops when a threshold is good, or the range as narrow as was asked, or at the
 cap. What it measured is left behind (`Trail`): a sharper question goes the same way and pays for what is new.
 
-Where a rank alone is asked for, a cheap search that may err chooses the thresholds (`Scouts`), and the first of them is
-most often good: it has most of beta, and its noise is bounded by a line at every information.
+Where a rank alone is asked for, a guess that may err chooses the thresholds (`quantile_scouts`), and bets on what they
+will show add up to a proof (`quantile_bets`, `quantile_rank_run`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from farthing.accuracy.quantile_plan import one_sided, spent
+from farthing.accuracy.quantile_rank_run import RankRun
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.quantile_run import Run
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, Trail
@@ -41,20 +42,8 @@ COUNT_SHARE: Final = 0.1
 LAST_SHARE: Final = 0.6
 """Part of a threshold's beta that is kept for its last look, where most of the money goes."""
 
-CLOSING_SHARE: Final = 0.1
-"""The same part, where a search chose the threshold: the rest is the line's."""
-
-USUAL: Final = 0.8
-"""Part of beta for thresholds that a search chose that falls geometrically; the rest falls as 1/2, 1/6, 1/12, ..."""
-
-AGAIN: Final = 0.6
-"""The part of it that a next threshold has of the one before."""
-
-STEEP: Final = 1.6
-"""The slope of that line, over log(1/chance) and turned over the slack: 1 is best at the quantile itself."""
-
-ERRING: Final = 1.4
-"""About what a search and its proofs cost with noise, over what they cost without."""
+TYPICAL: Final = 25.0
+"""About what a search by rank needs, with its count, on even data: information times the squared slack."""
 
 MOST_WIDTH: Final = 0.25
 """The count may be off by no more than this share of it."""
@@ -108,6 +97,7 @@ class QuantileBisection:
         cap_grains: the most that a group may pay.
         relative: of the value, in [0, 1).
         absolute: in units of the value.
+        spend: whether groups that are too small for their rank target go on to their cap.
 
     Guarantee: with probability at least 1 - beta, [lower, upper] holds the quantile, and where `by_rank` the rank of
         `value` is within the rank target of q: at most (q + rank) n rows lie below it, at least (q - rank) n. So for
@@ -130,6 +120,7 @@ class QuantileBisection:
     cap_grains: int
     relative: float = 0.0
     absolute: float = 0.0
+    spend: bool = False
 
     def __post_init__(self) -> None:
         if not (self.asked.rank or self.relative or self.absolute):
@@ -181,7 +172,9 @@ class QuantileBisection:
                 "a rank target needs the count", rule="measure_count", got="none", next_step="pass measure_count"
             )
         trail = Trail.nothing(groups) if held is None else held
-        run = Run.of(self, trail, _none_of(groups) if settled is None else settled, measure, measure_count)
+        run = (RankRun if self.scouts else Run).of(
+            self, trail, _none_of(groups) if settled is None else settled, measure, measure_count
+        )
         run.begin()
         looks = 0
         while (active := np.flatnonzero(run.active)).size:
@@ -194,13 +187,13 @@ class QuantileBisection:
 
     def replayed(self, held: Trail, settled: Flags) -> QuantileState:
         """Return what a run comes to without measuring anything: for groups that wait, how far it leads."""
-        run = Run.of(self, held, settled, None, None)
+        run = (RankRun if self.scouts else Run).of(self, held, settled, None, None)
         run.begin()
         while (active := np.flatnonzero(run.active)).size:
             run.look(active)
         return self._state(run)
 
-    def _state(self, run: Run) -> QuantileState:
+    def _state(self, run: Run | RankRun) -> QuantileState:
         """Return what there is to tell."""
         asked = self.asked
         lower, upper = asked.ends(run.low, run.high)
@@ -226,45 +219,15 @@ class QuantileBisection:
         """Return the one-sided critical value of the count's attempts, counted from 0."""
         return float(one_sided(spent(self.beta * COUNT_SHARE, attempt)))
 
-    def line(self, grains: Int64, slack: Float64, depth: Int64) -> Float64:
-        """Return half-widths that noise passes at no information at all, with a threshold's chance for them."""
-        slope, offset = self._line(slack, depth)
-        return np.asarray(slope / (grains * self.per_grain) + offset)
-
-    def wanted(self, off: Float64, slack: Float64, depth: Int64) -> Float64:
-        """Return the grains at which the line proves a threshold that is so far off; infinite where it does not."""
-        slope, offset = self._line(slack, depth)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            grains = slope / (slack - offset - off) / self.per_grain * _UP
-        return np.where(off < slack - offset, grains, np.inf)
-
-    def _line(self, slack: Float64, depth: Int64) -> tuple[Float64, Float64]:
-        """Return slope m and offset c/(2m): noise passes m/information + offset anywhere with chance exp(-c)."""
-        c = -np.log(self._share(depth) * (1 - CLOSING_SHARE))
-        with np.errstate(divide="ignore"):
-            slope = STEEP * c / slack
-        return slope, c / (2 * slope)
-
-    def z_last_at(self, depth: Int64 | int) -> Float64:
-        """Return the one-sided critical values of thresholds' last looks, by how many thresholds are behind."""
-        return one_sided(self._share(depth) * (CLOSING_SHARE if self.scouts else LAST_SHARE))
-
     @property
     def z_last(self) -> float:
-        """The one-sided critical value of the first threshold's last look."""
-        return float(self.z_last_at(0))
+        """The one-sided critical value of a threshold's last look."""
+        return float(one_sided(self.beta * self._descending / self.asked.leaves_log2 * LAST_SHARE))
 
     @property
     def scouts(self) -> bool:
         """Whether a search chooses the thresholds: where it is the rank alone that is asked for."""
         return bool(self.asked.rank) and not (self.relative or self.absolute)
-
-    def _share(self, depth: Int64 | int) -> Float64:
-        """Return the part of beta that a threshold has, by how many are behind it."""
-        beta = self.beta * self._descending
-        if not self.scouts:
-            return np.asarray(beta / self.asked.leaves_log2 + 0.0 * depth)
-        return np.asarray(USUAL * beta * (1 - AGAIN) * AGAIN**depth + (1 - USUAL) * spent(beta, depth))
 
     @property
     def _descending(self) -> float:
@@ -282,15 +245,27 @@ class QuantileBisection:
         return float(GRAIN) / self.asked.max_rows**2 / ROUNDING_VARIANCE
 
     @property
+    def count_share(self) -> float:
+        """The grains of a count beside a look by rank, over those of the rank: the cheapest proof of both."""
+        asked = self.asked
+        most = max(abs(asked.beside + asked.slack), abs(asked.beside - asked.slack))
+        return most * asked.max_rows / (asked.lane_sensitivity / WHOLE)
+
+    @property
+    def beside_count(self) -> float:
+        """How many times the grains a look by rank takes, with its count, that one with a known count does."""
+        return (1 + self.count_share) ** 2
+
+    @property
     def count_width(self) -> float:
         """How far the count may be off, as a share of it: where a better one would cost what it saves."""
         counted = self.asked.slack * self.asked.max_rows
         return float(min(MOST_WIDTH, (counted / (2 * self.asked.lane_sensitivity / WHOLE)) ** (2 / 3)))
 
-    def last_grains(self, slack: Float64, depth: Int64 | int = 0) -> Int64:
+    def last_grains(self, slack: Float64) -> Int64:
         """Return the grains whose half-width is half of the slack, in rows: they settle any threshold."""
         with np.errstate(divide="ignore", over="ignore"):
-            grains = np.ceil((2 * self.z_last_at(depth) / slack) ** 2 / self.per_grain * _UP)
+            grains = np.ceil((2 * self.z_last / slack) ** 2 / self.per_grain * _UP)
         return np.minimum(grains, float(MOST_GRAINS)).astype(np.int64)
 
     def count_grains(self, rows: int) -> int:
@@ -311,6 +286,9 @@ class QuantileBisection:
         >>> 2 < few / many < 8
         True
         """
+        if self.scouts:
+            grains = TYPICAL * self.beside_count / (self.asked.slack * max(rows, 1)) ** 2 / self.per_grain
+            return math.ceil(min(grains, float(MOST_GRAINS)))
         share = self.asked.lane_steps / WHOLE - 0.37 / self.asked.leaves
 
         def evenly(thresholds: Int64, _grains: Int64, _groups: Int64) -> Float64:
@@ -319,8 +297,7 @@ class QuantileBisection:
         def full(_grains: Int64, groups: Int64) -> Float64:
             return np.full(len(groups), float(rows))
 
-        paid = int(self.run(evenly, full, groups=1).paid[0])
-        return int(paid * ERRING) if self.scouts else paid
+        return int(self.run(evenly, full, groups=1).paid[0])
 
 
 def _none_of(groups: int) -> Flags:

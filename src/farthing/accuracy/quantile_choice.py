@@ -155,7 +155,7 @@ def compare(descent: QuantileBisection, currency: type[Booked], *, rows: int, ma
     A value target has one road only: the exponential mechanism promises ranks, not values.
 
     >>> fine = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, leaves_log2=16, rank=0.1), beta=0.05, cap_grains=1 << 60)
-    >>> coarse = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, leaves_log2=4, rank=0.1), beta=0.05, cap_grains=1 << 60)
+    >>> coarse = QuantileBisection(QuantileGoal(0.5, 0.0, 1.0, leaves_log2=3, rank=0.1), beta=0.05, cap_grains=1 << 60)
     >>> [compare(plan, currency, rows=10_000).cheaper for plan in (fine, coarse) for currency in (Gdp, Zcdp, Pure)]
     ['descent', 'descent', 'exponential', 'descent', 'exponential', 'exponential']
     """

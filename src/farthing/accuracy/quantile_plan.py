@@ -37,15 +37,20 @@ class BisectionPlan(Protocol):
         """The error allowed, in units of the value; 0 for none."""
 
     @property
+    def beta(self) -> float:
+        """The chance of a miss that is allowed, a group."""
+
+    @property
+    def spend(self) -> bool:
+        """Whether groups that are too small for their target go on."""
+
+    @property
     def scouts(self) -> bool:
         """Whether a search chooses the thresholds."""
 
     @property
     def z_last(self) -> float:
         """The critical value of the first threshold's last look."""
-
-    def z_last_at(self, depth: Int64) -> Float64:
-        """Return the critical values of last looks at thresholds, by how many are behind."""
 
     @property
     def per_grain(self) -> float:
@@ -56,23 +61,25 @@ class BisectionPlan(Protocol):
         """Information on a count that one grain buys."""
 
     @property
+    def count_share(self) -> float:
+        """The grains of a count beside a look by rank, over those of the rank."""
+
+    @property
+    def beside_count(self) -> float:
+        """How many times the grains a look by rank takes, with its count."""
+
+    @property
     def count_width(self) -> float:
         """How far a count may be off, as a share of it."""
 
     def z(self, look: Int64) -> Float64:
         """Return the critical values of looks at a threshold."""
 
-    def line(self, grains: Int64, slack: Float64, depth: Int64) -> Float64:
-        """Return half-widths that hold at every information."""
-
-    def wanted(self, off: Float64, slack: Float64, depth: Int64) -> Float64:
-        """Return the grains at which the line proves a threshold that is so far off."""
-
     def z_count(self, attempt: int) -> float:
         """Return the critical value of a count."""
 
-    def last_grains(self, slack: Float64, depth: Int64 | int = 0) -> Int64:
-        """Return the grains that settle a threshold, by how many are behind."""
+    def last_grains(self, slack: Float64) -> Int64:
+        """Return the grains that settle a threshold."""
 
 
 def spent(beta: float, look: Int64 | int) -> Float64 | float:

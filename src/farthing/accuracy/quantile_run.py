@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.accuracy.quantile_scouts import Scouts
-from farthing.accuracy.quantile_trail import FIRST_GRAINS, LEVELS, Trail, level_below
+from farthing.accuracy.quantile_trail import FIRST_GRAINS, LEVEL, LEVELS, Trail, level_below
 from farthing.mechanisms.gaussian import MOST_GRAINS
 
 if TYPE_CHECKING:
@@ -36,36 +35,6 @@ RESTART: Final = 0.25
 
 START: Final = 4.0
 """The first look with a count has this part of it as its half-width, turned over."""
-
-MOST_SCOUTED: Final = 12
-"""So many thresholds are chosen by a search; those after them are the middles of what is left."""
-
-SCOUT_CAP: Final = 4
-"""A search may read at most what is left of a group's cap, divided by this."""
-
-OPENING: Final = 1.0
-"""A threshold that a search chose is first looked at with this information, times the squared slack."""
-
-FIRM: Final = 1
-"""A threshold that is not left before a side is sure;"""
-
-OWN: Final = 2
-"""and that of the one leaf that a search came to, which is left as soon as it is surely not too low."""
-
-LEAST_STEP: Final = 1.05
-"""There, the next look has at least this many times the information of the one before,"""
-
-MOST_STEP: Final = 1.3
-"""and at most this many times."""
-
-LEAPS: Final = 4
-"""So many thresholds may be chosen by the straight line alone."""
-
-LEAVE: Final = 0.4
-"""Such a threshold is left where it seems to be off by more than this part of the slack,"""
-
-LEAVE_ODDS: Final = 4.0
-"""and by so much more, divided by the information times the slack: half the logarithm of the odds at the slack."""
 
 COUNT_CAP: Final = 8
 """Each of the two measurements of the count may pay a group's cap divided by this."""
@@ -100,7 +69,6 @@ class Run:
     here: Int64  # grains of the last look at the present threshold
     first: Int64  # grains of a threshold's first look
     middle: Int64  # the present thresholds
-    scouts: Scouts
 
     @classmethod
     def of(
@@ -115,12 +83,11 @@ class Run:
         groups = len(held.paid)
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
         run = cls(
-            plan=plan, trail=held.copy(), measure=measure, measure_count=measure_count,
+            plan=plan, trail=held.only(LEVEL), measure=measure, measure_count=measure_count,
             low=none.copy(), high=none + plan.asked.leaves - 1, spent=none.copy(), rows=nothing + np.nan,
             slack=nothing.copy(), goal=nothing.copy(), active=~settled, waits=no.copy(), good=no.copy(),
             least=none + plan.asked.leaves, most=none - 2, depth=none.copy(), here=none.copy(),
             first=none + min(FIRST_GRAINS, plan.cap_grains), middle=none.copy(),
-            scouts=Scouts.of(groups, plan.asked.leaves),
         )  # fmt: skip
         run.active &= ~run.narrow(np.arange(groups))
         return run
@@ -197,76 +164,16 @@ class Run:
         plan = self.plan
         first = (START * plan.z_last / rows) ** 2 / plan.per_grain
         self.first = np.clip(first, min(FIRST_GRAINS, plan.cap_grains), plan.cap_grains).astype(np.int64)
-        self.scouts.first = self.first.copy()
 
     def _meet(self, at: Int64) -> None:
-        """Let groups meet their next thresholds, where a look may have been taken before, or search for them."""
+        """Let groups meet their next thresholds, where a look may have been taken before."""
         self.here[at] = 0
-        if not self.plan.scouts:
-            self.middle[at] = (self.low[at] + self.high[at]) // 2
-            self.trail.meet(self.depth[at], self.middle[at], level_below(self.first[at]), at)
-            return
-        self.scouts.within(at, self.low[at], self.high[at])
-        held = self.trail.chosen(self.depth[at], at)
-        again = (held >= self.low[at]) & (held < self.high[at])
-        known, new = at[again], at[~again]
-        self.middle[known] = held[again]
-        self.spent[known] += self.trail.scouted[self.depth[known], known]
-        deep = self.depth[new] >= MOST_SCOUTED
-        self._choose(new[deep], (self.low[new[deep]] + self.high[new[deep]]) // 2, np.full(deep.sum(), FIRM))
-        self.scouts.begin(new[~deep])
-        self._aim(new[~deep])
-
-    def _choose(self, at: Int64, place: Int64, firm: Int64) -> None:
-        """Let groups meet the thresholds that were found for them."""
-        self.scouts.searching[at] = False
-        self.middle[at] = place
-        with np.errstate(divide="ignore", over="ignore"):
-            first = np.minimum(OPENING / self.slack[at] ** 2 / self.plan.per_grain, float(MOST_GRAINS))
-        self.trail.meet(self.depth[at], place, level_below(first.astype(np.int64)), at)
-        self.trail.scout(self.depth[at], self.scouts.paid[at], firm, at)
-        self.scouts.paid[at] = 0
-
-    def _aim(self, at: Int64) -> None:
-        """Let searches go to their next places; where one leaf is left, its own threshold or the one below is next."""
-        scouts = self.scouts
-        one = scouts.left[at] >= scouts.right[at]
-        leaf = at[one]
-        own = (scouts.left[leaf] < self.high[leaf]) & (scouts.left[leaf] < self.least[leaf])
-        place = np.clip(scouts.left[leaf] - ~own, self.low[leaf], self.high[leaf] - 1)
-        self._choose(leaf, place, np.where(own, OWN, FIRM))
-        at = at[~one]
-        near = scouts.aim(at, self.slack[at]) & (self.depth[at] < LEAPS)
-        self._choose(at[near], scouts.place[at[near]], np.zeros(near.sum(), np.int64))
-
-    def _scout(self, at: Int64) -> None:
-        """Take one look at the present places of searches; go on to the next place, or to the threshold to prove."""
-        scouts, plan = self.scouts, self.plan
-        grains = scouts.ahead(at)
-        room = (plan.cap_grains - self.spent[at] + scouts.paid[at]) // SCOUT_CAP - scouts.paid[at]
-        short = at[grains > room]
-        self._choose(short, scouts.place[short], np.zeros(len(short), np.int64))
-        at, grains = at[grains <= room], grains[grains <= room]
-        at, grains = self._without_those_that_wait(at, np.ones(len(at), np.bool_), grains)
-        if not at.size or self.measure is None:
-            return
-        fresh = self.measure(scouts.place[at], grains, at)
-        scouts.read(at, fresh - self.goal[at], grains)
-        self.trail.paid[at] += grains
-        self.spent[at] += grains
-        found, moves = scouts.judged(at, self.slack[at], plan.per_grain)
-        self._choose(at[found], scouts.place[at[found]], np.zeros(found.sum(), np.int64))
-        on = at[moves]
-        scouts.move(on, scouts.place[on], scouts.mean[on])
-        scouts.first[on] = np.maximum((scouts.grains[on] * RESTART).astype(np.int64), 1)
-        self._aim(on)
+        self.middle[at] = (self.low[at] + self.high[at]) // 2
+        self.trail.meet(self.depth[at], self.middle[at], level_below(self.first[at]), at)
 
     def look(self, at: Int64) -> None:
         """Take one look at the present threshold of the groups `at`; move on where it settles them."""
-        searching = self.scouts.searching[at]
-        self._scout(at[searching])
-        at = at[~searching]
-        ahead, place, last, at = self._on(at) if self.plan.scouts else self._ahead(at)
+        ahead, place, last, at = self._ahead(at)
         grains = ahead - self.trail.grains[self.depth[at], at]
         buys = grains > 0
         if buys.any() and self.measure is not None:
@@ -280,33 +187,8 @@ class Run:
     def _half(self, at: Int64, ahead: Int64, place: Int64, last: Flags) -> Float64:
         """Return the half-widths of looks."""
         plan, depth = self.plan, self.depth[at]
-        root = np.sqrt(ahead * plan.per_grain)
-        if plan.scouts:
-            line = plan.line(ahead, self.slack[at], depth)
-            return np.where(last, np.minimum(line, plan.z_last_at(depth) / root), line)
         z = np.where(last, plan.z_last, plan.z(place - self.trail.starts[depth, at]))
-        return np.asarray(z / root)
-
-    def _on(self, at: Int64) -> tuple[Int64, Int64, Flags, Int64]:
-        """Return, for thresholds that a search chose, what `_ahead` does: what is held, or about as far as is needed.
-
-        The line bounds the noise at every information, so it does not matter when it is looked at.
-        """
-        plan, here, depth = self.plan, self.here[at], self.depth[at]
-        held = self.trail.grains[depth, at]
-        room = plan.cap_grains - self.spent[at] + here
-        wanted = plan.wanted(np.abs(self.trail.means[depth, at] - self.goal[at]), self.slack[at], depth)
-        step = np.clip(np.ceil(wanted), np.ceil(here * LEAST_STEP), np.ceil(here * MOST_STEP))
-        level = np.where(here == 0, LEVELS[self.trail.starts[depth, at]], np.maximum(step, here + 1).astype(np.int64))
-        most = np.minimum(plan.last_grains(self.slack[at], depth), room)
-        ahead = np.where(held > here, held, np.minimum(most, level))
-        last = (here < most) & (ahead == most)
-        stuck = ~last & (ahead > np.maximum(room, held))
-        self.active[at[stuck]] = False
-        at, ahead, last = at[~stuck], ahead[~stuck], last[~stuck]
-        buys = ahead > self.trail.grains[self.depth[at], at]
-        at, ahead, last = self._without_those_that_wait(at, buys, ahead, last)
-        return ahead, ahead, last, at
+        return np.asarray(z / np.sqrt(ahead * plan.per_grain))
 
     def _ahead(self, at: Int64) -> tuple[Int64, Int64, Flags, Int64]:
         """Return the grains of the next look, its place in LEVELS, and whether it is the last one at its threshold.
@@ -316,7 +198,7 @@ class Run:
         plan, here, depth = self.plan, self.here[at], self.depth[at]
         held, start = self.trail.grains[depth, at], self.trail.starts[depth, at]
         room = plan.cap_grains - self.spent[at] + here
-        most = np.minimum(plan.last_grains(self.slack[at], depth), room)
+        most = np.minimum(plan.last_grains(self.slack[at]), room)
         place = np.searchsorted(LEVELS, np.maximum(np.maximum(held, here + 1), LEVELS[start]))
         seen = self.trail.places[depth, at]
         place = np.where((seen >= start) & (LEVELS[seen] > here), seen, place)
@@ -347,15 +229,11 @@ class Run:
         left, right = ~good & (mean > half), ~good & (mean < -half)
         self.high[at[left]], self.low[at[right]] = middle[left], middle[right] + 1
         moved = left | right
-        left_behind = ~good & ~moved & self._left_behind(at, mean)
-        own = ~good & ~moved & (least == middle) & (self.trail.firm[depth, at] == OWN)
-        self.active[at] = ~good & (moved | left_behind | own | ~last) & (self.spent[at] < self.plan.cap_grains)
+        self.active[at] = ~good & (moved | ~last) & (self.spent[at] < self.plan.cap_grains)
         self.active[at] &= ~self.narrow(at)
-        going = moved | left_behind
-        self.scouts.move(at[going], middle[going], mean[going])
-        gone = good | going | own
+        gone = good | moved
         self.good[at], self.least[at[gone]], self.most[at[gone]] = good, least[gone], most[gone]
-        on = at[going | own]
+        on = at[moved]
         self.first[on] = np.maximum((self.here[on] * RESTART).astype(np.int64), 1)
         self.depth[on] += 1
         self._meet(on[self.active[on]])
@@ -370,13 +248,6 @@ class Run:
         least = np.where(mean - half >= -slack, np.minimum(self.least[at], middle), self.least[at])
         most = np.where(mean + half <= slack, np.maximum(self.most[at], middle), self.most[at])
         return (least <= most + 1) & bool(self.plan.asked.rank), least, most
-
-    def _left_behind(self, at: Int64, mean: Float64) -> Flags:
-        """Return which thresholds that a search chose are no longer likely to be good, however sure their side is."""
-        slack, information = self.slack[at], self.here[at] * self.plan.per_grain
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = np.abs(mean) >= LEAVE * slack + LEAVE_ODDS / (slack * information)
-        return np.asarray(far & (self.trail.firm[self.depth[at], at] == 0) & self.plan.scouts)
 
     def narrow(self, at: Int64) -> Flags:
         """Return which ranges need no further bisection: one leaf, or within the value target."""

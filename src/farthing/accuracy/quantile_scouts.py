@@ -1,140 +1,202 @@
-"""Where a quantile may lie: a cheap noisy search that chooses the next threshold of a bisection, and promises nothing.
+"""Where to look next for a quantile: a guess from what was seen, which promises nothing.
 
-A bisection proves what it says at thresholds of its choice, with fresh noise; so whatever chose them, its promise is
-the same. A search that may err costs a fraction of one that may not: it looks at each threshold until a side is likely.
+What is proved holds whatever thresholds were chosen (`quantile_bets`), so the choice may err. A place is left as soon
+as it is likely on one side, or not worth proving; the next one lies in the middle of what is left, or where a straight
+line through what is near crosses.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from farthing.accuracy.quantile_bets import Ladder
+
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-LIKELY: Final = 2.4
-"""The search moves to a side that is this many standard deviations away,"""
+LIKELY: Final = 1.6
+"""A place that is at least `SURE` slacks away is left when it is off by this many standard deviations,"""
 
-FARTHER: Final = 0.3
-"""and by so many more for each doubling of how many slacks away: it costs less there, and an error costs more."""
+FARTHER: Final = 0.2
+"""and by so many more for each doubling of how many slacks away."""
 
-ENOUGH: Final = 3.0
-"""At this information, times the squared slack, it needs no more of a threshold."""
+SURE: Final = 1.1
 
-NEAR: Final = 0.45
-"""Then a threshold that seems to be off by less than this part of the slack is the one to prove."""
+LEAVE: Final = 0.45
+"""A place is left where it seems to be off by more than this part of the slack,"""
 
-GROWTH: Final = 1.6
-"""A look has this many times the information of the one before."""
+LEAVE_ODDS: Final = 1.0
+"""and by so much more, divided by the information times the slack."""
 
-RESTART: Final = 0.25
-"""The first look at a threshold has this part of the information at which the one before was left."""
+CLIFF: Final = 4.0
+"""Where the next place on the other side is more slacks off than this, there may be a step:"""
 
-STRAIGHT: Final = 8.0
-"""Between two thresholds that are off by fewer slacks than this the search goes by the straight line."""
+STEP: Final = 1.3
+"""then a place is as far off as the last one that was left, if that was off by fewer slacks than this,"""
+
+STEP_ODDS: Final = 0.7
+"""and the logarithm of the odds that it is not the quantile's is at least this."""
+
+NEARBY: Final = 1.1
+"""Within this part of the slack a place is worth a bet."""
 
 LEAP: Final = 5.0
-"""Between two thresholds that are fewer slacks apart the straight line alone chooses the one to prove."""
+"""So is a new place between two that are fewer slacks apart."""
 
-_LEAST_STEP: Final = 0.1
+STRAIGHT: Final = 16.0
+"""Between two places that are fewer slacks apart the straight line chooses."""
+
+AROUND: Final = 1.2
+"""It is drawn through the places that are off by at most so many times what the ends of the range are."""
+
+LEAST_PART: Final = 0.05
+"""A new place has at least this part of the range on either side."""
+
+OPENING: Final = 1.5
+"""The first look at a place has at most this information, times the squared slack;"""
+
+START: Final = 8.0
+"""the very first one this, times the squared rows;"""
+
+RESTART: Final = 0.12
+"""another one this part of what the places on both sides have."""
+
+GROWTH: Final = 0.6
+"""The next look at a place far off adds this part of the information there,"""
+
+LEAST_STEP: Final = 0.05
+"""at a near one what is likely to be needed; at least this part,"""
+
+MOST_STEP: Final = 0.15
+"""and at most this part."""
 
 
-@dataclass(slots=True, eq=False)
+class Next(NamedTuple):
+    """Where to look next, how much information to add, and whether to bet on it."""
+
+    place: Int64
+    information: Float64
+    bets: Flags
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Scouts:
-    """Where each group's search stands; one entry a group.
+    """What some groups' searches see.
 
     Attributes:
-        left, right: the quantile lies most likely in leaves left to right.
-        under, over: how far D seems to be off what is looked for just left of them, and at `right`, in rows.
-        mean: of D, less what is looked for, at the present place.
-        grains: that the mean holds.
-        first: grains of the next threshold's first look.
-        paid: grains read since a threshold was chosen.
-        place: the present place.
-        searching: whether the group looks for its next threshold.
+        ladder: the places, and what was won there.
+        slack, rows: of each group, as far as known.
+        off: float64[places, groups], how far D seems to be off what is looked for; NaN where there is no place.
+        up, down: information that is likely to be needed to show a place not too high, not too low.
+        shown: the last threshold that is shown not to be too high.
+        leaves: how many there are.
     """
 
-    left: Int64
-    right: Int64
-    under: Float64
-    over: Float64
-    mean: Float64
-    grains: Int64
-    first: Int64
-    paid: Int64
-    place: Int64
-    searching: Flags
+    ladder: Ladder
+    slack: Float64
+    rows: Float64
+    off: Float64
+    up: Float64
+    down: Float64
+    shown: Int64
+    leaves: int
 
-    @classmethod
-    def of(cls, groups: int, leaves: int) -> Scouts:
-        """Return the start: the whole range.
+    def next(self) -> Next:
+        """Return where to look next: where two places contradict each other, at an open one, or at a new one."""
+        ladder, columns = self.ladder, np.arange(len(self.slack))
+        if not len(ladder.thresholds):
+            first = np.minimum((START / self.rows) ** 2, OPENING / self.slack**2)
+            middle = np.full(len(columns), self.leaves // 2 - 1)
+            return Next(middle, first, np.asarray(first * self.slack**2 >= OPENING / 2))
+        left = self._left()
+        right_of, left_of = left & (self.off > 0), left & (self.off < 0)
+        high = np.where(right_of.any(axis=0), right_of.argmax(axis=0), -1)
+        low = np.where(left_of, np.arange(len(left))[:, None], -1).max(axis=0)
+        right = np.where(high >= 0, ladder.thresholds[high, columns], self.leaves - 1)
+        start = np.where(low >= 0, ladder.thresholds[low, columns], -1)
+        against = (right_of & (ladder.thresholds <= start)) | (left_of & (ladder.thresholds >= right))
+        odd = against.any(axis=0)
+        between = ladder.seen & ~left & (ladder.thresholds > start) & (ladder.thresholds < right)
+        one = ~odd & ~between.any(axis=0) & (right - start <= 1)
+        own = self.shown >= start
+        doubt = np.where(against, np.abs(self.off) * np.sqrt(ladder.information), np.inf).argmin(axis=0)
+        nearest = np.where(between, np.abs(self.off), np.inf).argmin(axis=0)
+        row = np.where(odd, doubt, np.where(one, np.maximum(np.where(own, high, low), 0), nearest))
+        again = self._again(row, one, own)
+        fresh = self._new(start, right, low, high)
+        old = odd | one | between.any(axis=0)
+        return Next(*(np.where(old, mine, other) for mine, other in zip(again, fresh, strict=True)))
 
-        >>> Scouts.of(2, 8).right.tolist()
-        [7, 7]
-        """
-        none, far = np.zeros(groups, np.int64), np.full(groups, np.inf)
-        fields = none.copy(), none + leaves - 1, -far, far, np.zeros(groups)
-        return cls(*fields, none.copy(), none + 1, none.copy(), none.copy(), np.zeros(groups, np.bool_))
-
-    def begin(self, at: Int64) -> None:
-        """Let groups look for their next thresholds."""
-        self.searching[at], self.paid[at] = True, 0
-
-    def within(self, at: Int64, low: Int64, high: Int64) -> None:
-        """Keep to leaves low to high; where nothing of them is left, begin again with all of them."""
-        cut = self.left[at] < low
-        self.left[at[cut]], self.under[at[cut]] = low[cut], -np.inf
-        cut = self.right[at] > high
-        self.right[at[cut]], self.over[at[cut]] = high[cut], np.inf
-        lost = self.left[at] > self.right[at]
-        self.left[at[lost]], self.right[at[lost]] = low[lost], high[lost]
-        self.under[at[lost]], self.over[at[lost]] = -np.inf, np.inf
-
-    def move(self, at: Int64, place: Int64, off: Float64) -> None:
-        """Move on from places where D seems to be off by so many rows."""
-        up = off < 0
-        self.left[at[up]], self.under[at[up]] = place[up] + 1, off[up]
-        self.right[at[~up]], self.over[at[~up]] = place[~up], off[~up]
-
-    def aim(self, at: Int64, slack: Float64) -> Flags:
-        """Choose the next place: the middle, or near the quantile where the straight line between the ends goes.
-
-        Return where the ends are so near that this place may be the one to prove.
-        """
-        left, right = self.left[at], self.right[at]
-        span = self.over[at] - self.under[at]
-        with np.errstate(invalid="ignore"):
-            part = np.where(span < 2 * STRAIGHT * slack, -self.under[at] / span, 0.5)
-        part = np.clip(np.nan_to_num(part, nan=0.5), _LEAST_STEP, 1 - _LEAST_STEP)
-        place = left + np.floor((right - left) * part).astype(np.int64)
-        self.place[at] = np.minimum(place, np.maximum(right - 1, left))
-        self.mean[at], self.grains[at] = 0.0, 0
-        return np.asarray(span < LEAP * slack)
-
-    def ahead(self, at: Int64) -> Int64:
-        """Return how many grains the next look adds."""
-        held = self.grains[at]
-        more = np.maximum(np.ceil(held * (GROWTH - 1)), 1).astype(np.int64)
-        return np.asarray(np.where(held == 0, np.maximum(self.first[at], 1), more))
-
-    def read(self, at: Int64, fresh: Float64, grains: Int64) -> None:
-        """Add what was measured at the present places."""
-        held = self.grains[at] + grains
-        self.mean[at] += (fresh - self.mean[at]) * (grains / held)
-        self.grains[at] = held
-        self.paid[at] += grains
-
-    def judged(self, at: Int64, slack: Float64, per_grain: float) -> tuple[Flags, Flags]:
-        """Return where the present place is the one to prove, and where the search moves on."""
-        information, off = self.grains[at] * per_grain, np.abs(self.mean[at])
-        enough = information * slack**2 >= ENOUGH
-        found = enough & (off <= NEAR * slack)
+    def _left(self) -> Flags:
+        """Return which places are left: on one side most likely, or not worth proving."""
+        slack, information, away = self.slack, self.ladder.information, np.abs(self.off)
         with np.errstate(divide="ignore", invalid="ignore"):
-            likely = off * np.sqrt(information) >= LIKELY + FARTHER * np.log2(1 + off / slack)
-        return found, ~found & (enough | likely)
+            likely = away * np.sqrt(information) >= LIKELY + FARTHER * np.log2(1 + away / slack)
+            dear = (information * slack**2 >= 1) & (away >= LEAVE * slack + LEAVE_ODDS / (slack * information))
+        left = self.ladder.seen & ((likely & (away >= SURE * slack)) | dear)
+        return left | self._steps(left)
+
+    def _steps(self, left: Flags) -> Flags:
+        """Return which places seem to lie on a step whose end was left, with a cliff on the other side."""
+        slack, off = self.slack, self.off
+        above = np.where(left & (off > 0), off, np.inf)[::-1]
+        above = np.minimum.accumulate(above, axis=0)[::-1]
+        below = np.minimum.accumulate(np.where(left & (off < 0), -off, np.inf), axis=0)
+        side, other = np.where(off > 0, above, below), np.where(off > 0, below, above)
+        with np.errstate(invalid="ignore"):
+            odds = self.ladder.information * (np.abs(off) * side - side**2 / 2)
+            return self.ladder.seen & (side < STEP * slack) & (other > CLIFF * slack) & (odds >= STEP_ODDS)
+
+    def _again(self, row: Int64, one: Flags, own: Flags) -> Next:
+        """Return another look at places that were looked at before; at the one leaf that is left, for its missing half.
+
+        Its own threshold has to be shown not too low, and the one before it not too high.
+        """
+        columns = np.arange(len(row))
+        held, off = self.ladder.information[row, columns], self.off[row, columns]
+        up, down = self.up[row, columns], self.down[row, columns]
+        wanted = np.where(one, np.where(own, down, up), np.maximum(up, down))
+        bets = (np.abs(off) <= NEARBY * self.slack) | one
+        more = np.where(bets, np.clip(wanted, LEAST_STEP * held, MOST_STEP * held), GROWTH * held)
+        return Next(self.ladder.thresholds[row, columns], more, bets)
+
+    def _new(self, start: Int64, right: Int64, low: Int64, high: Int64) -> Next:
+        """Return a first look at new places, between these thresholds and their rows; -1 for the ends of the range."""
+        columns, slack = np.arange(len(start)), self.slack
+        over = np.where(high >= 0, self.off[high, columns], np.inf)
+        under = np.where(low >= 0, self.off[low, columns], -np.inf)
+        span = over - under
+        part = np.where(span < STRAIGHT * slack, self._crossing(start, right, over, under), 0.5)
+        place = start + 1 + np.floor((right - start - 1) * part).astype(np.int64)
+        place = np.minimum(place, np.maximum(right - 1, start + 1))
+        mine = np.where(high >= 0, self.ladder.information[high, columns], 0.0)
+        theirs = np.where(low >= 0, self.ladder.information[low, columns], 0.0)
+        opening, close = OPENING / slack**2, span < LEAP * slack
+        both = (high >= 0) & (low >= 0)
+        usual = np.maximum(mine, theirs) * np.where(both, RESTART, 1.0)
+        usual = np.where((high < 0) & (low < 0), (START / self.rows) ** 2, usual)
+        return Next(place, np.where(close, opening, np.minimum(usual, opening)), close)
+
+    def _crossing(self, start: Int64, right: Int64, over: Float64, under: Float64) -> Float64:
+        """Return which part of the range lies before the place where a straight line through near places crosses."""
+        ladder, slack = self.ladder, self.slack
+        with np.errstate(divide="ignore", invalid="ignore"):
+            around = np.minimum(AROUND * np.maximum(np.maximum(over, -under), slack / 2), STRAIGHT / 2 * slack)
+            near = ladder.seen & (np.abs(self.off) <= around)
+            weight = np.where(near, ladder.information, 0.0)
+            along, off = ladder.thresholds - (start + right) / 2, np.where(near, self.off, 0.0)
+            total = weight.sum(axis=0)
+            middle, mean = (weight * along).sum(axis=0) / total, (weight * off).sum(axis=0) / total
+            away = along - middle
+            slope = (weight * away * (off - mean)).sum(axis=0) / (weight * away**2).sum(axis=0)
+            fitted = (middle - mean / slope + (right - start) / 2) / (right - start)
+            fits = (near.sum(axis=0) >= 2) & (slope > 0) & np.isfinite(fitted)
+            part = np.where(fits, fitted, -under / (over - under))
+        return np.asarray(np.clip(np.nan_to_num(part, nan=0.5), LEAST_PART, 1 - LEAST_PART))

@@ -25,6 +25,13 @@ FIRST_GRAINS: Final = 16
 """The first look where nothing is known: 2^-52 of mu^2, enough to see a sum of 10^8."""
 
 
+LEVEL: Final = 0
+"""What `kinds` says of a threshold of a bisection, whose measurements are added up;"""
+
+LOOK: Final = 1
+"""and of one look of a search by rank."""
+
+
 def _levels() -> Int64:
     """Return the levels: each one and a half times the one before, down to whole grains; the last is all there are."""
     levels = [FIRST_GRAINS]
@@ -56,7 +63,7 @@ class Trail:
         thresholds: int64[depths, groups], the threshold that was met after so many others; -1 for none.
         starts: int64[depths, groups], the place in LEVELS of the threshold's first look.
         scouted: int64[depths, groups], the grains that were read to choose the threshold, and are not kept.
-        firm: int64[depths, groups], what has to be sure before the threshold is left; 0 if it may always be left.
+        kind: int64[depths, groups], what has to be sure before the threshold is left; 0 if it may always be left.
         means: float64[depths, groups], of D at the threshold, in rows.
         grains: int64[depths, groups], the grains that they hold.
         places: int64[depths, groups], the place in LEVELS of the last look at a level; -1 for none.
@@ -68,8 +75,7 @@ class Trail:
     counted: Int64
     thresholds: Int64
     starts: Int64
-    scouted: Int64
-    firm: Int64
+    kinds: Int64
     means: Float64
     grains: Int64
     places: Int64
@@ -84,7 +90,7 @@ class Trail:
         [0, 0]
         """
         whole, real = np.zeros((0, groups), np.int64), np.zeros((0, groups))
-        return cls(real, whole, whole, whole, whole, whole, real, whole, whole, real, np.zeros(groups, np.int64))
+        return cls(real, whole, whole, whole, whole, real, whole, whole, real, np.zeros(groups, np.int64))
 
     def copy(self) -> Trail:
         """Return a trail that may be added to."""
@@ -119,20 +125,40 @@ class Trail:
         for depth in range(int(rows[new].min(initial=len(self.thresholds))), len(self.thresholds)):
             gone = groups[new & (rows <= depth)]
             self.thresholds[depth, gone], self.starts[depth, gone] = -1, 0
-            self.scouted[depth, gone], self.firm[depth, gone] = 0, 0
+            self.kinds[depth, gone] = LEVEL
             self.means[depth, gone], self.grains[depth, gone] = 0.0, 0
             self.shown[depth, gone], self.places[depth, gone] = 0.0, -1
         self.thresholds[rows[new], groups[new]] = thresholds[new]
         self.starts[rows[new], groups[new]] = starts[new]
 
-    def scout(self, rows: Int64, grains: Int64, firm: Int64, groups: Int64) -> None:
-        """Keep what it cost to choose the thresholds at these depths, and how firm they are."""
-        self.scouted[rows, groups], self.firm[rows, groups] = grains, firm
+    def only(self, kind: int) -> Trail:
+        """Return a trail that may be added to: of groups that hold rows of another kind, only the price is kept."""
+        made, bare = self.copy(), self.counted[len(self.kinds) :] > 0
+        other = (self.thresholds >= 0) & ((self.kinds == LOOK) != (kind == LOOK))
+        gone = other.any(axis=0) | ((kind == LOOK) & bare.any(axis=0))
+        for name in self.__slots__:
+            if name != "paid":
+                getattr(made, name)[:, gone] = -1 if name in {"thresholds", "places"} else 0
+        return made
 
-    def chosen(self, rows: Int64, groups: Int64) -> Int64:
-        """Return the thresholds that were met at these depths before; -1 for none."""
-        self._grow(int(rows.max(initial=-1)))
-        return np.asarray(self.thresholds[rows, groups])
+    def keep(
+        self,
+        rows: Int64,
+        thresholds: Int64,
+        ranks: tuple[Float64, Int64],
+        counts: tuple[Float64, Int64],
+        groups: Int64,
+    ) -> None:
+        """Keep one look of each of some groups: a fresh D at a threshold and a fresh count, each with its grains."""
+        self.thresholds[rows, groups], self.kinds[rows, groups] = thresholds, LOOK
+        self.means[rows, groups], self.grains[rows, groups] = ranks
+        self.counts[rows, groups], self.counted[rows, groups] = counts
+        self.paid[groups] += ranks[1] + counts[1]
+
+    def grow(self, depth: int) -> None:
+        """Make room for a look."""
+        self.grow_counts(depth)
+        self._grow(depth)
 
     def grow_counts(self, lane: int) -> None:
         """Make room for a lane."""
@@ -146,8 +172,7 @@ class Trail:
             none = np.zeros(len(self.paid), np.int64)
             self.thresholds = np.vstack([self.thresholds, none - 1])
             self.starts = np.vstack([self.starts, none])
-            self.scouted = np.vstack([self.scouted, none])
-            self.firm = np.vstack([self.firm, none])
+            self.kinds = np.vstack([self.kinds, none])
             self.means = np.vstack([self.means, np.zeros(len(self.paid))])
             self.grains = np.vstack([self.grains, none])
             self.places = np.vstack([self.places, none - 1])

@@ -252,8 +252,8 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
             str(aggregate), mechanism, count, farthings - count, Pure, query.max_groups, sought
         )
     coin = Coin(frame.gaussian, query.max_groups, 1)
-    descent = QuantileBisection(asked, frame.beta, _level(frame, coin, standing.trail), relative, absolute)
-    sought = QuantileSought(asked.rank, relative, absolute, frame.beta, descent.cap_grains)
+    descent = QuantileBisection(asked, frame.beta, _level(frame, coin, standing.trail), relative, absolute, frame.spend)
+    sought = QuantileSought(asked.rank, relative, absolute, frame.beta, descent.cap_grains, frame.spend)
     served = standing.served(sought)
     bisection = QuantileBisectionPricing(str(aggregate), descent, coin, sought, standing.trail, served)
     if target is not None or standing.trail is not None:

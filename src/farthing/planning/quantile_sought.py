@@ -32,6 +32,7 @@ class QuantileSought:
         rank, relative, absolute: the targets; 0 for none.
         beta: the failure probability a group.
         cap: the most that a group could pay, in the coins of its road.
+        spend: whether groups that were too small for the target went on to it.
     """
 
     rank: float
@@ -39,6 +40,7 @@ class QuantileSought:
     absolute: float
     beta: float
     cap: int
+    spend: bool = False
 
     def serves(self, asked: QuantileSought, *, met: bool) -> bool:
         """Tell whether an answer to this is one to what is asked, given whether all groups met it."""
@@ -46,7 +48,7 @@ class QuantileSought:
         if not any(theirs for _, theirs in pairs):  # a named loss: more of it is another answer
             return not any(mine for mine, _ in pairs) and self.cap >= asked.cap
         as_tight = all(bool(mine) == bool(theirs) and mine <= theirs for mine, theirs in pairs)
-        return as_tight and self.beta <= asked.beta and (met or self.cap >= asked.cap)
+        return as_tight and self.beta <= asked.beta and (met or (self.cap >= asked.cap and self.spend >= asked.spend))
 
     def facts(self) -> dict[str, Any]:
         """Return plain values."""

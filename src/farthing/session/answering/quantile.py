@@ -46,11 +46,12 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.session.core.context import Context
 
-_FORMAT = b"farthing-quantile-4"
-_OLDER = (b"farthing-quantile-3", b"farthing-quantile-2", b"farthing-quantile-1")
+_FORMAT = b"farthing-quantile-5"
+_OLDER = (b"farthing-quantile-4", b"farthing-quantile-3", b"farthing-quantile-2", b"farthing-quantile-1")
 _COLUMNS = ("value", "lower", "upper", "met", "by_rank")
 _LANES = ("counts", "counted")
-_DEPTHS = ("thresholds", "starts", "scouted", "firm", "means", "grains", "places", "shown")
+_KEPT = ("counted", "thresholds")
+_DEPTHS = ("thresholds", "starts", "kinds", "means", "grains", "places", "shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ def blob_of(standing: QuantileStanding) -> bytes:
     if standing.trail is not None:
         columns["paid"] = standing.trail.paid
         for name in (*_LANES, *_DEPTHS):
-            columns |= {f"{name}{place}": row for place, row in enumerate(getattr(standing.trail, name))}
+            rows = enumerate(getattr(standing.trail, name))
+            columns |= {f"{name}{place}": row for place, row in rows if name in _KEPT or (row != _usual(name)).any()}
     return write_blob(columns, {_FORMAT: json.dumps([one.sought.facts() for one in standing.found]).encode()})
 
 
@@ -171,11 +173,18 @@ def _trail_in(columns: dict[str, Any]) -> Trail | None:
         return None
     trail = Trail.nothing(len(columns["paid"]))
     trail.paid = columns["paid"]
+    many = {name: sum(f"{name}{place}" in columns for place in range(len(columns))) for name in _KEPT}
     for name in (*_LANES, *_DEPTHS):
-        rows = [columns[f"{name}{place}"] for place in range(len(columns)) if f"{name}{place}" in columns]
-        none = np.zeros_like(trail.starts) if name in _DEPTHS else getattr(trail, name)
-        setattr(trail, name, np.array(rows) if rows else none)
+        none = np.full_like(getattr(trail, name), _usual(name), shape=len(trail.paid))
+        kept = many["counted" if name in _LANES else "thresholds"]
+        rows = [columns.get(f"{name}{place}", none) for place in range(kept)]
+        setattr(trail, name, np.array(rows) if rows else getattr(trail, name))
     return trail
+
+
+def _usual(name: str) -> int:
+    """Return what a column of a trail holds where nothing is known: such columns are not stored."""
+    return -1 if name == "places" else 0
 
 
 def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:

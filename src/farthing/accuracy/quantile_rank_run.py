@@ -1,0 +1,279 @@
+"""One run of a search for a quantile by rank: looks at thresholds, and bets on what they will show.
+
+Each look is kept as it was measured. A later run reads them in the same order, bets again, at its own target, and goes
+on from there: so it pays for no look twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.accuracy.quantile_bets import STAKE, Ladder, Places, won
+from farthing.accuracy.quantile_scouts import Scouts
+from farthing.accuracy.quantile_trail import FIRST_GRAINS, LOOK, Trail
+from farthing.mechanisms.gaussian import MOST_GRAINS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from farthing.accuracy.quantile_plan import BisectionPlan
+
+    Int64 = NDArray[np.int64]
+    Float64 = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+    Measure = Callable[[Int64, Int64, Int64], Float64]
+    MeasureCount = Callable[[Int64, Int64], Float64]
+
+INTERVAL_SHARE: Final = 0.1
+"""Part of beta that the interval may use up; the rest is the rank's."""
+
+RATE: Final = 0.7
+"""A bet on a rank wins this much for each row by which it is right, over the slack,"""
+
+FADE: Final = 3.0
+"""less where the place seems to be off by more than two thirds of the slack, and nothing from one slack on."""
+
+PRIOR: Final = 4.0
+"""What a place seems to be off counts as much as zero at this information, times the squared slack."""
+
+WIDE: Final = 2.5
+"""A first look with more information than this, times the squared slack, was made for a wider target: no bet."""
+
+GUESSED: Final = 2.5
+"""The first bet on the side of a place is the best one where it is so many standard deviations off;"""
+
+GUESSED_STAKE: Final = 0.3
+"""it stakes this part."""
+
+CLEARLY: Final = 2.2
+"""Rows are roughly known when there are this many times their noise."""
+
+AHEAD: Final = 3
+"""Until then, each count has this many times the grains of all before."""
+
+HOPELESS: Final = 8.0
+"""A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
+
+
+@dataclass(slots=True)
+class RankRun:
+    """Where each group stands; all arrays have one entry a group, and mean the same as those of `quantile_run.Run`.
+
+    Guarantee: with probability at least 1 - beta, no threshold that is too high is ever in `most` or below, none that
+        is too low in `least` or above, and the quantile is always in `low` to `high`.
+    Proof: docs/proofs/accuracy.quantile_bisection.md.
+    Assumes: as `quantile_bisection.QuantileBisection`; what earlier runs were asked was named without looking.
+    Rounds: nothing; float64.
+    """
+
+    plan: BisectionPlan
+    trail: Trail
+    measure: Measure | None
+    measure_count: MeasureCount | None
+    low: Int64
+    high: Int64
+    spent: Int64
+    rows: Float64  # the count, as far as known
+    goal: Float64  # the D that is looked for, in rows: 0 but near the ends
+    active: Flags
+    waits: Flags
+    good: Flags
+    least: Int64
+    most: Int64
+    depth: Int64  # looks that are behind
+    middle: Int64  # the last threshold that was looked at
+    places: Places
+    counted: Float64  # information on the count
+    total: Float64  # the mean of the count times it
+
+    @classmethod
+    def of(
+        cls,
+        plan: BisectionPlan,
+        held: Trail,
+        settled: Flags,
+        measure: Measure | None,
+        measure_count: MeasureCount | None,
+    ) -> RankRun:
+        """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
+        groups, leaves = len(held.paid), plan.asked.leaves
+        none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
+        return cls(
+            plan=plan, trail=held.only(LOOK), measure=measure, measure_count=measure_count,
+            low=none.copy(), high=none + leaves - 1, spent=none.copy(), rows=nothing + np.nan, goal=nothing.copy(),
+            active=~settled, waits=no.copy(), good=no.copy(), least=none + leaves - 1, most=none - 1,
+            depth=none.copy(), middle=none.copy(), places=Places.none(groups),
+            counted=nothing.copy(), total=nothing.copy(),
+        )  # fmt: skip
+
+    def begin(self) -> None:
+        """Nothing is known before the first look."""
+
+    def within(self, at: Int64) -> Flags:
+        """Return no group: there is no value target."""
+        return np.zeros(len(at), np.bool_)
+
+    def look(self, at: Int64) -> None:
+        """Read one look of each of these groups, or take it where none is held; stop where the target is met."""
+        self.trail.grow(int(self.depth[at].max()))
+        at = self._bought(at)
+        depth = self.depth[at]
+        grains, rows = self.trail.grains[depth, at], self.trail.counted[depth, at]
+        place, mean = self.trail.thresholds[depth, at], self.trail.means[depth, at]
+        count = self.trail.counts[depth, at]
+        self.spent[at] += grains + rows
+        self.depth[at] += 1
+        seen = grains > 0
+        self.middle[at[seen]] = place[seen]
+        self._bet(at[seen], place[seen], (mean[seen], grains[seen]), (count[seen], rows[seen]))
+        information = rows * self.plan.count_per_grain
+        self.counted[at] += information
+        self.total[at] += information * count
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.rows[at] = np.maximum(self.total[at], np.sqrt(self.counted[at])) / self.counted[at]
+        self.goal[at] = self.plan.asked.beside * self.rows[at]
+        self._claim(at)
+
+    def _bought(self, at: Int64) -> Int64:
+        """Take looks that are not held; return the groups whose next look is held now."""
+        depth = self.depth[at]
+        new = self.trail.kinds[depth, at] != LOOK
+        some = at[new]
+        place, grains, rows = self._next(some)
+        short = grains + rows > self.plan.cap_grains - self.spent[some]
+        stops = short | self._hopeless(some)
+        self.active[some[stops]] = False
+        if self.measure is None or self.measure_count is None:
+            self.waits[some[~stops]], self.active[some[~stops]] = True, False
+            return np.asarray(at[~new])
+        some, place, grains, rows = (each[~stops] for each in (some, place, grains, rows))
+        mean, count = np.zeros(len(some)), np.zeros(len(some))
+        if (buys := grains > 0).any():
+            mean[buys] = self.measure(place[buys], grains[buys], some[buys])
+        if (buys := rows > 0).any():
+            count[buys] = self.measure_count(rows[buys], some[buys])
+        self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some)
+        return np.asarray(at[self.active[at]])
+
+    def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
+        """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them."""
+        (mean, grains), (count, rows) = ranks, counts
+        if not at.size:
+            return
+        plan, places, asked = self.plan, self.places, self.plan.asked
+        row = places.at(place, at)
+        slack, held = asked.slack * self.rows[at], places.information[row, at]
+        fresh, counted = grains * plan.per_grain, rows * plan.count_per_grain
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.where(held > 0, places.totals[row, at] / held - self.goal[at], 0.0)
+            part = self._off(at, slack)
+            met = places.thresholds[:, at]
+            under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
+            over = np.where(met >= place, part, np.inf).min(axis=0)
+            unsized = (held == 0) & (fresh * slack**2 > WIDE)
+            for won_, share, side, part in (
+                (places.above, asked.beside + asked.slack, 1, under),
+                (places.below, asked.beside - asked.slack, -1, -over),
+            ):
+                information = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
+                rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - part), 0, 1) * slack)
+                won_[row, at] += won(side * (mean - share * count), information, rate)
+            information = 1 / (1 / fresh + asked.beside**2 / counted) if asked.beside else fresh
+            information = np.where((rows > 0) | (asked.beside == 0), information, 0.0)
+            for won_, side in ((places.past, 1), (places.before, -1)):
+                rate = np.where(held > 0, np.maximum(-side * off, 0.0), GUESSED / np.sqrt(fresh))
+                gained = won(side * (mean - asked.beside * count), information, rate)
+                part = np.logaddexp(np.log(1 - GUESSED_STAKE), np.log(GUESSED_STAKE) + gained)
+                won_[row, at] += np.where(held > 0, gained, part)
+        places.information[row, at] += fresh
+        places.totals[row, at] += fresh * mean
+
+    def _off(self, at: Int64, slack: Float64) -> Float64:
+        """Return how many slacks off each place seems to be, as far as it is known; NaN where there is no place."""
+        places = self.places
+        held = places.information[:, at]
+        off = np.where(held > 0, places.totals[:, at] / held - self.goal[at], 0.0) / slack
+        return np.where(places.thresholds[:, at] >= 0, off * held / (held + PRIOR / slack**2), np.nan)
+
+    def _claim(self, at: Int64) -> None:
+        """Say what all bets together have shown by now; what was shown before stays."""
+        ladder, leaves = Ladder.of(self.places, at), self.plan.asked.leaves
+        if not len(ladder.thresholds):
+            return
+        odds = self._odds
+        most = np.where(ladder.seen & (ladder.high >= odds), ladder.thresholds, -1).max(axis=0)
+        least = np.where(ladder.seen & (ladder.low >= odds), ladder.thresholds, leaves).min(axis=0)
+        self.most[at], self.least[at] = np.maximum(self.most[at], most), np.minimum(self.least[at], least)
+        self._narrow(at, ladder)
+        self.good[at] = self.least[at] <= self.most[at] + 1
+        good = at[self.good[at]]
+        self.low[good] = np.minimum(self.low[good], self.most[good] + 1)
+        self.high[good] = np.maximum(self.high[good], self.least[good])
+        self.active[at] &= ~self.good[at] & (self.low[at] < self.high[at])
+
+    def _narrow(self, at: Int64, ladder: Ladder) -> None:
+        """Leave out leaves at both ends of the range that the quantile is not among."""
+        leaves, outside = self.plan.asked.leaves, ladder.outside >= -np.log(self.plan.beta * INTERVAL_SHARE)
+        upto = np.where(ladder.seen, ladder.thresholds, leaves - 1)
+        ends, ones = np.vstack([upto, np.full((1, len(at)), leaves - 1)]), np.zeros((1, len(at)), np.int64)
+        starts = np.vstack([ones, upto + 1])
+        gone = np.logical_and.accumulate(outside | (ends < self.low[at]), axis=0)
+        low = np.maximum(np.where(gone, ends + 1, 0).max(axis=0), self.low[at])
+        gone = np.logical_and.accumulate((outside | (starts > self.high[at]))[::-1], axis=0)[::-1]
+        high = np.minimum(np.where(gone, starts - 1, leaves - 1).min(axis=0), self.high[at])
+        sane = low <= high
+        self.low[at], self.high[at] = np.where(sane, low, self.low[at]), np.where(sane, high, self.high[at])
+
+    @property
+    def _odds(self) -> float:
+        """The logarithm of what bets on a rank have to win."""
+        return -float(np.log(self.plan.beta * (1 - INTERVAL_SHARE)))
+
+    def _next(self, at: Int64) -> tuple[Int64, Int64, Int64]:
+        """Return the next threshold of each group, and the grains of D and of the count there."""
+        plan = self.plan
+        place, grains = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+        known = self._clear(at)
+        held = np.round(self.counted[at] / plan.count_per_grain)
+        rows = np.maximum(AHEAD * held, min(FIRST_GRAINS, max(plan.cap_grains // 8, 1)))
+        if known.any():
+            found = self._scouts(at[known]).next()
+            wanted = np.maximum(np.ceil(found.information / plan.per_grain), 1)
+            place[known] = found.place
+            grains[known] = np.minimum(wanted, MOST_GRAINS).astype(np.int64)
+            rows[known] = np.where(found.bets, np.ceil(wanted * plan.count_share), 0)
+        return place, grains, np.minimum(rows, MOST_GRAINS).astype(np.int64)
+
+    def _clear(self, at: Int64) -> Flags:
+        """Return which groups' rows stand out from the noise."""
+        return np.asarray(self.total[at] > CLEARLY * np.sqrt(self.counted[at]))
+
+    def _hopeless(self, at: Int64) -> Flags:
+        """Return which groups are too small for their target, as far as the count tells: two of its noises more."""
+        plan, asked = self.plan, self.plan.asked
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = np.maximum(self.total[at] / self.counted[at], 0) + 2 / np.sqrt(self.counted[at])
+            least = HOPELESS * plan.beside_count / (asked.slack * rows) ** 2 / plan.per_grain
+        return np.asarray((self.counted[at] > 0) & ~(least <= plan.cap_grains) & (not plan.spend))
+
+    def _scouts(self, at: Int64) -> Scouts:
+        """Return what the searches of these groups see."""
+        ladder, slack = Ladder.of(self.places, at), self.plan.asked.slack * self.rows[at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.where(ladder.seen, ladder.totals / ladder.information - self.goal[at], np.nan)
+            part = off / slack * ladder.information / (ladder.information + PRIOR / slack**2)
+        up = np.where(self.most[at] >= ladder.thresholds, 0.0, self._needed(part, ladder.high))
+        down = np.where(self.least[at] <= ladder.thresholds, 0.0, self._needed(-part, ladder.low))
+        return Scouts(
+            ladder, slack, self.rows[at], off, up / slack**2, down / slack**2, self.most[at], self.plan.asked.leaves
+        )
+
+    def _needed(self, part: Float64, held: Float64) -> Float64:
+        """Return the information, times the squared slack, until bets on ranks so far off have won enough."""
+        rate = RATE * np.clip(FADE * (1 - part), 0.02, 1)
+        return np.maximum(self._odds - held, 0) / np.maximum(rate * (1 - part) - rate**2 / 2, 1e-3) / STAKE

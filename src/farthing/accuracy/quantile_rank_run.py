@@ -104,7 +104,7 @@ class RankRun:
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
         return cls(
-            plan=plan, trail=held.only(LOOK), measure=measure, measure_count=measure_count,
+            plan=plan, trail=held.only(LOOK, plan.asked.steps), measure=measure, measure_count=measure_count,
             low=none.copy(), high=none + leaves - 1, spent=none.copy(), rows=nothing + np.nan, goal=nothing.copy(),
             active=~settled, waits=no.copy(), good=no.copy(), least=none + leaves - 1, most=none - 1,
             depth=none.copy(), middle=none.copy(), places=Places.none(groups),
@@ -157,7 +157,7 @@ class RankRun:
             mean[buys] = self.measure(place[buys], grains[buys], some[buys])
         if (buys := rows > 0).any():
             count[buys] = self.measure_count(rows[buys], some[buys])
-        self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some)
+        self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some, self.plan.asked.steps)
         return np.asarray(at[self.active[at]])
 
     def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:

@@ -31,7 +31,7 @@ NO_ROWS = {
                     "made of rows by the caller, such that a row moves each by at most the sensitivity"),
     **dict.fromkeys(("sizes", "epsilons", "weights", "cuts", "grids", "levels"), "public"),
     **dict.fromkeys(("grains", "farthings", "groups", "information"), "levels and places, which are public"),
-    **dict.fromkeys(("values", "value", "mean", "coefficients"), "released"),
+    **dict.fromkeys(("values", "value", "mean", "coefficients", "result"), "released"),
     **dict.fromkeys(("learner", "score"), "a function, not an array"),
     "bits": "random bits",
     "loss": "a price",

@@ -43,8 +43,11 @@ PATIENCE_S: Final = 30.0
 FIRST_SHARE: Final = 64
 """What is measured look by look may cost one part in so many of its worst price before its first look asks for more."""
 
-_GROWTH: Final = 2
-"""A look is begun up to so many times the last, at least: a commit for each look costs time."""
+_GROWTH: Final = 4
+"""A look is begun up to one part in so many more than the last, at least: a commit for each look costs time;"""
+
+_SMALL: Final = 8
+"""and up to twice the last while that is within one part in so many of what is reserved."""
 
 _PAUSE_S: Final = 0.02
 
@@ -133,7 +136,8 @@ def begin_look(receipt: Receipt, price: Booked, merge: Callable[[bytes | None], 
     Guarantee: whenever the process dies, what it had measured costs at most the last look that was begun.
     Proof: docs/proofs/ledger.store.md, "Look by look".
     Assumes: every look of the question is begun here, at its price.
-    Rounds: up, to at most twice the last look, so that many small looks are begun at once.
+    Rounds: up, to at most twice the last look while it is small, and a quarter more than it then, so that many small
+        looks are begun at once.
     """
     return next(work for work in list(_WORK.values()) if work.holds(receipt)).begin(receipt, price.farthings, merge)
 
@@ -253,7 +257,8 @@ class _Work:
         """Begin a look up to a price, and store what was measured before it; unless so much was begun already."""
         written = farthings > self._begun
         if written:
-            most = max(farthings, min(_GROWTH * self._begun, receipt.reserved))
+            ahead = max(self._begun + self._begun // _GROWTH, min(2 * self._begun, receipt.reserved // _SMALL))
+            most = max(farthings, min(ahead, receipt.reserved))
             patiently(lambda: self._context.ledger.look(receipt, most, merge))
             self._begun = most
         return Begun(self._begun, written=written)

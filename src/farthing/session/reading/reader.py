@@ -151,6 +151,7 @@ class QuestionReader:
         """Return the question of a method call; `default` names its answer column where the caller does not."""
         names, groupings = self._groupings(by)
         stem = default if name is None else name
+        check_names(stem, ())
         several = aggregate if isinstance(aggregate, Mapping) else {"": aggregate}
         outputs = tuple(NamedAggregate(f"{stem}{ending}", one) for ending, one in several.items())
         return self._query(names, keys, self._predicate(where), outputs, self._bounds(bounds), groupings, ())

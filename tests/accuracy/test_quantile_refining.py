@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
 from scipy.stats import binom
+from sweeps import sweep
 
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
@@ -47,7 +48,7 @@ PLANS = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=sweep(10, 25), deadline=None)
 @given(PLANS, st.integers(0, 1 << 20))
 def test_every_grain_is_paid_once_and_what_is_known_is_free(plans, seed):
     """Over chains of any targets, confidences and caps: paid is what was measured, no run reads beyond its cap, and
@@ -116,6 +117,7 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
     assert misses(plans[1].asked, leaf, chain(ranks, plans, 54)[1]).sum() > limit
 
 
+@pytest.mark.thorough
 @pytest.mark.statistical
 @pytest.mark.parametrize("targets", [{"rank": 0.08}, {"absolute": 8.0}], ids=str)
 def test_a_sharper_one_costs_the_difference(targets):

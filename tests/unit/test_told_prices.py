@@ -63,6 +63,7 @@ def test_merging_at_the_least_price_is_caught():
     assert any(mean([(p, q, max(0.0, float(rho))) for p, q, rho in forgot], order) > 1 for order in ORDERS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_told_epsilon_holds_and_the_rho_of_a_stopped_chain_does_not(order):
     """A chain at epsilon .5 and 1.5 that stops by what it shows: its last level holds after merging; its rho does not.

@@ -154,12 +154,12 @@ def test_the_place_of_an_end_begins_again():
     """
     trail, one = Trail.nothing(1), np.array([0])
     trail.grow(0)
-    trail.keep(one, np.array([7]), (np.array([5.0]), np.array([40])), (np.array([9.0]), np.array([10])), one, 3)
+    trail.keep(one, np.array([7]), (np.array([5.0]), np.array([40])), (np.array([9.0]), np.array([10])), one, LOOK + 3)
 
-    assert trail.only(LOOK, 3).thresholds.tolist() == [[7]]
-    assert trail.only(LOOK, 2).thresholds.tolist() == [[-1]]
-    assert trail.only(LOOK, 2).counted.tolist() == [[0]]
-    assert {50} == {int(trail.only(LOOK, rank).paid[0]) for rank in (2, 3)}
+    assert trail.only(LOOK + 3).thresholds.tolist() == [[7]]
+    assert trail.only(LOOK + 2).thresholds.tolist() == [[-1]]
+    assert trail.only(LOOK + 2).counted.tolist() == [[0]]
+    assert {50} == {int(trail.only(LOOK + rank).paid[0]) for rank in (2, 3)}
 
 
 def test_levels_are_the_same_for_every_question():

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from levels import ALPHA
 from scipy.stats import binom
+from sweeps import sweep
 
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal
@@ -47,7 +48,7 @@ PLANS = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=sweep(10, 25), deadline=None)
 @given(PLANS, st.integers(0, 1 << 20))
 def test_every_grain_is_paid_once_and_what_is_known_is_free(plans, seed):
     """Over chains of any targets, confidences and caps: paid is what was measured, no run reads beyond its cap, and
@@ -116,6 +117,7 @@ def test_told_again_at_more_confidence_it_would_not(monkeypatch):
     assert misses(plans[1].asked, leaf, chain(ranks, plans, 54)[1]).sum() > limit
 
 
+@pytest.mark.thorough
 @pytest.mark.statistical
 @pytest.mark.parametrize("targets", [{"rank": 0.08}, {"absolute": 8.0}], ids=str)
 def test_a_sharper_one_costs_the_difference(targets):
@@ -152,12 +154,12 @@ def test_the_place_of_an_end_begins_again():
     """
     trail, one = Trail.nothing(1), np.array([0])
     trail.grow(0)
-    trail.keep(one, np.array([7]), (np.array([5.0]), np.array([40])), (np.array([9.0]), np.array([10])), one, 3)
+    trail.keep(one, np.array([7]), (np.array([5.0]), np.array([40])), (np.array([9.0]), np.array([10])), one, LOOK + 3)
 
-    assert trail.only(LOOK, 3).thresholds.tolist() == [[7]]
-    assert trail.only(LOOK, 2).thresholds.tolist() == [[-1]]
-    assert trail.only(LOOK, 2).counted.tolist() == [[0]]
-    assert {50} == {int(trail.only(LOOK, rank).paid[0]) for rank in (2, 3)}
+    assert trail.only(LOOK + 3).thresholds.tolist() == [[7]]
+    assert trail.only(LOOK + 2).thresholds.tolist() == [[-1]]
+    assert trail.only(LOOK + 2).counted.tolist() == [[0]]
+    assert {50} == {int(trail.only(LOOK + rank).paid[0]) for rank in (2, 3)}
 
 
 def test_levels_are_the_same_for_every_question():

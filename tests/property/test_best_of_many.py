@@ -40,7 +40,7 @@ def renyi(first, second, order):
     return (terms.max() + np.log(np.exp(terms - terms.max()).sum())) / (order - 1)
 
 
-@pytest.mark.parametrize("law", sorted(LAWS))
+@pytest.mark.parametrize("law", ["logarithmic", "steep", "uniform"])
 def test_pure_runs_cost_two_and_the_shape_times(law):
     """Over random pairs the best of any number of runs keeps the price; whatever the fading."""
     rng, worst = np.random.default_rng(31), 0.0
@@ -72,7 +72,7 @@ def test_divergences_keep_the_curve_and_the_line():
         pair = ((first, second), (second, first))
         curve = Rdp({order: max(renyi(*each, order) for each in pair) + 1e-12 for order in ORDERS})
         rho = max(renyi(*each, order) / order for each in pair for order in (*ORDERS, 1.0001, 1000)) + 1e-9
-        many = BestOfMany(int(rng.choice([2, 30, 400])), str(rng.choice(sorted(LAWS))))
+        many = BestOfMany(int(rng.choice([2, 30, 400])), str(rng.choice(["logarithmic", "steep", "uniform"])))
         chances = counting(many)
         told, line = many.renyi(curve), float(many.price(Zcdp(rho), Zcdp).amount)
         for one, other in pair:

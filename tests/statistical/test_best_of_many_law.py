@@ -25,7 +25,7 @@ def gap(seen, law):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("law", sorted(LAWS))
+@pytest.mark.parametrize("law", ["logarithmic", "steep", "uniform"])
 def test_the_number_that_count_fits(law):
     """It fits its own law and no other, and so does the best of uniform scores; that of all runs does not."""
     many, bits, rng = BestOfMany(12, law), seeded(77), np.random.default_rng(1)

@@ -57,7 +57,9 @@ def folder(tmp_path, monkeypatch) -> Path:
 def rows(folder) -> Path:
     """The same, each ride a unit, with the zones declared public."""
     budget = ("--epsilon", "2", "--delta", "1e-6", "--keys-delta", "1e-7")
-    made = run("init", "rides.parquet", *budget, "--public", "zones=zones.csv", "--keys", "zone=zones.id")
+    made = run(
+        "init", "rides.parquet", "--unit", "row", *budget, "--public", "zones=zones.csv", "--keys", "zone=zones.id"
+    )
     assert made.exit_code == 0, made.stderr
     return folder
 

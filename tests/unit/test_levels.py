@@ -52,7 +52,9 @@ def cases(function, path):
 def assigned(path):
     """Return what a module assigns to names, and what the test modules assign from which it imports."""
     tree = parsed(path)
-    homes = [ROOT / f"{node.module}.py" for node in tree.body if isinstance(node, ast.ImportFrom)]
+    homes = [
+        ROOT / f"{(node.module or '').replace('.', '/')}.py" for node in tree.body if isinstance(node, ast.ImportFrom)
+    ]
     found = {}
     for home in homes:
         found |= assigned(home) if home.exists() else {}
@@ -74,6 +76,8 @@ def size(values, module):
             return len(keys)
         case ast.Name(id=name):
             return size(module[name], module)
+        case ast.ListComp(generators=[ast.comprehension(iter=inner, ifs=[])]):
+            return size(inner, module)
         case ast.Call(func=ast.Attribute(value=value)):
             return size(value, module)
         case ast.Call(func=ast.Name(id="range"), args=args):

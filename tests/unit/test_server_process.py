@@ -41,7 +41,18 @@ def folder(tmp_path, monkeypatch):
         shutil.copy(ROOT / "docs" / "examples" / name, tmp_path)
     monkeypatch.chdir(tmp_path)
     command(
-        "init", "rides.csv", "--epsilon", "1", "--delta", "1e-6", "--public", "zones.csv", "--keys", "zone=zones.id"
+        "init",
+        "rides.csv",
+        "--unit",
+        "row",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--public",
+        "zones.csv",
+        "--keys",
+        "zone=zones.id",
     )
     with Path("farthing.toml").open("a") as file:
         file.write("\n[target]\nrelative = 0.2\nabsolute = 60\n")

@@ -73,8 +73,9 @@ def test_a_told_epsilon_holds_and_the_rho_of_a_stopped_chain_does_not(order):
 
     def told(statement):
         """Return the larger mean of both directions under a way to read the told level."""
+        read = {level: statement(level) for level in {level for _, _, level in law}}
         return max(
-            sum(p * math.exp((order - 1) * (math.log(p / q) - statement(level))) for p, q, level in way)
+            sum(p * math.exp((order - 1) * (math.log(p / q) - read[level])) for p, q, level in way)
             for way in (law, [(q, p, level) for p, q, level in law])
         )
 

@@ -104,7 +104,7 @@ class RankRun:
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
         return cls(
-            plan=plan, trail=held.only(LOOK, plan.asked.steps), measure=measure, measure_count=measure_count,
+            plan=plan, trail=held.only(LOOK + plan.asked.steps), measure=measure, measure_count=measure_count,
             low=none.copy(), high=none + leaves - 1, spent=none.copy(), rows=nothing + np.nan, goal=nothing.copy(),
             active=~settled, waits=no.copy(), good=no.copy(), least=none + leaves - 1, most=none - 1,
             depth=none.copy(), middle=none.copy(), places=Places.none(groups),
@@ -142,7 +142,7 @@ class RankRun:
     def _bought(self, at: Int64) -> Int64:
         """Take looks that are not held; return the groups whose next look is held now."""
         depth = self.depth[at]
-        new = self.trail.kinds[depth, at] != LOOK
+        new = self.trail.kinds[depth, at] < LOOK
         some = at[new]
         place, grains, rows = self._next(some)
         short = grains + rows > self.plan.cap_grains - self.spent[some]
@@ -157,7 +157,7 @@ class RankRun:
             mean[buys] = self.measure(place[buys], grains[buys], some[buys])
         if (buys := rows > 0).any():
             count[buys] = self.measure_count(rows[buys], some[buys])
-        self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some, self.plan.asked.steps)
+        self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some, LOOK + self.plan.asked.steps)
         return np.asarray(at[self.active[at]])
 
     def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:

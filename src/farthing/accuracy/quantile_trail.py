@@ -29,7 +29,7 @@ LEVEL: Final = 0
 """What `kinds` says of a threshold of a bisection, whose measurements are added up;"""
 
 LOOK: Final = 1
-"""and of one look of a search by rank."""
+"""and, with the rank in steps of 2^-20 that was looked for added, of one look of a search by rank."""
 
 
 def _levels() -> Int64:
@@ -61,9 +61,8 @@ class Trail:
         counts: float64[lanes, groups], means of the rows; the first lane is the rough count.
         counted: int64[lanes, groups], the grains that they hold.
         thresholds: int64[depths, groups], the threshold that was met after so many others; -1 for none.
-        starts: int64[depths, groups], the place in LEVELS of the threshold's first look; of a look of a search by rank,
-            the rank that was looked for, see `only`.
-        kinds: int64[depths, groups], `LEVEL` or `LOOK`.
+        starts: int64[depths, groups], the place in LEVELS of the threshold's first look.
+        kinds: int64[depths, groups], `LEVEL`, or `LOOK` and the rank that was looked for.
         means: float64[depths, groups], of D at the threshold, in rows.
         grains: int64[depths, groups], the grains that they hold.
         places: int64[depths, groups], the place in LEVELS of the last look at a level; -1 for none.
@@ -131,16 +130,15 @@ class Trail:
         self.thresholds[rows[new], groups[new]] = thresholds[new]
         self.starts[rows[new], groups[new]] = starts[new]
 
-    def only(self, kind: int, rank: int = 0) -> Trail:
+    def only(self, kind: int) -> Trail:
         """Return a trail that may be added to: of groups that hold rows of another kind, only the price is kept.
 
-        So it is for looks of a search for another rank: the place of MIN and MAX moves with the target, and to go on
-        from looks elsewhere costs more than to begin again.
+        Looks for another rank are of another kind: the place of MIN and MAX moves with the target, and to go on from
+        looks elsewhere costs more than to begin again.
         """
         made, bare = self.copy(), self.counted[len(self.kinds) :] > 0
-        looks = self.kinds == LOOK
-        other = (self.thresholds >= 0) & ((looks != (kind == LOOK)) | (looks & (self.starts != rank)))
-        gone = other.any(axis=0) | ((kind == LOOK) & bare.any(axis=0))
+        other = (self.thresholds >= 0) & (self.kinds != kind)
+        gone = other.any(axis=0) | ((kind >= LOOK) & bare.any(axis=0))
         for name in self.__slots__:
             if name != "paid":
                 getattr(made, name)[:, gone] = -1 if name in {"thresholds", "places"} else 0
@@ -153,10 +151,10 @@ class Trail:
         ranks: tuple[Float64, Int64],
         counts: tuple[Float64, Int64],
         groups: Int64,
-        rank: int = 0,
+        kind: int,
     ) -> None:
         """Keep one look of each of some groups: a fresh D at a threshold and a fresh count, each with its grains."""
-        self.thresholds[rows, groups], self.kinds[rows, groups], self.starts[rows, groups] = thresholds, LOOK, rank
+        self.thresholds[rows, groups], self.kinds[rows, groups] = thresholds, kind
         self.means[rows, groups], self.grains[rows, groups] = ranks
         self.counts[rows, groups], self.counted[rows, groups] = counts
         self.paid[groups] += ranks[1] + counts[1]

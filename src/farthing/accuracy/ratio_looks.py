@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtr
 
 from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts
@@ -165,7 +164,7 @@ class RatioLooks:
     @property
     def told(self) -> float:
         """The failure probability of a single look whose critical value is c."""
-        return float(2 * ndtr(-self.critical))
+        return math.erfc(self.critical / math.sqrt(2))
 
     def intervals(self, values: Floats, variances: Floats) -> tuple[Floats, Floats, Flags]:
         """Return lower and upper ends at c, float64[1, n], and where they are within the target, bool[n]."""

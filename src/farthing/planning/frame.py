@@ -66,7 +66,7 @@ MOST_BYTES: Final = 950_000_000
 _COUNT_BYTES: Final = 24  # of each group: a mean, the information that it holds, and what it claims
 _LANE_BYTES: Final = 64
 _OUTPUT_BYTES: Final = 25
-_QUANTILE_BYTES: Final = 4096  # eighty looks at thresholds and the count
+_QUANTILE_BYTES: Final = 8192  # a hundred and sixty looks at thresholds and the count
 
 
 @dataclass(frozen=True, slots=True)

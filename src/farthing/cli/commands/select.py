@@ -19,7 +19,7 @@ def select(
     chart: options.Chart = None,
     config: options.ConfigPath = None,
 ) -> None:
-    """Choose the largest groups privately: their names, best first.
+    """Choose the largest groups privately: their names, best first where an order is told.
 
     Numbers do not leave, so it costs little where a unit is in many groups.
     With --scores it opens no table and spends nothing: it shows how likely each

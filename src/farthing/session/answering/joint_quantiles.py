@@ -10,7 +10,6 @@ import numpy as np
 
 from farthing.accuracy.joint_quantile_state import JointTrail
 from farthing.accuracy.joint_quantiles import NoisyJointRanks
-from farthing.accuracy.quantile_ranks import Ranks
 from farthing.planning.joint_quantiles import JointQuantilePricing, JointStanding, plan_joint_quantiles
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
 from farthing.progress import Progress
@@ -19,6 +18,7 @@ from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
+from farthing.session.answering.quantile import ranks_of
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, unreadable, write_blob
 from farthing.session.core.shield import hand_over
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
     from farthing.accuracy.joint_quantile_state import JointQuantilesState
+    from farthing.accuracy.quantile_ranks import Ranks
     from farthing.ledger.entry import Receipt
     from farthing.mechanisms.joint_ranks import RankStrategy
     from farthing.planning import Frame, Plan
@@ -82,8 +83,7 @@ class JointQuantilesMethod:
         """Ask the engine, draw noise, and price what was drawn."""
         pricing, aggregate, query = plan.pricing, self.query.aggregate, self.query
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
-        told = context.engine.histogram(query, aggregate, receipt)
-        ranks = Ranks.of(told.groups, told.leaves, told.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
+        ranks = ranks_of(context.engine.histogram(query, aggregate, receipt), query, aggregate)
         before = np.zeros(query.groups, np.int64) if pricing.held is None else pricing.held.paid
         looks = BegunLooks(receipt, before, pricing.coin.max_groups, pricing.coin.loss)
         state = searched(pricing, ranks, watcher, looks)

@@ -94,7 +94,7 @@ class QuantileMethod:
         """Ask the engine, draw noise, and price what was drawn."""
         pricing, aggregate = plan.pricing, self.query.aggregate
         assert isinstance(aggregate, Quantile)  # noqa: S101  # the question of this method
-        ranks = _ranks(context.engine.histogram(self.query, aggregate, receipt), self.query, aggregate)
+        ranks = ranks_of(context.engine.histogram(self.query, aggregate, receipt), self.query, aggregate)
         if isinstance(pricing, QuantileChoicePricing):
             found, price, paid = chosen(pricing, ranks)
             price = context.loss(min(receipt.reserved, price.farthings))
@@ -187,7 +187,7 @@ def _usual(name: str) -> int:
     return -1 if name == "places" else 0
 
 
-def _ranks(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
+def ranks_of(found: Histogram, query: Query, aggregate: Quantile) -> Ranks:
     """Return a histogram as ranks, which show nothing."""
     return Ranks.of(found.groups, found.leaves, found.counts, groups=query.groups, leaves_log2=aggregate.leaves_log2)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.joint_prices import Floats
 
 _WIDE: Final = 6.0  # times the signal at which the mean of no noise would stop, looks are followed
-_EARLY: Final = 0.35  # of that signal, the first look
+_EARLY: Final = 0.15  # of that signal, the first look
 _NONE: Final = 1e-7  # of the runs
 
 

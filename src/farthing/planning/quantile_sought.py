@@ -144,6 +144,6 @@ def _over(older: QuantileFound, newer: QuantileFound) -> QuantileFound:
 
 
 def without_older(found: Sequence[QuantileFound], newer: Sequence[QuantileFound]) -> tuple[QuantileFound, ...]:
-    """Return answers, those left out that a newer one serves for in every group that they served, and the newer ones."""
+    """Return answers, but those that a newer one serves for in each group that they served; then the newer ones."""
     kept = (one for one in found if not any(last.serves(one.sought) and (last.met | ~one.met).all() for last in newer))
     return (*kept, *newer)

@@ -246,7 +246,8 @@ def beside_constants() -> list[Any]:
     text, tests = Column("string0"), (FunctionName.STARTS_WITH, FunctionName.ENDS_WITH, FunctionName.CONTAINS)
     found: list[Any] = [Call(test, (text, Literal(mark))) for test in tests for mark in MARKS]
     found += [Call(FunctionName.REPLACE, (text, Literal(mark), Literal("%_"))) for mark in MARKS]
-    for value in (*_near_the_ends(), Cast(Column("float0"), Type.INTEGER), Cast(text, Type.INTEGER)):
+    casts: list[Call | Cast] = [Cast(Column("float0"), Type.INTEGER), Cast(text, Type.INTEGER)]
+    for value in [*_near_the_ends(), *casts]:
         found += [Compare(value, sign, Literal(0)) for sign in Operator]
         found += [In(value, (Literal(7), Literal(-(2**63) + 1))), Between(value, Literal(-7), Literal(2**63 - 1))]
     return found
@@ -255,8 +256,9 @@ def beside_constants() -> list[Any]:
 def _near_the_ends() -> list[Call]:
     """Return arithmetic that leaves 64 bits on some rows."""
     x, y, unit = Column("integer0"), Column("integer1"), Literal(1)
+    sides: list[tuple[Column | Literal, ...]] = [(x, y), (x, unit), (unit, x)]
     two = (FunctionName.ADD, FunctionName.SUBTRACT, FunctionName.MULTIPLY)
-    found = [Call(function, sides) for function in two for sides in ((x, y), (x, unit), (unit, x))]
+    found = [Call(function, both) for function in two for both in sides]
     found += [Call(function, (x,)) for function in (FunctionName.NEGATE, FunctionName.ABS)]
     found += [Call(FunctionName.INTEGER_DIVIDE, (x, other)) for other in (y, Literal(-1))]
     return [*found, Call(FunctionName.ROUND, (x, Literal(-1)))]

@@ -201,6 +201,7 @@ _WITH_DELETED: Final = frozenset({"deletionVectors", "timestampNtz"})
 def _address(folder: Path, path: str) -> str:
     """Return the address of a file that a Delta log names: below the folder, or whole; written as in a URI.
 
+    >>> from pathlib import Path
     >>> _address(Path("/a%20b"), "s=x%2520y/one.parquet"), _address(Path("/a"), "file:///b%20c/one.parquet")
     ('/a%20b/s=x%20y/one.parquet', 'file:///b c/one.parquet')
     """

@@ -221,7 +221,7 @@ def _require_listed(cut: frozenset[str], files: Sequence[str]) -> None:
             "rows of the Delta table are deleted from a file that it does not list",
             rule="each file from which rows were deleted is one of the files of the version",
             got=odd[0],
-            next_step="write the table anew without deletion vectors: REORG TABLE ... APPLY (PURGE) in Spark",
+            next_step="write the table again without deletion vectors: REORG TABLE ... APPLY (PURGE) in Spark",
         )
 
 

@@ -26,8 +26,8 @@ SPOKEN = ("bigquery", "databricks", "snowflake", "trino")
 LATE = {kind: [pytest.mark.slow] for kind in ("sqlite", *IN_PROCESS, *SPOKEN, "warehouse")}
 LATE["databricks"].append(pytest.mark.xdist_group("spark"))
 LATE["bigquery"].append(pytest.mark.xdist_group("googlesql"))
-SPOKEN_IN_SHORT = {kind: LATE[kind] if kind == "bigquery" else LATE[kind][1:] for kind in SPOKEN}
-"""What the gate has of them: GoogleSQL's evaluator takes a minute to start."""
+SPOKEN_IN_SHORT = {kind: LATE[kind] if kind in {"bigquery", "databricks"} else LATE[kind][1:] for kind in SPOKEN}
+"""What the gate has of them: GoogleSQL's evaluator takes a minute to start, and Spark is in the gate as itself."""
 
 FOREIGN = [*SERVERS, *(pytest.param(kind, marks=marks) for kind, marks in LATE.items())]
 """All but the embedded one; of SQLite and of the engines in process the gate has a share, "in short"."""

@@ -155,6 +155,8 @@ PATTERNS = [
     "^a$",
 ]
 TYPES = list(HOSTILE)
+MARKS = ["", "_", "%", "\\", "a_", "\\%", "_b%", "%c", "[a", "'"]
+"""Constant texts with letters that a pattern would read as more than letters."""
 
 
 def rows(schema: Schema) -> st.SearchStrategy[dict[str, Any]]:
@@ -237,6 +239,29 @@ def predicates(
     inside = st.deferred(lambda: predicates(schema, depth - 1, without))
     several = st.lists(inside, min_size=1, max_size=3).map(tuple)
     return st.one_of(leaf, st.builds(And, several), st.builds(Or, several), st.builds(Not, inside))
+
+
+def beside_constants() -> list[Any]:
+    """Return what optimizers rewrite where a constant stands beside it, over integer0, integer1, float0 and string0."""
+    text, tests = Column("string0"), (FunctionName.STARTS_WITH, FunctionName.ENDS_WITH, FunctionName.CONTAINS)
+    found: list[Any] = [Call(test, (text, Literal(mark))) for test in tests for mark in MARKS]
+    found += [Call(FunctionName.REPLACE, (text, Literal(mark), Literal("%_"))) for mark in MARKS]
+    casts: list[Call | Cast] = [Cast(Column("float0"), Type.INTEGER), Cast(text, Type.INTEGER)]
+    for value in [*_near_the_ends(), *casts]:
+        found += [Compare(value, sign, Literal(0)) for sign in Operator]
+        found += [In(value, (Literal(7), Literal(-(2**63) + 1))), Between(value, Literal(-7), Literal(2**63 - 1))]
+    return found
+
+
+def _near_the_ends() -> list[Call]:
+    """Return arithmetic that leaves 64 bits on some rows."""
+    x, y, unit = Column("integer0"), Column("integer1"), Literal(1)
+    sides: list[tuple[Column | Literal, ...]] = [(x, y), (x, unit), (unit, x)]
+    two = (FunctionName.ADD, FunctionName.SUBTRACT, FunctionName.MULTIPLY)
+    found = [Call(function, both) for function in two for both in sides]
+    found += [Call(function, (x,)) for function in (FunctionName.NEGATE, FunctionName.ABS)]
+    found += [Call(FunctionName.INTEGER_DIVIDE, (x, other)) for other in (y, Literal(-1))]
+    return [*found, Call(FunctionName.ROUND, (x, Literal(-1)))]
 
 
 def _may_be_constant(value: Any) -> bool:

@@ -14,9 +14,9 @@ import argparse
 import numpy as np
 
 from farthing.accuracy.ratio_chances import RatioChances
-from farthing.accuracy.ratio_looks import LOOKS_SHARE, SHAPES, chosen, tilts
+from farthing.accuracy.ratio_looks import LOOKS_SHARE, SHAPES, STEEP, chosen, tilt, tilts
 
-RELATIVE = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
+RELATIVE = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.42)
 TARGETS = (
     *((relative, 0.0, 1.0) for relative in RELATIVE),
     *((0.0, absolute, 1.0) for absolute in (0.01, 0.04, 0.1, 0.2, 0.4, 0.5)),
@@ -41,14 +41,15 @@ def worst(target, beta, step):
     if rule is None:
         return None
     critical, least, public = rule
+    early = 0.15 if tilt(target[0], target[1], least, target[2]) > STEEP else 0.35  # steep targets err early, too
     shapes = (least,) if public else [shape for shape in SHAPES if shape >= least][:3]
     found = [
-        (RatioChances(*target, shape, critical, step=step).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step, early=early).missed(mean), shape, mean)
         for shape in shapes
         for mean in means(*target, shape)
     ]
     finer = [  # what the mesh may have made too large
-        (RatioChances(*target, shape, critical, step=step / 2).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step / 2, early=early).missed(mean), shape, mean)
         for chance, shape, mean in found
         if chance > LOOKS_SHARE * beta
     ]

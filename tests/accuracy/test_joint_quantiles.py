@@ -101,7 +101,7 @@ def test_thresholds_that_are_just_off_are_not_told(kind):
     )
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_noise_that_is_louder_than_paid_for_is_caught():
     """The planted bug: a sixth of what is paid for is measured."""

@@ -55,7 +55,7 @@ def test_the_density_is_that_of_the_algorithm(y):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("x", sweep([20, 32.5, 33], [0, 20, 32.5, 32.6, 33, 500]))
+@pytest.mark.parametrize("x", sweep([32.5, 33], [0, 20, 32.5, 32.6, 33, 500]))
 def test_growing_orders_reach_the_limits_of_the_theorem(x, reverse):
     """D_a / a at orders 10^4 to 10^6 approaches the closed-form limit, at every kind of size and both ways."""
     limit = PROBLEM.limit(x, reverse=reverse)

@@ -730,8 +730,8 @@ DOORS = (
     _one(
         "arithmetic that can overflow",
         "engines/duck/functions.py",
-        'return Text(f"TRY_CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)',
-        'return Text(f"CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)',
+        'return f"greatest(TRY_CAST({wide} AS BIGINT))"',
+        'return f"CAST({wide} AS BIGINT)"',
         "errors",
     ),
     _one(

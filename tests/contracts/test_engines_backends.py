@@ -58,7 +58,7 @@ from farthing.query.part import QueryPart
 ENGINES = ["duckdb", pytest.param("polars", marks=pytest.mark.slow), *FOREIGN]
 pytestmark = [pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"), pytest.mark.thorough]
 
-EXAMPLES = sweep(3, 60)
+EXAMPLES = sweep(2, 60)
 SLOW = dict.fromkeys(("spark", *IN_PROCESS, *SPOKEN, "warehouse"), 1 / 3)
 SHORT = [*IN_PROCESS, *(pytest.param(kind, marks=marks) for kind, marks in SPOKEN_IN_SHORT.items())]
 CONFIG = settings(

@@ -7,8 +7,8 @@ import math
 from functools import cache
 
 import pytest
-from backends import ARROW, FOREIGN, IN_PROCESS, SPOKEN_IN_SHORT, kept, table_on
-from hostile import HOSTILE, PATTERNS, oracle, predicates, same, scalars
+from backends import ARROW, FOREIGN, GATED, IN_PROCESS, SPOKEN_IN_SHORT, kept, table_on
+from hostile import HOSTILE, PATTERNS, beside_constants, oracle, predicates, same, scalars
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sweeps import sweep
@@ -148,6 +148,13 @@ def test_every_function_and_cast_on_every_hostile_value(kind):
         agree(hostile_engine(kind), kept(kind, hostile_rows()), trees[start : start + BATCH])
 
 
+@pytest.mark.parametrize("kind", GATED)
+def test_what_optimizers_rewrite_beside_constants(kind):
+    """No text becomes a pattern, and what leaves 64 bits is NULL, where a constant stands beside it."""
+    rows = kept(kind, short_rows())
+    agree(engine_of(kind, rows), rows, beside_constants())
+
+
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_every_function_of_two_on_all_pairs(kind):
     """Functions of two arguments on all pairs of hostile values."""
@@ -212,6 +219,10 @@ def test_engines_in_process_in_short(kind):
      Call(FunctionName.DAYS_BETWEEN, (Column("date0"), Cast(Column("timestamp1"), Type.DATE)))),
     ("clickhouse", "length", "toInt64(length({0}))", Call(FunctionName.LENGTH, (Column("string0"),))),
     ("datafusion", "equal", "{0} = {1}", Compare(NEGATED, Operator.EQ, Literal(0.0))),
+    ("datafusion", "starts_with", "starts_with({0}, {1})",
+     Call(FunctionName.STARTS_WITH, (Column("string0"), Literal("_")))),
+    ("datafusion", "subtract", "TRY_CAST(CAST({0} AS DECIMAL(38, 0)) - CAST({1} AS DECIMAL(38, 0)) AS BIGINT)",
+     Compare(Call(FunctionName.SUBTRACT, (Column("integer0"), Literal(1))), Operator.LT, Literal(0))),
     ("datafusion", "lower", "lower({0})", Call(FunctionName.LOWER, (Column("string0"),))),
 ])  # fmt: skip
 def test_a_word_that_is_spelled_as_the_engine_would_have_it_is_seen(kind, word, bug, tree, monkeypatch):

@@ -61,7 +61,7 @@ NATIVE = {
 SPELLED = {"FLOAT": {"postgres": "real"}, "DOUBLE": {"postgres": "double precision"}}
 SENT = {"postgres": PostgresBackend, "spark": SparkBackend}
 CONFIG = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
-EXAMPLES = {"postgres": sweep(24, 60), "spark": sweep(16, 40)}
+EXAMPLES = {"postgres": sweep(14, 60), "spark": sweep(16, 40)}
 ALSO = {"owned": {"unit": "BIGINT", "z": "BIGINT"}}
 SIDE = pa.table({"k": ["", "a", None], "w": [1.5, float("nan"), 2.0]})
 

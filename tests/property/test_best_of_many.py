@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farthing.mechanisms import BestOfMany
-from farthing.mechanisms.best_of_many import LAWS, _factors
+from farthing.mechanisms.best_of_many import _factors
 from farthing.privacy import Pure, Zcdp
 from farthing.privacy.renyi import Rdp
 

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from hostile import HOSTILE, NUL_STRINGS, PATTERNS, oracle, predicates, rows, same, scalars
+from hostile import HOSTILE, NUL_STRINGS, PATTERNS, beside_constants, oracle, predicates, rows, same, scalars
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +148,7 @@ def hostile_rows():
 def test_every_function_and_cast_on_every_hostile_value():
     """Functions of one argument and casts, with all their constants: the evaluator's value, and no exception."""
     found = hostile_rows()
-    trees = list(unary())
+    trees = [*unary(), *beside_constants()]
     values = computed(table(found), trees)
 
     assert len(trees) > 150

@@ -66,6 +66,15 @@ def ask(how):
     return lambda session, where: session.count("k", keys=KEYS, where=where, **how)
 
 
+SLOW = {"zcdp", "pure wide", "capped zcdp", "capped pure", "pure loss", "more often", "after a cap", "after a loss"}
+"""Cases of which the gate has a neighbour."""
+
+
+def cases(named):
+    """Return the cases of a table, those in SLOW in the slow tier."""
+    return [pytest.param(*case, id=name, marks=[pytest.mark.slow] * (name in SLOW)) for name, case in named.items()]
+
+
 TARGETS = {
     "relative": (PLENTY, {"relative": 0.1, "absolute": 30, "cap": "all"}, 0.05),
     "wide": (PLENTY, {"relative": 0.3, "absolute": 10, "cap": "all", "confidence": 0.9}, 0.1),
@@ -84,7 +93,7 @@ TARGETS = {
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("budget", "how", "rate"), TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(("budget", "how", "rate"), cases(TARGETS))
 def test_coverage(table, budget, how, rate):
     """The interval holds the truth, and a met target is kept, as often as was asked, whatever the size."""
     session = Session(table, budget=budget)
@@ -105,7 +114,7 @@ REFINEMENTS = {
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("first", "steps"), REFINEMENTS.values(), ids=REFINEMENTS)
+@pytest.mark.parametrize(("first", "steps"), cases(REFINEMENTS))
 def test_coverage_of_refined_answers(table, first, steps):
     """An answer that was sharpened, once or twice, covers as one that was asked at once."""
     session = Session(table, budget=PLENTY)

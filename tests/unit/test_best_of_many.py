@@ -59,6 +59,9 @@ def test_an_interrupt_is_not_held_up():
     """Ctrl-C ends the runs: it is the asker's, and no result of one."""
     with pytest.raises(KeyboardInterrupt):
         BestOfMany(5).choose(Counted(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt) as told:
+        BestOfMany(5).choose(Counted(KeyboardInterrupt("of one row")))
+    assert ((), None, None) == (told.value.args, told.value.__cause__, told.value.__context__)
 
 
 @pytest.mark.parametrize(

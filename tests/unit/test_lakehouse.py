@@ -82,6 +82,19 @@ def test_a_delta_table_is_its_current_version(tmp_path, how):
     assert {"a", "s", "w"} == {column.name for column in checked(str(path), unit=None, keys={}).columns}
 
 
+ODD = ("x y", "a:b", "p%q", "é", "a+b", "c#d", "a%41", "a/b", None)
+
+
+@pytest.mark.parametrize("folder", ["plain", "a b", "p%q", "é", "a+b", "c#d"])
+def test_odd_letters_in_partitions_and_folders(tmp_path, folder):
+    """The log writes them as a URI does, and what it writes are names in which values are escaped already."""
+    delta, path = library("deltalake"), tmp_path / folder
+    rows = pa.table({"a": range(len(ODD)), "s": ODD})
+    delta.write_deltalake(path, rows, partition_by=["s"])
+
+    assert told(path) == (Lake, in_order(rows))
+
+
 def test_an_iceberg_table_is_its_current_version(iceberg):
     """Appended, rewritten without some rows, and with columns renamed crosswise, so that files name others."""
     table, path = iceberg
@@ -182,6 +195,39 @@ def test_rows_that_a_deletion_vector_names_are_no_rows(tmp_path):
     assert found.column("a").to_pylist() == [row for row in range(200_000) if row not in gone]
     assert found.column("s").to_pylist()[:2] == ["ann", "x"]
     assert source.load(("s",)).read_all().num_rows == 200_000 - len(gone)
+
+
+@pytest.mark.parametrize("name", ["a b/o ne.parquet", "p%q/é.parquet", "é/a#b.parquet", "q+r/p%q.parquet"])
+def test_rows_are_deleted_whatever_the_letters_of_the_path(tmp_path, name):
+    """By a link to the folder, too: the log and the vectors name one file alike."""
+    delta, path = library("deltalake"), tmp_path / name
+    path.parent.mkdir()
+    pq.write_table(pa.table({"a": range(3)}), path)
+    delta.convert_to_deltalake(path.parent)
+    delete(path.parent, [1])
+    (tmp_path / "link").symlink_to(path.parent)
+
+    assert told(path.parent) == told(tmp_path / "link") == (Lake, [("0",), ("2",)])
+
+
+def test_rows_deleted_from_a_file_that_is_not_listed_are_refused(tmp_path):
+    """The library takes the name a:b.parquet for an address and spells it in another way: its rows would be counted."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    path.mkdir()
+    pq.write_table(pa.table({"a": range(3)}), path / "a:b.parquet")
+    delta.convert_to_deltalake(path)
+    delete(path, [1])
+
+    with pytest.raises(DataError, match="deleted from a file that it does not list") as refused:
+        source_of(path)
+    assert refused.value.got == "a:b.parquet"
+
+
+def test_deleted_rows_need_their_file_among_those_of_the_version():
+    """Letter by letter; a file without deleted rows is fine."""
+    lakehouse._require_listed(frozenset({"/t/one.parquet"}), ("/t/one.parquet", "/t/two.parquet"))
+    with pytest.raises(DataError, match="does not list"):
+        lakehouse._require_listed(frozenset({"/t/o%20ne.parquet"}), ("/t/o ne.parquet",))
 
 
 def test_a_ledger_tells_rows_before_and_after_a_deletion_vector_apart(tmp_path):

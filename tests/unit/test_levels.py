@@ -76,7 +76,10 @@ def size(values, module):
             return len(keys)
         case ast.Name(id=name):
             return size(module[name], module)
-        case ast.ListComp(generators=[ast.comprehension(iter=inner, ifs=[])]):
+        case (
+            ast.Call(func=ast.Name(id="cases"), args=[inner])
+            | ast.ListComp(generators=[ast.comprehension(iter=inner, ifs=[])])
+        ):
             return size(inner, module)
         case ast.Call(func=ast.Attribute(value=value)):
             return size(value, module)

@@ -207,3 +207,13 @@ def test_every_shape_has_as_many_rows_as_c_was_made_for():
     assert not looks.public
     assert (precision >= looks.least).all()
     assert (precision <= 1.02).all()
+
+
+def test_a_steep_target_is_followed_from_its_early_looks():
+    """Noise across the line makes looks of a steep target end early; with the c of others it would miss too often."""
+    critical, least, public = chosen(0.4, 0.0, 1.0, 0.2)
+    steep = RatioChances(0.4, 0.0, 1.0, least, critical, step=0.12, early=0.15).missed(-0.75)
+    planted = RatioChances(0.4, 0.0, 1.0, least, critical - 0.2 * 0.566 / 1.2816, step=0.12, early=0.15).missed(-0.75)
+
+    assert public
+    assert steep <= LOOKS_SHARE * 0.2 < planted

@@ -382,7 +382,7 @@ TEXTS = st.text(max_size=200) | st.builds(
 
 
 @given(text=TEXTS)
-@settings(max_examples=sweep(60, 150), deadline=None)
+@settings(max_examples=sweep(30, 150), deadline=None)
 def test_statements_of_rows_tell_no_row(shared, text):
     """No text of a statement brings a row out: what is told has the declared names, or is an error."""
     desk = Desk(shared.service, shared.person("alice"), shared.catalog)

@@ -119,7 +119,7 @@ def test_psql(demo, paid):
             same([line.split(",") for line in told.stdout.splitlines()], seen)
 
 
-@pytest.mark.parametrize("heading", ["pandas", "farthing.connect"])
+@pytest.mark.parametrize("heading", [pytest.param("pandas", marks=pytest.mark.slow), "farthing.connect"])
 def test_python(demo, paid, monkeypatch, heading):
     """Ask by pandas over SQLAlchemy and psycopg, and farthing.connect, as scripts."""
     monkeypatch.setenv("FARTHING_TOKEN", demo.tokens["bob"])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from farthing import Bounds, Budget, Session
+from farthing import Bounds, Budget, Gdp, Session
 from farthing.accuracy.quantile_ranks import NoisyRanks
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import LedgerError
@@ -187,3 +187,16 @@ def _stored(session):
         stored = ledger.load(question)
         if stored is not None:
             yield stored.blob
+
+
+def test_an_interval_of_another_rank_is_no_answer():
+    """Near the ends a rank target looks for the middle of the ranks that will do: its interval is not that of q."""
+    table = pa.table({"v": np.where(np.arange(30_000) < 600, 10.0, 90.0)})
+    session = Session(table, budget=Budget(mu=4))
+    clamps = {"lower": 0, "upper": 100, "cap": Gdp(0.3)}
+    first = session.quantile("v", 0.01, rank=0.4, **clamps)
+    again = session.quantile("v", 0.01, absolute=30.0, **clamps)
+
+    assert first.value > 50 > again.value
+    assert again.paid > Gdp(0)
+    assert session.quantile("v", 0.01, rank=0.4, **clamps).paid == Gdp(0)

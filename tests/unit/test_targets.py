@@ -610,3 +610,15 @@ def test_a_share_on_the_command_line(tmp_path, monkeypatch):
     rows = json.loads(found.stdout)["answers"]
     assert [True, True, True, False] == [row["met"] for row in rows]
     assert 2 == runner.invoke(app, [*ask, "--share", "150%"]).exit_code
+
+
+def test_a_named_loss_is_no_more_than_its_limit():
+    """A limit that was named holds for a named loss too: more is refused, free, by plan and ask alike."""
+    session = farthing.Session(pa.table({"k": [1] * 50}), budget=farthing.Budget(mu=1))
+    text = "SELECT COUNT(*) FROM data"
+    for limit in ({"cap": farthing.Gdp(0.01)}, {"max_epsilon": 0.001}):
+        for ask in (session.sql, session.plan):
+            with pytest.raises(InvalidTarget, match="more than the question may cost"):
+                ask(text, loss=farthing.Gdp(0.5), **limit)
+    assert not session.spent
+    assert session.sql(text, loss=farthing.Gdp(0.1), cap=farthing.Gdp(0.1)).paid <= farthing.Gdp(0.1)

@@ -245,9 +245,9 @@ class RankRun:
             found = self._scouts(at[known]).next()
             wanted = np.maximum(np.ceil(found.information / plan.per_grain), 1)
             place[known] = found.place
-            grains[known] = np.minimum(wanted, MOST_GRAINS).astype(np.int64)
+            grains[known] = np.minimum(wanted, MOST_GRAINS // 2).astype(np.int64)
             rows[known] = np.where(found.bets, np.ceil(wanted * plan.count_share), 0)
-        return place, grains, np.minimum(rows, MOST_GRAINS).astype(np.int64)
+        return place, grains, np.minimum(rows, MOST_GRAINS // 2).astype(np.int64)
 
     def _clear(self, at: Int64) -> Flags:
         """Return which groups' rows stand out from the noise."""

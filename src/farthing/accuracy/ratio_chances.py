@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from farthing.accuracy.joint_prices import Floats
 
 _WIDE: Final = 6.0  # times the signal at which the mean of no noise would stop, looks are followed
-_EARLY: Final = 0.35  # of that signal, the first look
 _NONE: Final = 1e-7  # of the runs
 
 
@@ -28,6 +27,7 @@ class RatioChances:
         critical: c.
         growth: of information from look to look.
         step: the mesh of the quadrature, in standard deviations of a look.
+        early: the first look, as a part of the signal at which the mean of no noise would stop.
 
     Guarantee: `missed` is the chance that the set told at the look that is the last does not hold the mean.
     Proof: docs/proofs/accuracy.ratio_looks.md.
@@ -46,6 +46,7 @@ class RatioChances:
     critical: float
     growth: float = 1.03
     step: float = 0.06
+    early: float = 0.35
 
     def excess(self, rows: Floats, total: Floats) -> Floats:
         """Return by how much Fieller's set is too wide for the target, at the signals of rows and centred sum.
@@ -69,7 +70,7 @@ class RatioChances:
         first, second = np.meshgrid(noise, noise, indexing="ij")
         last = self._signal(across, along)
         wrong = np.clip((np.abs(second) - self.critical) / self.step + 0.5, 0, 1)
-        signal, chance = _EARLY * last, 0.0
+        signal, chance = self.early * last, 0.0
         while signal < _WIDE * last and runs.sum() > _NONE:
             ahead = signal + first
             rows, total = ahead * across - second * along, ahead * along + second * across

@@ -45,7 +45,10 @@ BETAS: Final = (1e-4, 0.2)
 """The least and largest failure probability that it is calibrated for."""
 
 SLOPE, SLOPE_OFF = 0.5, 0.7
-"""How c grows with the tilt, times z: for ranges that touch or hold 0, and for others."""
+"""How c grows with the tilt, times z: for ranges that touch or hold 0, and for others and steep tilts."""
+
+STEEP: Final = 0.44
+"""A tilt from which noise of the earliest looks counts, too."""
 
 APART, APART_MOST = 0.3, 0.015
 """The least by which c grows with a small tilt, above 95 %: fine targets have looks far apart; and at most by that."""
@@ -311,7 +314,7 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     (1.975, 2.052)
     """
     z = two_sided(beta)
-    slope = (SLOPE if centred else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
+    slope = (SLOPE if centred and most <= STEEP else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
     apart = min(APART * most, APART_MOST) if z > two_sided(0.05) else 0.0  # fine targets have looks far apart
     return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from farthing.engines.duck.terms import quoted
 from farthing.engines.engine import engine_failed
 from farthing.engines.own import require_own
 from farthing.engines.reading import lakehouse, text
@@ -352,14 +353,21 @@ def from_polars(frame: Any) -> Arrow:
 
 
 def from_relation(relation: Any) -> Arrow:
-    """Return a DuckDB relation as a source: it runs on its own connection and streams into ours."""
+    """Return a DuckDB relation as a source: it runs on its own connection and streams into ours.
+
+    UHUGEINT is read as DOUBLE: DuckDB hands it over as decimals of 128 bits with a sign, negative from 2^127 on.
+    """
     import pyarrow as pa
 
+    kinds = list(zip(relation.columns, relation.types, strict=True))
+    wide = [quoted(name) for name, kind in kinds if kind.id == "uhugeint"]
+    if wide:
+        doubles = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in wide)
+        relation = relation.project(f"* REPLACE ({doubles})")
+
     def read(columns: tuple[str, ...] | None) -> Any:
-        quoted = [] if columns is None else ['"' + name.replace('"', '""') + '"' for name in columns]
-        chosen = relation.limit(0) if columns is None else relation.project(", ".join(quoted))
+        chosen = relation.limit(0) if columns is None else relation.project(", ".join(map(quoted, columns)))
         return pa.RecordBatchReader.from_stream(chosen)
 
-    kinds = zip(relation.columns, relation.types, strict=True)
     declared = {name: tuple(kind.children[0][1]) for name, kind in kinds if kind.id == "enum"}
     return Arrow(read, categories=declared, opened_by=os.getpid())

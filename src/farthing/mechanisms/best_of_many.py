@@ -70,8 +70,8 @@ class BestOfMany:
     Guarantee: `price` and `renyi`, for the score and the result together: pure (2 + shape) epsilon for runs of pure
         epsilon; whether there is a result is a part of it.
     Proof: docs/proofs/mechanisms.best_of_many.md; after [LiuT19; PapernotS22].
-    Assumes: the runs are independent and alike, each with the stated loss for its score and its result together; that
-        what a run prints, writes, or takes in time is not in what is released.
+    Assumes: the runs are independent and alike, each with the stated loss for its score and its result together; no
+        run raises KeyboardInterrupt by itself; what a run prints, writes, or takes in time is not in what is released.
     Rounds: prices up; K is drawn exactly.
 
     >>> from farthing.privacy import Pure
@@ -217,9 +217,12 @@ def _run(candidate: Candidate) -> Best | None:
         told = score_told(score)
         return Best(told, result) if math.isfinite(told) else None
     except KeyboardInterrupt:
-        raise
+        stopped = True
     except BaseException:  # noqa: BLE001  # whatever it raises, an exit too, is an output of the run: no result
-        return None
+        stopped = False
+    if stopped:  # a bare one, since what the run's own says may tell of its rows
+        raise KeyboardInterrupt
+    return None
 
 
 def _best(found: list[Best | None]) -> Best | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from farthing.errors import InvalidKeys, InvalidTarget
 from farthing.planning.plan import Plan, Pricing
 from farthing.privacy.loss import Booked, Gdp, Loss, Zcdp
+from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
@@ -121,7 +122,7 @@ class Frame:
             remaining: what the ledger has left.
 
         Raises:
-            InvalidTarget: a loss in another currency than the ledger's, or less than one farthing.
+            InvalidTarget: a loss in another currency than the ledger's, less than one farthing, or more than its limit.
         """
         require_storable(query)
         named = request.loss if request.loss is not None else limit
@@ -131,6 +132,13 @@ class Frame:
                 rule=f"this ledger is kept in {budget.currency.__name__}",
                 got=type(named).__name__,
                 next_step=f"pass a {budget.currency.__name__}",
+            )
+        if isinstance(request.loss, Loss) and isinstance(limit, Loss) and request.loss > limit:
+            raise InvalidTarget(
+                "the loss that was named is more than the question may cost",
+                rule=f"loss <= {said(limit, budget.report_delta)}",
+                got=said(request.loss, budget.report_delta),
+                next_step="name a smaller loss, or leave out cap= and max_epsilon=: a named loss needs no limit",
             )
         most = remaining if named == "all" else named
         cap = None if named == "all" and parts == 1 else _cap(most, budget, parts)

@@ -158,7 +158,7 @@ def plan_joint_quantiles(frame: Frame, standing: JointStanding) -> Plan[JointQua
     held = tuple(np.sort(paid)[-coin.max_groups :].tolist()) if frame.cap is None else (0,) * coin.max_groups
     cap = max(1, coin.level(frame.cap or frame.remaining, held))
     search = JointQuantiles(asked, frame.beta, cap)
-    sought = tuple(QuantileSought(one.rank, 0.0, 0.0, frame.beta, cap) for one in asked)
+    sought = tuple(QuantileSought(one.rank, 0.0, 0.0, frame.beta, cap, steps=one.steps) for one in asked)
     served = tuple(each.served(one) for each, one in zip(standing.each, sought, strict=True))
     pricing = JointQuantilePricing(_words(frame.query), search, coin, sought, standing.trail, served)
     answers = zip(standing.each, sought, strict=True)

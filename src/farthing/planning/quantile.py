@@ -246,14 +246,14 @@ def _pricing(frame: Frame, standing: QuantileStanding) -> QuantilePricing:
         count = max(1, farthings // COUNT_SHARE)
         if count < asked.max_rows >> _FINEST_COUNT:
             raise _too_many(f"a count of {asked.max_rows} rows a unit for {Pure.of_farthings(count)!r}")
-        sought = QuantileSought(asked.rank, 0.0, 0.0, frame.beta, farthings)
+        sought = QuantileSought(asked.rank, 0.0, 0.0, frame.beta, farthings, steps=asked.steps)
         mechanism = _choosing(asked)
         return QuantileChoicePricing(
             str(aggregate), mechanism, count, farthings - count, Pure, query.max_groups, sought
         )
     coin = Coin(frame.gaussian, query.max_groups, 1)
     descent = QuantileBisection(asked, frame.beta, _level(frame, coin, standing.trail), relative, absolute, frame.spend)
-    sought = QuantileSought(asked.rank, relative, absolute, frame.beta, descent.cap_grains, frame.spend)
+    sought = QuantileSought(asked.rank, relative, absolute, frame.beta, descent.cap_grains, frame.spend, asked.steps)
     served = standing.served(sought)
     bisection = QuantileBisectionPricing(str(aggregate), descent, coin, sought, standing.trail, served)
     if target is not None or standing.trail is not None:

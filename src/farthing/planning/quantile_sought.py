@@ -33,6 +33,7 @@ class QuantileSought:
         beta: the failure probability a group.
         cap: the most that a group could pay, in the coins of its road.
         spend: whether groups that were too small for the target went on to it.
+        steps: the rank that the interval is about, in 2^-20: at the ends that moves with the target; -1 if not kept.
     """
 
     rank: float
@@ -41,6 +42,11 @@ class QuantileSought:
     beta: float
     cap: int
     spend: bool = False
+    steps: int = -1
+
+    def about_the_same(self, asked: QuantileSought) -> bool:
+        """Tell whether its interval is about the rank that is asked for."""
+        return self.rank == asked.rank or (self.steps >= 0 and self.steps == asked.steps)
 
     def serves(self, asked: QuantileSought, *, met: bool) -> bool:
         """Tell whether an answer to this is one to what is asked, given whether all groups met it."""
@@ -90,12 +96,13 @@ class QuantileFound:
     def serving(self, asked: QuantileSought) -> QuantileFound:
         """Return the answer as one to what is asked: `met` says for which groups its intervals and ranks are one.
 
-        An interval serves at its own failure probability; where only it does, and not the rank, its middle is told.
+        An interval serves at its own failure probability, and for the rank that it is about; where only it does, and
+        not the rank, its middle is told.
         """
         sure = self.sought.beta <= asked.beta * _NEARLY
         by_rank = self.met & self.by_rank & (0 < self.sought.rank <= asked.rank)
         narrow = within(self.lower, self.upper, asked.relative * _NEARLY, asked.absolute * _NEARLY)
-        narrow &= bool(asked.relative or asked.absolute)
+        narrow &= bool(asked.relative or asked.absolute) and self.sought.about_the_same(asked)
         value = np.where(by_rank, self.value, (self.lower + self.upper) / 2)
         return QuantileFound(asked, value, self.lower, self.upper, sure & (by_rank | narrow), by_rank)
 
@@ -137,5 +144,6 @@ def _over(older: QuantileFound, newer: QuantileFound) -> QuantileFound:
 
 
 def without_older(found: Sequence[QuantileFound], newer: Sequence[QuantileFound]) -> tuple[QuantileFound, ...]:
-    """Return answers, those that a newer one serves for left out, and the newer ones after them."""
-    return (*(one for one in found if not any(last.serves(one.sought) for last in newer)), *newer)
+    """Return answers, but those that a newer one serves for in each group that they served; then the newer ones."""
+    kept = (one for one in found if not any(last.serves(one.sought) and (last.met | ~one.met).all() for last in newer))
+    return (*kept, *newer)

@@ -77,7 +77,7 @@ class Keys:
             return None
         numbers = [numbers_of(column) for column in columns]
         found = tuple(range(int(column[0]), int(column[-1]) + 1) for column in numbers)
-        if math.prod(map(len, found)) != len(self):
+        if math.prod(max(0, each.stop - each.start) for each in found) != len(self):  # len() ends at 2^63
             return None
         told = np.indices(tuple(map(len, found)), np.int32).reshape(len(found), -1)
         same = zip(numbers, found, told, strict=True)

@@ -150,14 +150,24 @@ def _written(reader: NodeReader, node: Node, name: str) -> Scalar:
         raise reader.source.refuse(
             f"{name} of what is not a constant in ISO's form", f"write {name}(a text, {told})", node
         )
+    if not re.fullmatch(_WRITTEN[kind][told], str(text.this)):
+        raise reader.source.refuse(
+            f"{name} of a text that is not in its form", f"write a text in the form '{told}', with all its digits", node
+        )
     return moment(reader, str(text.this), kind, node)
 
 
+_DAY: Final = r"\d{4}-\d\d-\d\d"
+_SECOND: Final = _DAY + r" \d\d:\d\d:\d\d"
 _WRITTEN: Final = {
-    Type.DATE: ("YYYY-MM-DD",),
-    Type.TIMESTAMP: ("YYYY-MM-DD HH24:MI:SS.US", "YYYY-MM-DD HH24:MI:SS", "YYYY-MM-DD"),
+    Type.DATE: {"YYYY-MM-DD": _DAY},
+    Type.TIMESTAMP: {
+        "YYYY-MM-DD HH24:MI:SS.US": _SECOND + r"\.\d{1,6}",
+        "YYYY-MM-DD HH24:MI:SS": _SECOND,
+        "YYYY-MM-DD": _DAY,
+    },
 }
-"""Forms of constants, as PostgreSQL writes them, that ISO's is."""
+"""Forms of constants, as PostgreSQL writes them, that are ISO's, and the texts that are in them."""
 
 
 def _truncated(reader: NodeReader, node: Node, name: str) -> Scalar:

@@ -30,7 +30,7 @@ def bounds(value: str | None, looked: BoundsOptions, config: str | None, *, as_j
     _refuse_private(wanted)
     looked_at = listed_bounds(wanted, chosen)
     by = groupings(looked.by or ())
-    require_bounds(looked_at, chosen, grouped=bool(by))
+    require_bounds(looked_at, chosen, grouped=bool(by), findable=False)
     price = None if looked.loss is None else typed.loss("--loss", looked.loss)
     confidence = 0.95 if looked.confidence is None else typed.fraction("--confidence", looked.confidence)
     _refuse_unclamped(value, looked_at)

@@ -40,7 +40,7 @@ def select(column: str | None, asked: SelectOptions, config: str | None, *, as_j
     wanted = QuestionOptions.of(asked)
     chosen_from = settings.read(config)
     bounds = listed_bounds(wanted, chosen_from)
-    require_bounds(bounds, chosen_from, grouped=True)
+    require_bounds(bounds, chosen_from, grouped=True, findable=False)
     by = groupings((column or "",))
     with opened(chosen_from) as session:
         chosen = session.top_k(
@@ -99,7 +99,11 @@ def _show(chosen: Chosen) -> None:
     """Print a choice: its table, its promise, its price."""
     out, table = show.console(), chosen.to_arrow()
     heads = [(name, place == 0) for place, name in enumerate(table.column_names)]
-    rows = [["NULL" if value is None else str(value) for value in row.values()] for row in table.to_pylist()]
+    empty = {"rank": "", "rank_of_choice": ""}  # of a choice that tells no order
+    rows = [
+        [empty.get(name, "NULL") if value is None else str(value) for name, value in row.items()]
+        for row in table.to_pylist()
+    ]
     out.print(show.columns_table(heads, rows))
     out.print(chosen.caption)
     if chosen.proved is not None:

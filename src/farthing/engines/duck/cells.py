@@ -94,7 +94,7 @@ class DuckCells:
 
         Guarantee: the place, NULL for keys that are not in the list.
         Proof: `Keys.ranges`: the list is the product of these ranges, the first varying slowest.
-        Assumes: CASE runs its branch only on rows that reach it, where no difference leaves its range.
+        Assumes: CASE runs its branch only on rows that reach it, where each difference is a place in its range.
         Rounds: nothing.
         """
         ranges = None if self._query.keys is None else self._query.keys.ranges
@@ -104,7 +104,7 @@ class DuckCells:
         for name, values in zip(names, ranges, strict=True):
             key = f"t.{name}::BIGINT"
             inside.append(f"{key} BETWEEN ({values[0]})::BIGINT AND ({values[-1]})::BIGINT")
-            place = f"({place}) * {len(values)} + {key} - ({values[0]})::BIGINT"
+            place = f"({place}) * {len(values)} + ({key} - ({values[0]})::BIGINT)"
         return f"CASE WHEN {' AND '.join(inside)} THEN ({place})::INTEGER END"
 
 

@@ -2,8 +2,8 @@
 
 DuckDB raises where whole numbers leave their type, on logarithms and roots out of range, and on most bad casts; it has
 infinities and NaN where the language has NULL. So whole numbers are added and multiplied with 128 bits and brought back
-by TRY_CAST, real operands are tamed first, and what may raise stands behind CASE, whose branches DuckDB runs on the
-rows that reach them only.
+by TRY_CAST behind `greatest`, real operands are tamed first, and what may raise stands behind CASE, whose branches
+DuckDB runs on the rows that reach them only.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class DuckFunctions:
         if not number.real:
             x = f"CAST({number.sql} AS HUGEINT)"
             nearest = f"(abs({x}) + {unit // 2}) // {unit} * {unit} * sign({x})"
-            return Text(f"TRY_CAST({nearest} AS BIGINT)", Type.INTEGER, number.level)
+            return Text(_int64(nearest), Type.INTEGER, number.level)
         tamed = self.tamed(number)
         if digits == 0:
             return Text(f"{_ROUNDING[function]}({tamed.sql})", Type.FLOAT, tamed.level, tame=True)
@@ -216,7 +216,12 @@ def _whole(function: FunctionName, arguments: Sequence[Text], constants: Sequenc
         above, below = (f"CAST({argument.sql} AS BIGINT)" for argument in arguments)
         return Text(_ARITHMETIC[function].format(above, below), Type.INTEGER, level)
     operands = [f"CAST({argument.sql} AS HUGEINT)" for argument in arguments]
-    return Text(f"TRY_CAST({_ARITHMETIC[function].format(*operands)} AS BIGINT)", Type.INTEGER, level)
+    return Text(_int64(_ARITHMETIC[function].format(*operands)), Type.INTEGER, level)
+
+
+def _int64(wide: str) -> str:
+    """Return a whole number of 128 bits in 64, NULL outside: bare, a comparison with a constant loses the cast."""
+    return f"greatest(TRY_CAST({wide} AS BIGINT))"
 
 
 def _dated(function: FunctionName, arguments: Sequence[Text], constants: Sequence[object]) -> Text:

@@ -1,5 +1,8 @@
 """DataFusion: how it spells the words. It compares doubles in one total order, NaN above all, once zero has no sign.
 
+Its optimizer drops a bare TRY_CAST of a number before a comparison with a constant, so that what leaves 64 bits would
+not be NULL: `greatest` of one value keeps it. It makes starts_with of a constant a LIKE in which `_` is any letter.
+
 Times are of microseconds: its own TIMESTAMP, of nanoseconds, reaches from 1677 to 2262 alone, and fails beyond.
 """
 
@@ -52,7 +55,7 @@ WORDS: Final[dict[str, str]] = {
     "read_date": "CASE WHEN arrow_cast({0}, 'Int32') BETWEEN -719162 AND 2932896 THEN {0} END",
     "read_timestamp": f"arrow_cast({{0}}, {_MICROS})",
     "read_string": "CAST({0} AS VARCHAR)",
-    **{f"{word}": f"TRY_CAST(CAST({{0}} AS DECIMAL(38, 0)) {sign} CAST({{1}} AS DECIMAL(38, 0)) AS BIGINT)"
+    **{word: f"greatest(TRY_CAST(CAST({{0}} AS DECIMAL(38, 0)) {sign} CAST({{1}} AS DECIMAL(38, 0)) AS BIGINT))"
        for word, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))},
     "div": "{0} / {1}",
     "mod": "{0} % {1}",
@@ -64,7 +67,8 @@ WORDS: Final[dict[str, str]] = {
     **{word: f"({{0}} + CAST('0' AS DOUBLE)) {sign} ({{1}} + CAST('0' AS DOUBLE))"
        for word, sign in (("equal", "="), ("unequal", "<>"), ("less", "<"), ("at_most", "<="), ("greater", ">"),
                           ("at_least", ">="))},
-    **{word: f"{word}({{0}}, {{1}})" for word in ("least", "greatest", "starts_with", "ends_with")},
+    **{word: f"{word}({{0}}, {{1}})" for word in ("least", "greatest", "ends_with")},
+    "starts_with": "left({0}, character_length({1})) = {1}",
     "contains": "strpos({0}, {1}) > 0",
     **{word: f"farthing_{word}(arrow_cast({{0}}, 'Utf8'))" for word in ("lower", "upper")},
     "length": "CAST(character_length({0}) AS BIGINT)",

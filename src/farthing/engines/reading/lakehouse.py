@@ -39,6 +39,7 @@ class Version:
         names: the table's columns.
         stream: returns named columns as an Arrow stream.
         held: returns the columns of the files, in the types in which they are read before they become the table's.
+        cut: the files from which rows are left out by their places.
     """
 
     files: tuple[str, ...]
@@ -47,6 +48,7 @@ class Version:
     names: tuple[str, ...]
     stream: Callable[[tuple[str, ...]], pa.RecordBatchReader]
     held: Callable[[], Iterable[pa.Schema]]
+    cut: frozenset[str] = frozenset()
 
     def read(self, columns: Columns) -> Any:
         """Return columns as an Arrow stream whose text is UTF-8; None: all columns, no rows.
@@ -159,6 +161,7 @@ def _opened(folder: Path, kind: str, library: str, of: Callable[[Path], Version]
             next_step=f"see what {library} says of it; of Delta, column mapping and deletion vectors of partitioned "
             "tables are not read",
         )
+    _require_listed(found.cut, found.files)
     return found
 
 
@@ -168,18 +171,19 @@ def _delta(folder: Path) -> Version:
     import pyarrow.parquet as pq
     from deltalake import DeltaTable
 
+    folder = folder.resolve()  # as its library spells paths
     table = DeltaTable(folder)
     protocol, parted = table.protocol(), bool(table.metadata().partition_columns)
     needed = frozenset(protocol.reader_features or ())
     names = tuple(field.name for field in table.schema().fields)
-    files = _local(map(unquote, table.file_uris()))
+    files = _local(_address(folder, path) for path in pa.table(table.get_add_actions()).column("path").to_pylist())
     if "deletionVectors" in needed and needed <= _WITH_DELETED and not parted:
         deleted, schema = _deleted(table), pa.schema(table.schema().to_arrow())
         log = folder / "_delta_log" / f"{table.version():020}.json"  # what changes when rows are deleted: no file does
         return Version(
             files, _local([str(log)]), plain=False, names=names,
             stream=lambda columns: _kept(files, deleted, pa.schema([schema.field(name) for name in columns])),
-            held=lambda: (_by_name(pq.read_schema(file)) for file in files),
+            held=lambda: (_by_name(pq.read_schema(file)) for file in files), cut=frozenset(deleted),
         )  # fmt: skip
     rows = table.to_pyarrow_dataset()
     plain = protocol.min_reader_version == 1 and not parted
@@ -192,6 +196,33 @@ def _delta(folder: Path) -> Version:
 
 _WITH_DELETED: Final = frozenset({"deletionVectors", "timestampNtz"})
 """The reader features of a Delta table of which deleted rows are left out here; its library reads no vectors so."""
+
+
+def _address(folder: Path, path: str) -> str:
+    """Return the address of a file that a Delta log names: below the folder, or whole; written as in a URI.
+
+    >>> from pathlib import Path
+    >>> _address(Path("/a%20b"), "s=x%2520y/one.parquet"), _address(Path("/a"), "file:///b%20c/one.parquet")
+    ('/a%20b/s=x%20y/one.parquet', 'file:///b c/one.parquet')
+    """
+    plain = unquote(path)
+    return plain if "://" in path else str(folder / plain)
+
+
+def _require_listed(cut: frozenset[str], files: Sequence[str]) -> None:
+    """Refuse deleted rows of files that the version does not list: they would be counted.
+
+    Raises:
+        DataError: a path of one is not, letter by letter, a path of the other.
+    """
+    odd = sorted(cut.difference(files))
+    if odd:
+        raise DataError(
+            "rows of the Delta table are deleted from a file that it does not list",
+            rule="each file from which rows were deleted is one of the files of the version",
+            got=odd[0],
+            next_step="write the table again without deletion vectors: REORG TABLE ... APPLY (PURGE) in Spark",
+        )
 
 
 def _by_name(schema: pa.Schema) -> pa.Schema:

@@ -73,7 +73,7 @@ def outcomes(scalar: Scalar) -> list[Any]:
         return []
     values = [value for _, value in scalar.branches] + ([] if scalar.otherwise is None else [scalar.otherwise])
     constants: list[Any] = [value.value for value in values if isinstance(value, Literal)]
-    if len(constants) < len(values):
+    if len(constants) < len(values) or any(isinstance(one, int) and one.bit_length() > 63 for one in constants):
         return []
     return list(dict.fromkeys([*constants, None] if scalar.otherwise is None else constants))
 

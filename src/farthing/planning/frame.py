@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from farthing.errors import InvalidKeys, InvalidTarget
 from farthing.planning.plan import Plan, Pricing
-from farthing.privacy.loss import Booked, Gdp, Loss, Zcdp
+from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile
 from farthing.query.words import about, describe
@@ -133,13 +133,7 @@ class Frame:
                 got=type(named).__name__,
                 next_step=f"pass a {budget.currency.__name__}",
             )
-        if isinstance(request.loss, Loss) and isinstance(limit, Loss) and request.loss > limit:
-            raise InvalidTarget(
-                "the loss that was named is more than the question may cost",
-                rule=f"loss <= {said(limit, budget.report_delta)}",
-                got=said(request.loss, budget.report_delta),
-                next_step="name a smaller loss, or leave out cap= and max_epsilon=: a named loss needs no limit",
-            )
+        _refuse_above(request.loss, limit, budget)
         most = remaining if named == "all" else named
         cap = None if named == "all" and parts == 1 else _cap(most, budget, parts)
         targets = tuple(request.target(output.name) for output in query.outputs)
@@ -194,6 +188,23 @@ def require_storable(query: Query) -> None:
             rule=f"what is measured of a question is kept, in at most {MOST_BYTES:,} bytes",
             got=f"{query.groups:,} groups of {each} bytes each, and their keys",
             next_step="ask for fewer groups at a time",
+        )
+
+
+def _refuse_above(loss: Loss | None, limit: Loss | str | None, budget: Budget) -> None:
+    """Refuse a named loss above the limit that was named beside it."""
+    booked = Gdp | Zcdp | Pure
+    if (
+        isinstance(loss, booked)
+        and isinstance(limit, booked)
+        and type(loss) is type(limit)
+        and loss.amount > limit.amount
+    ):
+        raise InvalidTarget(
+            "the loss that was named is more than the question may cost",
+            rule=f"loss <= {said(limit, budget.report_delta)}",
+            got=said(loss, budget.report_delta),
+            next_step="name a smaller loss, or leave out cap= and max_epsilon=: a named loss needs no limit",
         )
 
 

@@ -413,7 +413,7 @@ PRICES = (
     _one(
         "the error of a candidate passed on",
         "mechanisms/best_of_many.py",
-        "    except KeyboardInterrupt:\n        raise\n",
+        "    except KeyboardInterrupt:\n        stopped = True\n",
         "    except Exception:\n        raise\n",
         "best of many",
     ),

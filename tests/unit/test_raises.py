@@ -104,6 +104,7 @@ REASONS = {
     "accuracy/contribution_report.py __post_init__": (1, "four histograms of fixed lengths, whatever is in them"),
     "accuracy/quantile_choice.py _check": (1, PRICES),
     "accuracy/quantile_bisection.py run": (1, PRICES),
+    "mechanisms/best_of_many.py _run": (1, "an interrupt, bare: the asker's own, whatever a run has said"),
     "accuracy/ratio_looks.py _only": (1, "the aggregate that was asked, of which no row decides"),
     "engines/duck/cells.py same_key": (1, PLANS),
     "engines/duck/engine.py _run": (

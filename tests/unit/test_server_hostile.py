@@ -322,9 +322,10 @@ def test_metrics_and_logs_hold_no_question(world, caplog):
     status, text = asyncio.run(asked())
     assert status == 403
     assert 'farthing_requests_total{route="/v1/ask",status="200"} 1' in text
-    for place in (text, caplog.text):
+    logged = "\n".join(caplog.messages)  # as the program wrote them: another library may have set the format
+    for place in (text, logged, caplog.text):
         assert not [word for word in ("rides", "zone", "COUNT", "alice", "<script>") if word in place]
-    assert '"route": "/v1/ask"' in caplog.text
+    assert '"route": "/v1/ask"' in logged
 
 
 class Deaf:

@@ -21,7 +21,7 @@ from farthing.session.choosing import proven_order
 
 pytestmark = pytest.mark.thorough
 
-DRAWS = 600
+DRAWS = 1000
 ORDERS, SURE = 800, 0.9
 EPSILON = 4
 ZONES = "abc"

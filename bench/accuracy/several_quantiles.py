@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    groups, rows = (30, 2_000) if given.quick else (200, 10_000)
+    groups, rows = (30, 2_000) if given.quick else (100, 10_000)
     records = []
     for name in ASKED:
         for kind in ("even", "skewed", "lumpy"):

@@ -1,5 +1,7 @@
 """Several quantiles of one column: one measurement, in the books, in plans, when asked again, more sharply or alone."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ from farthing.accuracy.joint_quantiles import NoisyJointRanks
 from farthing.errors import InvalidTarget, LedgerError
 from farthing.mechanisms.gaussian import GRAIN, worst_cost
 from farthing.session.answering.joint_quantiles import blob_of, standing_in
-from farthing.session.core.records import write_blob
+from farthing.session.core.records import read_blob, write_blob
 
 RNG = np.random.default_rng(12)
 ROWS = 24_000
@@ -178,7 +180,27 @@ def test_a_record_is_read_as_it_was_written():
 
     again = standing_in(blob_of(standing))
 
-    for name in standing.trail.__slots__:
-        assert np.array_equal(getattr(again.trail, name), getattr(standing.trail, name))
+    assert again.trail.paid.tolist() == standing.trail.paid.tolist()
+    for mine, kept in zip(again.trail.each, standing.trail.each, strict=True):
+        assert mine.thresholds.size
+        for name in set(mine.__slots__) - {"paid"}:
+            assert np.array_equal(getattr(mine, name), getattr(kept, name))
     with pytest.raises(LedgerError):
-        standing_in(write_blob({}, {b"farthing-quantiles-1": b'[[{"rank": 1}]]'}))
+        standing_in(write_blob({}, {b"farthing-quantiles-2": b'[[{"rank": 1}]]'}))
+
+
+def test_an_older_record_keeps_its_answers_and_what_was_paid():
+    """Thresholds that were proven in another way are not read; what was paid for them stays paid."""
+    session = opened()
+    ask(session)
+    (question,) = {entry.question for entry in session.history()}
+    standing = standing_in(session._context.ledger.load(question).blob)
+    columns, facts = read_blob(blob_of(standing), b"farthing-quantiles-2")
+    told = {name: one for name, one in columns.items() if not name[0].isdigit()}
+    columns = told | {"thresholds0.0": np.zeros(3, np.int64), "leaves0.0": np.zeros(3, np.int64)}
+
+    older = standing_in(write_blob(columns, {b"farthing-quantiles-1": json.dumps(facts).encode()}))
+
+    assert older.trail.paid.tolist() == standing.trail.paid.tolist()
+    assert [len(one.thresholds) for one in older.trail.each] == [0, 0, 0]
+    assert np.array_equal(older.each[0].found[0].value, standing.each[0].found[0].value)

@@ -1,298 +1,276 @@
-"""One run of a joint search for several quantiles: every look is at one threshold of each that is still looked for.
+"""One run of a joint search for several quantiles: in each look one threshold of every quantile that is still looked for.
 
-Entries are quantiles of groups: entry e is quantile e % k of group e // k. An entry is searched first: cheap looks that
-may err bring it near its quantile. Then it proves: the noise at a threshold, from its first look on, stays below a line
-at every information except with the threshold's chance, so it may be looked at whenever others are, and left again.
+Each quantile is searched, and bet on, as if it were alone (`quantile_rank_run`); a look is taken at several of them in
+one measurement, whose noise they share, and with one count. What a look tells of a quantile is kept as a look of its
+own, with the information that it has.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from farthing.accuracy.joint_quantile_line import Line
+from farthing.accuracy.quantile_rank_run import HOPELESS, RankRun
+from farthing.accuracy.quantile_trail import LOOK, Trail
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_quantile_state import JointPlan, JointTrail
+    from farthing.accuracy.quantile_bisection import QuantileBisection
     from farthing.mechanisms.joint_ranks import RankStrategy
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
     Measure = Callable[[RankStrategy, Int64, Int64, Int64], Float64]
-
-FIRST: Final = 64.0
-"""The first look of a search has this much information, over the square of the rows."""
-
-LIKELY: Final = 2.2
-"""A search moves to a side that is this many standard deviations away,"""
-
-FARTHER: Final = 0.3
-"""and by so many more for each doubling of how many slacks away."""
-
-ENOUGH: Final = 2.5
-"""At this information, times the squared slack, it needs no more of a threshold."""
-
-GROWTH: Final = 0.7
-"""The next look of a search adds this part of what is held."""
-
-RESTART: Final = 0.25
-"""The first look at a threshold has this part of the information at which the one before was left."""
-
-NEAR: Final = 5.0
-"""Between thresholds that are fewer slacks apart the straight line chooses the one to prove."""
-
-STRAIGHT: Final = 3
-"""It chooses so many of them; then it is the middle, since ranks seem to jump."""
-
-FOUND: Final = 0.7
-"""A place that seems to be off by less than this part of the slack is the one to prove."""
-
-LEAST_STEP: Final = 0.06
-"""A look at thresholds to prove adds at least this part of what is held,"""
-
-MOST_STEP: Final = 0.3
-"""and at most this part."""
-
-OPENING: Final = 1.5
-"""Their first look has this information, times the squared slack."""
-
-LEAVE: Final = 0.35
-"""A threshold is left where it seems to be off by more than this part of the slack,"""
-
-LEAVE_ODDS: Final = 3.5
-"""and by so much more, divided by the information times the slack."""
+    MeasureCount = Callable[[Int64, Int64], Float64]
 
 TOGETHER: Final = 3.0
-"""Searches are looked at together where their looks ask for less than so many times the least."""
+"""Quantiles that are far off are looked at together where their looks ask for less than so many times the least."""
 
-MOST_THRESHOLDS: Final = 40
-"""So many thresholds are tried; then a quantile is given up."""
+FAR: Final = 0.05
+"""Looks that ask for less information than this, times the squared slack, come first: they cost little."""
 
-_UP: Final = 1 + 1e-9
+PART: Final = 0.25
+"""A look at all that are looked for has the information that so large a part of them asks for, or less."""
 
 
-@dataclass(slots=True)
+class JointPlan(Protocol):
+    """What a run knows of its plan."""
+
+    @property
+    def many(self) -> int:
+        """How many quantiles there are."""
+
+    @property
+    def cap_grains(self) -> int:
+        """The most that a group may pay."""
+
+    @property
+    def reach(self) -> int:
+        """The most rows of one unit in a group."""
+
+    @property
+    def price(self) -> float:
+        """What it costs in mu^2, times the squared rows, to know each rank with its slack as the noise."""
+
+    @property
+    def plans(self) -> tuple[QuantileBisection, ...]:
+        """The plan of each quantile alone."""
+
+    def strategy(self, which: tuple[int, ...], order: tuple[int, ...]) -> RankStrategy:
+        """Return how the ranks of some quantiles are measured."""
+
+
+@dataclass(slots=True, eq=False)
+class JointTrail:
+    """Everything that was measured of the groups of one question.
+
+    Attributes:
+        each: the looks of each quantile; their grains are what a look of its own would cost that tells as much.
+        paid: int64[groups], all grains that a member of the group has ever paid.
+    """
+
+    each: tuple[Trail, ...]
+    paid: Int64
+
+    @classmethod
+    def nothing(cls, groups: int, many: int) -> JointTrail:
+        """Return the trail before any measurement.
+
+        >>> len(JointTrail.nothing(2, 9).each)
+        9
+        """
+        return cls(tuple(Trail.nothing(groups) for _ in range(many)), np.zeros(groups, np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """What the next look at each quantile of each group is to be; one row a group, one column a quantile.
+
+    Attributes:
+        place: int64, the threshold.
+        information: float64, on the rank there; 0 where only the rows are to be counted.
+        counted: int64, grains of a count.
+        slack: float64, in rows.
+        open: bool, which are looked for.
+    """
+
+    place: Int64
+    information: Float64
+    counted: Int64
+    slack: Float64
+    open: Flags
+
+    @property
+    def unit(self) -> Float64:
+        """Information times the squared slack; infinite for what is not looked for, or counted."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(self.open & (self.information > 0), self.information * self.slack**2, np.inf))
+
+
+@dataclass(slots=True, eq=False)
 class JointRun:
-    """Where each entry stands; one entry a quantile and group, but for `rows`, `spare` and `paid`.
+    """Where the search for each quantile stands.
 
     Attributes:
         plan: what is looked for.
-        trail: what was measured; its own.
-        slack, goal: as for one quantile, in rows.
-        low, high: the quantile surely lies in leaves low to high.
-        left, right: the quantile lies most likely in leaves left to right.
-        under, over: how far the rank seems to be off just left of them, and at `right`, in rows.
-        sure_under, sure_over: the information that these have.
-        place: the present thresholds.
-        mean, held: how far the rank there seems to be off, in rows, and the information that this has.
-        first, start: the information of a next threshold's first look, and of a search's.
-        line: how far off ranks seem to be, as a straight line through what was seen.
-        depth: thresholds that are behind.
-        proving: whether the present threshold is to be proven; else it is one of a search.
-        least, most: the first threshold that is not too low, and the last that is not too high.
-        active, good, waits: not done yet; within the target; for a measurement that cannot be made.
+        runs: the search for each quantile.
+        paid: int64[groups], what was paid, in all runs.
+        waits: bool[groups], which groups would go on, if anything could be measured.
     """
 
     plan: JointPlan
-    trail: JointTrail
-    slack: Float64
-    goal: Float64
-    low: Int64
-    high: Int64
-    left: Int64
-    right: Int64
-    under: Float64
-    over: Float64
-    sure_under: Float64
-    sure_over: Float64
-    place: Int64
-    mean: Float64
-    held: Float64
-    first: Float64
-    start: Float64
-    line: Line
-    depth: Int64
-    proving: Flags
-    least: Int64
-    most: Int64
-    active: Flags
-    good: Flags
+    runs: tuple[RankRun, ...]
+    paid: Int64
     waits: Flags
 
     @classmethod
-    def of(cls, plan: JointPlan, trail: JointTrail, rows: Float64, least: Float64, active: Flags) -> JointRun:
-        """Return the start of all entries, once the rows of their groups are known.
+    def of(cls, plan: JointPlan, held: JointTrail, settled: Flags) -> JointRun:
+        """Return the start: what is held is not read yet. bool[groups, quantiles] are left alone."""
+        runs = tuple(
+            RankRun.of(one, trail, settled[:, number], None, None)
+            for number, (one, trail) in enumerate(zip(plan.plans, held.each, strict=True))
+        )
+        return cls(plan, runs, held.paid.copy(), np.zeros(len(held.paid), np.bool_))
 
-        Args:
-            plan: what is looked for.
-            trail: what is held; added to.
-            rows: float64[groups], of each group.
-            least: float64[groups], how many these are at least.
-            active: bool[groups, quantiles], what is looked for.
-        """
-        slack = (least[:, None] * [one.slack for one in plan.asked]).ravel()
-        goal = (least[:, None] * [one.beside for one in plan.asked]).ravel()
-        active = (active & (least > 0)[:, None]).ravel()
-        many = len(slack)
-        none, nothing, no = np.zeros(many, np.int64), np.zeros(many), np.zeros(many, np.bool_)
-        start = FIRST / np.repeat(np.maximum(rows, 1.0), plan.many) ** 2
-        run = cls(
-            plan=plan, trail=trail, slack=slack, goal=goal, low=none.copy(), high=none + plan.leaves - 1,
-            left=none.copy(), right=none + plan.leaves - 1, under=nothing - np.inf, over=nothing + np.inf,
-            sure_under=nothing.copy(), sure_over=nothing.copy(), place=none.copy(), mean=nothing.copy(),
-            held=nothing.copy(), first=start.copy(), start=start, line=Line.of(many), depth=none.copy(),
-            proving=no.copy(), least=none + plan.leaves - 1, most=none - 1, active=active, good=no.copy(),
-            waits=no.copy(),
-        )  # fmt: skip
-        run._meet(np.flatnonzero(active))
-        return run
+    @property
+    def trail(self) -> JointTrail:
+        """What is held by now."""
+        return JointTrail(tuple(run.trail for run in self.runs), self.paid)
 
-    def _meet(self, at: Int64) -> None:
-        """Let entries meet the thresholds that they proved before at this depth; else let them search."""
-        tired = self.depth[at] >= MOST_THRESHOLDS
-        self.active[at[tired]] = False
-        at = at[~tired]
-        place = self.trail.threshold(self.depth[at], at)
-        known = place >= 0
-        again = at[known]
-        self.place[again], self.proving[again] = place[known], True
-        means, self.held[again] = self.trail.at(self.depth[again], again)
-        self.mean[again] = means - self.goal[again]
-        self._aim(at[~known])
+    @property
+    def open(self) -> Flags:
+        """bool[groups, quantiles], what is looked for."""
+        return np.stack([run.active for run in self.runs], axis=1)
 
-    def _aim(self, at: Int64) -> None:
-        """Let searches go to their next places, or to the thresholds to prove."""
-        lost = at[self.left[at] > self.right[at]]
-        self.left[lost], self.right[lost] = 0, self.plan.leaves - 1
-        self.under[lost], self.over[lost], self.first[lost] = -np.inf, np.inf, self.start[lost]
-        self.line.forget(lost)
-        left, right = self.left[at], self.right[at]
-        middle = left + (right - left) // 2
-        one, near = left >= right, self.over[at] - self.under[at] < NEAR * self.slack[at]
-        begins = at[near & (self.line.weight[at] == 0)]
-        for place, off, held in ((self.left - 1, self.under, self.sure_under), (self.right, self.over, self.sure_over)):
-            self.line.add(begins, place[begins], off[begins], held[begins])
-        straight = np.clip(np.rint(self.line.root(at)), left, np.maximum(right - 1, left)).astype(np.int64)
-        own = one & (left < self.least[at])
-        place = np.where(near & (self.depth[at] < STRAIGHT), straight, middle)
-        place = np.where(one & ~own, np.maximum(left - 1, 0), place)
-        self._go(at, place, one | near, np.where(one, left, -1))
+    def read(self) -> None:
+        """Read all looks that are held and were not read yet."""
+        for run in self.runs:
+            while (at := run.told()).size:
+                run.look(at)
 
-    def _go(self, at: Int64, place: Int64, proving: Flags, leaf: Int64) -> None:
-        """Let entries look at new places, some of which are to be proven, of those some beside the one leaf left."""
-        self.place[at], self.mean[at], self.held[at], self.proving[at] = place, 0.0, 0.0, proving
-        self.trail.meet(self.depth[at[proving]], place[proving], leaf[proving], at[proving])
+    def wanted(self) -> Wanted:
+        """Return the next looks; give up what is too small for its target."""
+        shape = (len(self.paid), self.plan.many)
+        place, counted = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        information, slack = np.zeros(shape), np.ones(shape)
+        for number, run in enumerate(self.runs):
+            self._give_up(run)
+            at = np.flatnonzero(run.active)
+            place[at, number], grains, counted[at, number] = run.next(at)
+            information[at, number] = grains * run.plan.per_grain
+            slack[at, number] = np.where(grains > 0, run.plan.asked.slack * run.rows[at], 1.0)
+        return Wanted(place, information, counted, slack, self.open)
 
-    def judge(self) -> None:
-        """Settle what is held: searches move, thresholds are proven or left, until nothing changes."""
-        fresh = np.flatnonzero(self.active & (self.held > 0))
-        while fresh.size:
-            proving = self.proving[fresh]
-            moved = np.concatenate([self._searched(fresh[~proving]), self._proved(fresh[proving])])
-            fresh = moved[self.active[moved] & (self.held[moved] > 0)]
-
-    def _searched(self, at: Int64) -> Int64:
-        """Move searches on where a side is likely, or enough was seen; return those that moved."""
-        off, slack = np.abs(self.mean[at]), self.slack[at]
-        enough = self.held[at] * slack**2 >= ENOUGH
-        sure = off * np.sqrt(self.held[at]) >= LIKELY + FARTHER * np.log2(1 + off / slack)
-        here = enough & ~sure & (off <= FOUND * slack)
-        on = at[(enough | sure) & ~here]
-        self._move(on)
-        self._aim(on)
-        found = at[here]
-        self._go(found, self.place[found], np.ones(len(found), np.bool_), np.full(len(found), -1))
-        return np.concatenate([on, found])
-
-    def _move(self, at: Int64) -> None:
-        """Narrow down where the quantiles lie most likely, by what was seen at the present places."""
-        off, place = self.mean[at], self.place[at]
-        up, down = at[off < 0], at[off >= 0]
-        self.left[up], self.under[up] = place[off < 0] + 1, off[off < 0]
-        self.right[down], self.over[down] = place[off >= 0], off[off >= 0]
-        self.sure_under[up], self.sure_over[down] = self.held[up], self.held[down]
-        self.first[at] = self.held[at] * RESTART
-        goes = self.line.weight[at] > 0
-        self.line.add(at[goes], place[goes], off[goes], self.held[at[goes]])
-
-    def _proved(self, at: Int64) -> Int64:
-        """Say of thresholds what the line allows; return those that were left.
-
-        What is said of a threshold is read from its last look alone, so that a later run, which reads that, agrees.
-        """
-        mean, slack, place = self.mean[at], self.slack[at], self.place[at]
-        least, most = self._ranks(at)
-        good = least <= most + 1
-        with np.errstate(divide="ignore"):
-            far = np.abs(mean) >= LEAVE * slack + LEAVE_ODDS / (slack * self.held[at])
-        leaf = self.trail.leaves[self.depth[at], at]
-        one = leaf >= 0
-        wrong = ~one | ((mean < 0) == (place == leaf))  # at one leaf: where the quantile is not there after all
-        gone = ~good & far & wrong
-        side = ~good & ~gone & one & np.where(place == leaf, least == place, most == place)
-        self.conclude(at[good | gone | side])
-        self.good[at[good]], self.active[at[good]] = True, False
-        self._move(at[gone])
-        left = at[gone | side]
-        self.depth[left] += 1
-        self._meet(left)
-        return np.asarray(left)
-
-    def _ranks(self, at: Int64) -> tuple[Int64, Int64]:
-        """Return the first thresholds that are not too low, and the last that are not too high, with present ones."""
-        mean, half, slack, place = self.mean[at], self.half(at), self.slack[at], self.place[at]
-        least = np.where(mean - half >= -slack, np.minimum(self.least[at], place), self.least[at])
-        return least, np.where(mean + half <= slack, np.maximum(self.most[at], place), self.most[at])
-
-    def conclude(self, at: Int64) -> None:
-        """Keep what the present thresholds say for good."""
-        mean, half, place = self.mean[at], self.half(at), self.place[at]
-        self.least[at], self.most[at] = self._ranks(at)
-        self.high[at] = np.where(mean > half, np.minimum(self.high[at], place), self.high[at])
-        self.low[at] = np.where(mean < -half, np.maximum(self.low[at], place + 1), self.low[at])
-
-    def half(self, at: Int64) -> Float64:
-        """Return the half-widths that the noise at present thresholds passes at no information."""
-        slope, offset = self.plan.line(self.slack[at], self.depth[at])
-        return np.asarray(slope / self.held[at] + offset)
-
-    def wanted(self) -> Float64:
-        """Return how much information each entry asks for in the next look; infinite for those that are done."""
-        want = np.full(len(self.slack), np.inf)
-        at = np.flatnonzero(self.active)
-        new, proving = self.held[at] == 0, self.proving[at]
-        search = np.where(new, self.first[at], GROWTH * self.held[at])
-        slope, offset = self.plan.line(self.slack[at], self.depth[at])
+    def _give_up(self, run: RankRun) -> None:
+        """Give up groups that are at their cap, or where one or all of the quantiles would cost far more than it."""
+        run.give_up(np.flatnonzero(run.active))
         with np.errstate(divide="ignore", invalid="ignore"):
-            goal = slope / (self.slack[at] - offset - np.abs(self.mean[at])) * _UP - self.held[at]
-        goal = np.where(goal > 0, goal, np.inf)
-        prove = np.clip(goal, LEAST_STEP * self.held[at], MOST_STEP * self.held[at])
-        prove = np.where(new, OPENING / self.slack[at] ** 2, prove)
-        want[at] = np.where(proving, prove, search)
-        return want
+            need = HOPELESS * self.plan.price / run.most_rows(np.arange(len(self.paid))) ** 2 / float(GRAIN)
+        run.active &= ((need <= self.plan.cap_grains) | (run.counted == 0)) & (self.paid < self.plan.cap_grains)
 
-    def chosen(self, want: Float64) -> Flags:
-        """Return which entries the next look of each group is at: its searches while there are any, then all."""
-        many = self.plan.many
-        searching = (self.active & ~self.proving).reshape(-1, many)
-        some: Flags = np.asarray(searching.any(axis=1))
-        mine: Flags = np.where(some[:, None], searching, self.active.reshape(-1, many))
-        slack = np.where(self.active, self.slack, 1.0)
-        each: Float64 = np.where(searching, (want * slack**2).reshape(-1, many), np.inf)
-        least = each.min(axis=1)
-        return np.asarray(mine & (~some[:, None] | (each <= TOGETHER * least[:, None])))
+    def look(self, wanted: Wanted, measure: Measure, measure_count: MeasureCount) -> None:
+        """Take one look at each group: a count of rows that are hardly known, or a look at some of its quantiles."""
+        unit = wanted.unit
+        counts = (wanted.open & np.isinf(unit)).any(axis=1)
+        at = np.flatnonzero(counts)
+        self._count(wanted, at, measure_count)
+        entries, size = _chosen(np.where(counts[:, None], np.inf, unit))
+        at = np.flatnonzero(entries.any(axis=1))
+        for which, order, same in _alike(entries[at], wanted.place[at]):
+            self._together(wanted, (which, order), size, at[same], (measure, measure_count))
 
-    def read(self, at: Int64, fresh: Float64, information: Float64) -> None:
-        """Add what a look showed of entries."""
-        held = self.held[at] + information
-        self.mean[at] += (fresh - self.goal[at] - self.mean[at]) * (information / held)
-        self.held[at] = held
-        kept = at[self.proving[at]]
-        self.trail.keep(self.depth[kept], self.mean[kept] + self.goal[kept], self.held[kept], kept)
+    def _count(self, wanted: Wanted, at: Int64, measure_count: MeasureCount) -> None:
+        """Count the rows of groups, for all that is looked for there."""
+        grains = np.where(wanted.open[at], wanted.counted[at], 0).max(axis=1, initial=0)
+        grains = np.minimum(grains, self.plan.cap_grains - self.paid[at])
+        self._stop(at[grains <= 0])
+        at, grains = at[grains > 0], grains[grains > 0]
+        if at.size:
+            count, none = measure_count(grains, at), np.zeros(len(at), np.int64)
+            self.paid[at] += grains
+            for number, run in enumerate(self.runs):
+                mine = wanted.open[at, number]
+                run.keep(at[mine], none[mine], (np.zeros(int(mine.sum())), none[mine]), (count[mine], grains[mine]))
+
+    def _together(
+        self,
+        wanted: Wanted,
+        pattern: tuple[tuple[int, ...], tuple[int, ...]],
+        size: Float64,
+        groups: Int64,
+        measures: tuple[Measure, MeasureCount],
+    ) -> None:
+        """Take one look at the same quantiles of groups, whose thresholds lie in the same order."""
+        plan, which = self.plan, np.array(pattern[0])
+        strategy, (measure, measure_count) = plan.strategy(*pattern), measures
+        information = size[groups, None] / wanted.slack[np.ix_(groups, which)] ** 2
+        wish = np.minimum(np.ceil(strategy.grains(information, plan.reach)), float(MOST_GRAINS // 2)).astype(np.int64)
+        room = plan.cap_grains - self.paid[groups]
+        told = strategy.information(wish, plan.reach)
+        rows = np.minimum(self._counts(which, told, wish, wanted.counted[np.ix_(groups, which)] > 0), room // 2)
+        grains = np.minimum(wish, room - rows)
+        self._stop(groups[grains <= 0])
+        groups, grains, rows = groups[grains > 0], grains[grains > 0], rows[grains > 0]
+        if not groups.size:
+            return
+        fresh = measure(strategy, wanted.place[np.ix_(groups, which)], grains, groups)
+        count = np.zeros(len(groups))
+        if (buys := rows > 0).any():
+            count[buys] = measure_count(rows[buys], groups[buys])
+        self.paid[groups] += grains + rows
+        told = strategy.information(grains, plan.reach)
+        for place, number in enumerate(which.tolist()):
+            run = self.runs[number]
+            own = np.minimum(np.floor(told[:, place] / run.plan.per_grain), MOST_GRAINS).astype(np.int64)
+            run.keep(groups, wanted.place[groups, number], (fresh[:, place], own), (count, rows))
+
+    def _counts(self, which: Int64, told: Float64, grains: Int64, bets: Flags) -> Int64:
+        """Return the grains of the count that goes with looks: the cheapest proof of the dearest rank that is bet on."""
+        most = np.array([self.plan.plans[one].most_share for one in which.tolist()]) * self.plan.reach
+        wish = most * np.sqrt(grains[:, None] * told / float(GRAIN))
+        return np.minimum(np.ceil(np.where(bets, wish, 0.0).max(axis=1)), float(MOST_GRAINS // 2)).astype(np.int64)
+
+    def _stop(self, groups: Int64) -> None:
+        """Stop groups that have reached their cap."""
+        for run in self.runs:
+            run.active[groups] = False
+
+
+def _chosen(unit: Float64) -> tuple[Flags, Float64]:
+    """Return at which quantiles of each group the next look is, and its information times the squared slack.
+
+    While some ask for little, it is at those alone: they are far off, and cheap. Then it is at all, as one of those
+    asks that ask for less than most: so they are done at about the same time.
+
+    >>> entries, size = _chosen(np.array([[0.01, 0.02, 1.0], [0.5, 1.0, np.inf]]))
+    >>> entries.tolist(), size.tolist()
+    ([[True, True, False], [True, True, False]], [0.01, 0.5])
+    """
+    open_ = np.isfinite(unit)
+    far = (unit < FAR) & (unit <= TOGETHER * unit.min(axis=1, initial=np.inf)[:, None])
+    some = far.any(axis=1)
+    entries = np.where(some[:, None], far, open_)
+    place = np.where(some, 0, np.floor(PART * np.maximum(entries.sum(axis=1) - 1, 0))).astype(np.int64)
+    size = np.sort(np.where(entries, unit, np.inf), axis=1)[np.arange(len(unit)), place]
+    return entries, size
+
+
+def _alike(entries: Flags, place: Int64) -> list[tuple[tuple[int, ...], tuple[int, ...], Int64]]:
+    """Return which quantiles are looked at, in which order their thresholds lie, and the groups where it is so."""
+    many = entries.shape[1]
+    last = np.where(entries, place, np.iinfo(np.int64).max)
+    ranked = np.argsort(np.argsort(last, axis=1, kind="stable"), axis=1)
+    code = np.where(entries, ranked, many)
+    patterns, inverse = np.unique(code, axis=0, return_inverse=True)
+    found = []
+    for number, pattern in enumerate(patterns.tolist()):
+        which = tuple(one for one in range(many) if pattern[one] < many)
+        found.append((which, tuple(pattern[one] for one in which), np.flatnonzero(inverse.ravel() == number)))
+    return found

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.joint_quantile_count import JointCount
-from farthing.accuracy.joint_quantile_run import JointRun
-from farthing.accuracy.joint_quantile_state import JointQuantilesState, JointTrail
+from farthing.accuracy.joint_quantile_run import JointRun, JointTrail
+from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, GaussianMeasurements, Measured
 from farthing.mechanisms.joint_ranks import JointRanks, rank_strategy
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_quantile_count import MeasureCount
-    from farthing.accuracy.joint_quantile_run import Measure
+    from farthing.accuracy.joint_quantile_run import Measure, MeasureCount
     from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
     from farthing.mechanisms.exponential import BitSource
     from farthing.mechanisms.joint_ranks import RankStrategy
@@ -37,31 +35,32 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-COUNT_SHARE: Final = 0.1
-"""Part of beta that the count may use up."""
-
-USUAL: Final = 0.85
-"""Part of the rest for thresholds that falls geometrically; what is left falls as 1/2, 1/6, 1/12, ..."""
-
-AGAIN: Final = 0.5
-"""The part of it that a next threshold has of the one before."""
-
-STEEP: Final = 1.6
-"""The slope of a threshold's line, over log(1/chance) and turned over the slack."""
-
 EXPECTED: Final = 33.0
 """About the information, times the squared slack, that all looks for one quantile have together,"""
 
 MORE: Final = 4.0
 """and by how much it is more with each doubling of how many there are, since they are not done at the same time."""
 
-MOST_WIDTH: Final = 0.25
-"""The count may be off by no more than this share of it."""
-
-HOPELESS: Final = 4
-"""A group is given up when proving its thresholds would surely cost more than this many caps."""
-
 _MOST_RATIO: Final = 64.0  # of the widest slack to the narrowest: beyond, the widest is measured better than it needs
+
+
+class JointQuantilesState(NamedTuple):
+    """What a run ends with, [groups, quantiles]; all of it released.
+
+    Attributes:
+        value: float64, the quantiles.
+        lower, upper: float64, an interval that holds each.
+        met: bool, whether the rank of `value` is surely within the target.
+        waits: bool[groups], whether what is held does not suffice, and nothing more could be measured.
+        trail: what was measured, for a later run.
+    """
+
+    value: Float64
+    lower: Float64
+    upper: Float64
+    met: Flags
+    waits: Flags
+    trail: JointTrail
 
 
 @dataclass(frozen=True)
@@ -129,34 +128,10 @@ class JointQuantiles:
             tuple(self.asked[one].lane_steps for one in which), order, tuple(self.scales[one] for one in which)
         )
 
-    def line(self, slack: Float64, depth: Int64 | int) -> tuple[Float64, Float64]:
-        """Return slope m and offset c/(2m): noise passes m/information + offset anywhere with chance exp(-c)."""
-        beta = self.beta * (1 - COUNT_SHARE)
-        share = USUAL * (1 - AGAIN) * AGAIN**depth + (1 - USUAL) / ((depth + 1) * (depth + 2))
-        c = -np.log(beta * share)
-        with np.errstate(divide="ignore"):
-            slope = np.asarray(STEEP * c / slack)
-            return slope, np.asarray(c / (2 * slope))
-
-    @property
-    def count_per_grain(self) -> float:
-        """Information on the count that one grain buys."""
-        return float(GRAIN) / self.reach**2 / ROUNDING_VARIANCE
-
     @cached_property
-    def count_width(self) -> float:
-        """How far the count may be off, as a share of it: where a better one would cost what it saves."""
-        best = (self.z_count(0) * self.reach) ** 2 / (self.price * self._expected)
-        return float(min(MOST_WIDTH, best ** (1 / 3)))
-
-    @property
-    def _expected(self) -> float:
-        """About the information, times the squared slack, that all looks have together."""
-        return EXPECTED + MORE * math.log2(self.many)
-
-    def z_count(self, attempt: int) -> float:
-        """Return the one-sided critical value of the count's attempts, counted from 0."""
-        return float(-ndtri(self.beta * COUNT_SHARE / ((attempt + 1) * (attempt + 2))))
+    def plans(self) -> tuple[QuantileBisection, ...]:
+        """The plan of each quantile alone: how it is searched, and bet on."""
+        return tuple(QuantileBisection(one, self.beta, self.cap_grains) for one in self.asked)
 
     def run(
         self,
@@ -179,103 +154,38 @@ class JointQuantiles:
             settled: bool[groups, quantiles], what is left alone.
             progress: called after each round of looks as progress(looks, groups, done, widest half-width).
         """
-        trail = JointTrail.nothing(groups, self.many) if held is None else held.copy()
-        open_ = np.ones((groups, self.many), np.bool_) if settled is None else ~settled
-        counting = JointCount(self, trail, measure_count, np.asarray(open_.any(axis=1)), np.zeros(groups, np.bool_))
-        rows, half = counting.run()
-        self._give_up(counting.active, rows + half, trail)
-        least = np.maximum(rows - half, 0.0)
-        run = JointRun.of(self, trail, rows, least, open_ & counting.active[:, None])
-        looks = 0
+        none = np.zeros((groups, self.many), np.bool_)
+        trail = JointTrail.nothing(groups, self.many) if held is None else held
+        run, looks = JointRun.of(self, trail, none if settled is None else settled), 0
         while True:
-            run.judge()
-            want = run.wanted()
-            entries = run.chosen(want)
-            at = np.flatnonzero(entries.any(axis=1))
-            if not at.size:
+            run.read()
+            wanted = run.wanted()
+            if not wanted.open.any():
                 break
-            if measure is None:
-                run.waits[np.repeat(entries.any(axis=1), self.many)] = True
+            if measure is None or measure_count is None:
+                run.waits = np.asarray(wanted.open.any(axis=1))
                 break
-            self._look(run, measure, want, entries, at)
+            run.look(wanted, measure, measure_count)
             looks += 1
             if progress is not None:
-                done = groups - int(run.active.reshape(groups, -1).any(axis=1).sum())
-                progress(looks, groups, done, float(self._widest(run)))
-        return self._state(run, counting.waits)
+                state = self._state(run)
+                done = groups - int(run.open.any(axis=1).sum())
+                progress(looks, groups, done, float((state.upper - state.lower).max() / 2))
+        return self._state(run)
 
-    def _give_up(self, active: Flags, most: Float64, trail: JointTrail) -> None:
-        """Give up groups of so few rows that even certain thresholds would cost far more than the cap."""
-        need = self.price * STEEP * -math.log(self.beta) / np.maximum(most, 1.0) ** 2 / float(GRAIN)
-        active &= (need <= HOPELESS * self.cap_grains) | (trail.paid > self.cap_grains)
-
-    def _look(self, run: JointRun, measure: Measure, want: Float64, entries: Flags, at: Int64) -> None:
-        """Take one look at the chosen entries of groups, those that are alike in one go."""
-        many, place = self.many, run.place.reshape(-1, self.many)
-        slack = np.where(run.active, run.slack, 1.0).reshape(-1, many)
-        unit = np.where(entries, want.reshape(-1, many) * slack**2, np.inf).min(axis=1)
-        for which, order, same in _alike(entries[at], place[at]):
-            groups, strategy = at[same], self.strategy(which, order)
-            mine = np.array(which)
-            info = unit[groups, None] / slack[np.ix_(groups, mine)] ** 2
-            wish = np.ceil(strategy.grains(info, self.reach))
-            room = self.cap_grains - run.trail.paid[groups]
-            grains = np.minimum(np.minimum(wish, float(MOST_GRAINS)).astype(np.int64), room)
-            flat = groups[:, None] * many + mine
-            run.active[flat[grains <= 0].ravel()] = False
-            groups, grains, flat = groups[grains > 0], grains[grains > 0], flat[grains > 0]
-            if not groups.size:
-                continue
-            fresh = measure(strategy, place[np.ix_(groups, mine)], grains, groups)
-            run.trail.paid[groups] += grains
-            run.read(flat.ravel(), fresh.ravel(), strategy.information(grains, self.reach).ravel())
-
-    def _widest(self, run: JointRun) -> float:
-        """Return half of the widest range that a quantile is known to be in."""
-        lower, upper = self._ends(run)
-        return float((upper - lower).max() / 2)
-
-    def _ends(self, run: JointRun) -> tuple[Float64, Float64]:
-        """Return intervals that hold the quantiles, [groups, quantiles]."""
-        shape = (-1, self.many)
-        ends = [
-            one.ends(low, high)
-            for one, low, high in zip(self.asked, run.low.reshape(shape).T, run.high.reshape(shape).T, strict=True)
-        ]
-        return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
-
-    def _state(self, run: JointRun, waiting: Flags) -> JointQuantilesState:
+    def _state(self, run: JointRun) -> JointQuantilesState:
         """Return what there is to tell."""
-        shape, edge = (-1, self.many), self.asked[0].edge
-        run.conclude(np.flatnonzero(~run.good & run.proving & (run.held > 0)))
-        lower, upper = self._ends(run)
-        leaf = run.good & (run.least > run.most)  # this leaf is right: its middle is told
-        chosen = np.clip(run.place, run.least, np.maximum(run.most, run.least))
-        middle = (edge(run.least) + edge(run.least + 1)) / 2
-        unknown = (edge(run.low) + edge(run.high + 1)) / 2
-        value = np.where(run.good, np.where(leaf, middle, edge(chosen + 1)), unknown)
-        waits = waiting | run.waits.reshape(shape).any(axis=1)
-        return JointQuantilesState(value.reshape(shape), lower, upper, run.good.reshape(shape), waits, run.trail)
+        told = [plan.state(one) for plan, one in zip(self.plans, run.runs, strict=True)]
+        columns = (
+            np.stack([getattr(one, name) for one in told], axis=1) for name in ("value", "lower", "upper", "met")
+        )
+        return JointQuantilesState(*columns, run.waits, run.trail)
 
     def typical(self, rows: int) -> int:
         """Return about what a group of so many rows pays, at what looks cost on the way."""
-        count = (self.z_count(0) / (self.count_width * rows)) ** 2 / self.count_per_grain
-        looks = self.price * self._expected * (1 + 2 * self.count_width) / rows**2 / float(GRAIN)
-        return min(math.ceil(count + looks), MOST_GRAINS)
-
-
-def _alike(entries: Flags, place: Int64) -> list[tuple[tuple[int, ...], tuple[int, ...], Int64]]:
-    """Return which quantiles are looked at, in which order their thresholds lie, and the groups where it is so."""
-    many = entries.shape[1]
-    last = np.where(entries, place, np.iinfo(np.int64).max)
-    ranked = np.argsort(np.argsort(last, axis=1, kind="stable"), axis=1)
-    code = np.where(entries, ranked, many)
-    patterns, inverse = np.unique(code, axis=0, return_inverse=True)
-    found = []
-    for number, pattern in enumerate(patterns.tolist()):
-        which = tuple(one for one in range(many) if pattern[one] < many)
-        found.append((which, tuple(pattern[one] for one in which), np.flatnonzero(inverse.ravel() == number)))
-    return found
+        beside = max(one.beside_count for one in self.plans)
+        looks = self.price * beside * (EXPECTED + MORE * math.log2(self.many)) / rows**2 / float(GRAIN)
+        return min(math.ceil(looks), MOST_GRAINS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,9 +181,9 @@ class QuantileBisection:
             run.look(active)
             looks += 1
             if progress is not None:
-                state = self._state(run)
+                state = self.state(run)
                 progress(looks, groups, groups - int(run.active.sum()), float((state.upper - state.lower).max()) / 2)
-        return self._state(run)
+        return self.state(run)
 
     def replayed(self, held: Trail, settled: Flags) -> QuantileState:
         """Return what a run comes to without measuring anything: for groups that wait, how far it leads."""
@@ -191,9 +191,9 @@ class QuantileBisection:
         run.begin()
         while (active := np.flatnonzero(run.active)).size:
             run.look(active)
-        return self._state(run)
+        return self.state(run)
 
-    def _state(self, run: Run | RankRun) -> QuantileState:
+    def state(self, run: Run | RankRun) -> QuantileState:
         """Return what there is to tell."""
         asked = self.asked
         lower, upper = asked.ends(run.low, run.high)
@@ -247,9 +247,12 @@ class QuantileBisection:
     @property
     def count_share(self) -> float:
         """The grains of a count beside a look by rank, over those of the rank: the cheapest proof of both."""
-        asked = self.asked
-        most = max(abs(asked.beside + asked.slack), abs(asked.beside - asked.slack))
-        return most * asked.max_rows / (asked.lane_sensitivity / WHOLE)
+        return self.most_share * self.asked.max_rows / (self.asked.lane_sensitivity / WHOLE)
+
+    @property
+    def most_share(self) -> float:
+        """The share of the rows that a proof subtracts from D, at most: the larger of the ranks that will do."""
+        return max(abs(self.asked.beside + self.asked.slack), abs(self.asked.beside - self.asked.slack))
 
     @property
     def beside_count(self) -> float:

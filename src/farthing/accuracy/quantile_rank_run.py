@@ -139,12 +139,26 @@ class RankRun:
         self.goal[at] = self.plan.asked.beside * self.rows[at]
         self._claim(at)
 
+    def told(self) -> Int64:
+        """Return the groups that go on, and whose next look is held."""
+        at = np.flatnonzero(self.active)
+        self.trail.grow(int(self.depth[at].max(initial=0)))
+        return np.asarray(at[self.trail.kinds[self.depth[at], at] >= LOOK])
+
+    def keep(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
+        """Keep the next look of groups as it was measured: a fresh D and a fresh count, each with its grains."""
+        self.trail.keep(self.depth[at], place, ranks, counts, at, LOOK + self.plan.asked.steps)
+
+    def give_up(self, at: Int64) -> None:
+        """Give up groups that are too small for their target, as far as the count tells."""
+        self.active[at[self._hopeless(at)]] = False
+
     def _bought(self, at: Int64) -> Int64:
         """Take looks that are not held; return the groups whose next look is held now."""
         depth = self.depth[at]
         new = self.trail.kinds[depth, at] < LOOK
         some = at[new]
-        place, grains, rows = self._next(some)
+        place, grains, rows = self.next(some)
         short = grains + rows > self.plan.cap_grains - self.spent[some]
         stops = short | self._hopeless(some)
         self.active[some[stops]] = False
@@ -157,7 +171,7 @@ class RankRun:
             mean[buys] = self.measure(place[buys], grains[buys], some[buys])
         if (buys := rows > 0).any():
             count[buys] = self.measure_count(rows[buys], some[buys])
-        self.trail.keep(self.depth[some], place, (mean, grains), (count, rows), some, LOOK + self.plan.asked.steps)
+        self.keep(some, place, (mean, grains), (count, rows))
         return np.asarray(at[self.active[at]])
 
     def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
@@ -234,7 +248,7 @@ class RankRun:
         """The logarithm of what bets on a rank have to win."""
         return -float(np.log(self.plan.beta * (1 - INTERVAL_SHARE)))
 
-    def _next(self, at: Int64) -> tuple[Int64, Int64, Int64]:
+    def next(self, at: Int64) -> tuple[Int64, Int64, Int64]:
         """Return the next threshold of each group, and the grains of D and of the count there."""
         plan = self.plan
         place, grains = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
@@ -253,12 +267,16 @@ class RankRun:
         """Return which groups' rows stand out from the noise."""
         return np.asarray(self.total[at] > CLEARLY * np.sqrt(self.counted[at]))
 
-    def _hopeless(self, at: Int64) -> Flags:
-        """Return which groups are too small for their target, as far as the count tells: two of its noises more."""
-        plan, asked = self.plan, self.plan.asked
+    def most_rows(self, at: Int64) -> Float64:
+        """Return the rows of groups as far as the count tells, and two of its noises more; NaN before any."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            rows = np.maximum(self.total[at] / self.counted[at], 0) + 2 / np.sqrt(self.counted[at])
-            least = HOPELESS * plan.beside_count / (asked.slack * rows) ** 2 / plan.per_grain
+            return np.asarray(np.maximum(self.total[at] / self.counted[at], 0) + 2 / np.sqrt(self.counted[at]))
+
+    def _hopeless(self, at: Int64) -> Flags:
+        """Return which groups are too small for their target, as far as the count tells."""
+        plan = self.plan
+        with np.errstate(divide="ignore", invalid="ignore"):
+            least = HOPELESS * plan.beside_count / (plan.asked.slack * self.most_rows(at)) ** 2 / plan.per_grain
         return np.asarray((self.counted[at] > 0) & ~(least <= plan.cap_grains) & (not plan.spend))
 
     def _scouts(self, at: Int64) -> Scouts:

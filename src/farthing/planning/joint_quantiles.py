@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.joint_quantile_state import JointQuantilesState, JointTrail
+    from farthing.accuracy.joint_quantile_run import JointTrail
+    from farthing.accuracy.joint_quantiles import JointQuantilesState
     from farthing.planning.frame import Frame
     from farthing.planning.plan import Plan
     from farthing.privacy.loss import Booked

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.accuracy.joint_quantile_state import JointTrail
+from farthing.accuracy.joint_quantile_run import JointTrail
 from farthing.accuracy.joint_quantiles import NoisyJointRanks
 from farthing.planning.joint_quantiles import JointQuantilePricing, JointStanding, plan_joint_quantiles
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
@@ -18,7 +18,7 @@ from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.method import AskOutcome
-from farthing.session.answering.quantile import ranks_of
+from farthing.session.answering.quantile import columns_of, ranks_of, trail_in
 from farthing.session.core.merging import merge
 from farthing.session.core.records import read_blob, unreadable, write_blob
 from farthing.session.core.shield import hand_over
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-    from farthing.accuracy.joint_quantile_state import JointQuantilesState
+    from farthing.accuracy.joint_quantiles import JointQuantilesState
     from farthing.accuracy.quantile_ranks import Ranks
     from farthing.ledger.entry import Receipt
     from farthing.mechanisms.joint_ranks import RankStrategy
@@ -38,10 +38,9 @@ if TYPE_CHECKING:
     from farthing.query import Query
     from farthing.session.core.context import Context
 
-_FORMAT = b"farthing-quantiles-1"
+_FORMAT = b"farthing-quantiles-2"
+_OLDER = b"farthing-quantiles-1"
 _COLUMNS = ("value", "lower", "upper", "met", "by_rank")
-_LANES = ("counts", "counted")
-_DEPTHS = ("thresholds", "leaves", "means", "held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,6 @@ def searched(
 
 def blob_of(standing: JointStanding) -> bytes:
     """Return the blob that the ledger stores."""
-    many = len(standing.each)
     columns: dict[str, Any] = {
         f"{name}{number}.{place}": getattr(one, name)
         for number, each in enumerate(standing.each)
@@ -158,18 +156,18 @@ def blob_of(standing: JointStanding) -> bytes:
     }
     if standing.trail is not None:
         columns["paid"] = standing.trail.paid
-        for name in _LANES:
-            columns |= {f"{name}{place}": row for place, row in enumerate(getattr(standing.trail, name))}
-        for name in _DEPTHS:
-            for place, row in enumerate(getattr(standing.trail, name)):
-                columns |= {f"{name}{number}.{place}": one for number, one in enumerate(row.reshape(-1, many).T)}
+        for number, trail in enumerate(standing.trail.each):
+            columns |= columns_of(trail, f"{number}.")
     facts = [[one.sought.facts() for one in each.found] for each in standing.each]
     return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
 
 
 def standing_in(blob: bytes) -> JointStanding:
-    """Return what stands in a blob; LedgerError for one of another form."""
-    columns, facts = read_blob(blob, _FORMAT)
+    """Return what stands in a blob; LedgerError for one of another form.
+
+    The older form kept thresholds that were proven in another way: what was paid for them is kept, not what they said.
+    """
+    columns, facts = read_blob(blob, _FORMAT, _OLDER)
     try:
         each = tuple(
             QuantileStanding(tuple(_found_in(columns, one, f"{number}.{place}") for place, one in enumerate(told)))
@@ -190,15 +188,5 @@ def _trail_in(columns: dict[str, Any], many: int) -> JointTrail | None:
     """Return what was measured, where that is kept."""
     if "paid" not in columns:
         return None
-    trail = JointTrail.nothing(len(columns["paid"]), many)
-    trail.paid = columns["paid"]
-    for name in _LANES:
-        rows = [columns[f"{name}{place}"] for place in range(len(columns)) if f"{name}{place}" in columns]
-        if rows:
-            setattr(trail, name, np.array(rows))
-    for name in _DEPTHS:
-        depths = [place for place in range(len(columns)) if f"{name}0.{place}" in columns]
-        each = [np.stack([columns[f"{name}{one}.{place}"] for one in range(many)], axis=1).ravel() for place in depths]
-        if each:
-            setattr(trail, name, np.array(each))
-    return trail
+    paid = columns["paid"]
+    return JointTrail(tuple(trail_in(columns, len(paid), f"{number}.") for number in range(many)), paid)

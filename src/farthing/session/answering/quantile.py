@@ -136,9 +136,7 @@ def blob_of(standing: QuantileStanding) -> bytes:
         columns |= {f"{name}{place}": getattr(one, name) for name in _COLUMNS}
     if standing.trail is not None:
         columns["paid"] = standing.trail.paid
-        for name in (*_LANES, *_DEPTHS):
-            rows = enumerate(getattr(standing.trail, name))
-            columns |= {f"{name}{place}": row for place, row in rows if name in _KEPT or (row != _usual(name)).any()}
+        columns |= columns_of(standing.trail)
     return write_blob(columns, {_FORMAT: json.dumps([one.sought.facts() for one in standing.found]).encode()})
 
 
@@ -171,13 +169,29 @@ def _trail_in(columns: dict[str, Any]) -> Trail | None:
     """Return what was measured, where that is kept."""
     if "paid" not in columns:
         return None
-    trail = Trail.nothing(len(columns["paid"]))
+    trail = trail_in(columns, len(columns["paid"]))
     trail.paid = columns["paid"]
-    many = {name: sum(f"{name}{place}" in columns for place in range(len(columns))) for name in _KEPT}
+    return trail
+
+
+def columns_of(trail: Trail, before: str = "") -> dict[str, Any]:
+    """Return the columns that keep what was measured; their names begin as said."""
+    return {
+        f"{before}{name}{place}": row
+        for name in (*_LANES, *_DEPTHS)
+        for place, row in enumerate(getattr(trail, name))
+        if name in _KEPT or (row != _usual(name)).any()
+    }
+
+
+def trail_in(columns: dict[str, Any], groups: int, before: str = "") -> Trail:
+    """Return what `columns_of` keeps; what was paid is not in it."""
+    trail = Trail.nothing(groups)
+    many = {name: sum(f"{before}{name}{place}" in columns for place in range(len(columns))) for name in _KEPT}
     for name in (*_LANES, *_DEPTHS):
-        none = np.full_like(getattr(trail, name), _usual(name), shape=len(trail.paid))
+        none = np.full_like(getattr(trail, name), _usual(name), shape=groups)
         kept = many["counted" if name in _LANES else "thresholds"]
-        rows = [columns.get(f"{name}{place}", none) for place in range(kept)]
+        rows = [columns.get(f"{before}{name}{place}", none) for place in range(kept)]
         setattr(trail, name, np.array(rows) if rows else getattr(trail, name))
     return trail
 

@@ -1,8 +1,9 @@
 """What a quantile costs by noisy bisection and by one private choice, and how often the bisection misses.
 
 Beside both: someone who knows n and the quantile's place already and only tests it once, at half the slack and the same
-confidence; and the least that any mechanism pays for the rank target beside such data (a proved bound:
-docs/proofs/accuracy.quantile_bisection.md, "The least"). Smooth, skewed and lumpy data, several quantiles and targets.
+confidence; and the least that any rule pays that keeps the rank target on all data: at these, and, in the mean, where
+they have a lump of rows more in one leaf near the quantile (proved bounds: docs/proofs/limits.quantiles.md). Smooth,
+skewed and lumpy data, several quantiles and targets.
 
     python bench/accuracy/quantiles.py [--quick] [--json FILE]
 """
@@ -20,6 +21,7 @@ from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_choice import compare
 from farthing.accuracy.quantile_ranks import WHOLE, NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.quantile_trail import LOOK
+from farthing.limits import quantile_limit
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.noise.bits import seeded
 from farthing.privacy.loss import Gdp, Pure, Zcdp
@@ -48,27 +50,18 @@ def ranks_of(leaf):
     return Ranks.of(key >> LEAVES_LOG2, key & (LEAVES - 1), count, groups=groups, leaves_log2=LEAVES_LOG2)
 
 
-def rows_apart(leaf, q, rank):
-    """Return how many rows more, all at one end, leave no leaf that is right with and without them; inf for none.
-
-    A leaf is right if at most (q + rank) n rows are below it and at least (q - rank) n up to it.
-    """
-    leaf, n = np.sort(leaf), len(leaf)
-    apart = []
-    if q + rank < 1 and q > rank:  # with k more at the bottom too many rows are below the first leaf that was right
-        first = leaf[int(np.ceil((q - rank) * n - 1e-9)) - 1]
-        below = np.searchsorted(leaf, first)
-        apart += [np.floor(((q + rank) * n - below) / (1 - q - rank) + 1e-9) + 1] if first > 0 else []
-        last = leaf[min(int((q + rank) * n + 1e-9), n - 1)]
-        upto = np.searchsorted(leaf, last, "right")
-        apart += [np.floor((upto - (q - rank) * n) / (q - rank) + 1e-9) + 1] if last < LEAVES - 1 else []
-    return min(apart, default=np.inf)
+def limits(leaf, q, rank):
+    """Return the least mu squared that any rule pays on groups like these, and the limit of one of them."""
+    found = [quantile_limit(np.bincount(each, minlength=LEAVES), q, rank=rank, beta=BETA) for each in leaf[:20]]
+    return float(np.mean([each.here for each in found])), found[0]
 
 
-def least_grains(leaf, q, rank):
-    """Return the least grains that any mechanism pays for the rank target on groups like these; 0 near the ends."""
-    apart = np.array([rows_apart(each, q, rank) for each in leaf[:50]])
-    return float(np.mean((2 * float(ndtri(BETA)) / apart) ** 2) / float(GRAIN))
+def paid_beside(descent, leaf, limit, groups):
+    """Return what is paid, as mu squared, in the mean over data with a lump more, each of them in another leaf."""
+    lumps = np.random.default_rng(8).choice(limit.lumps, groups)
+    more = np.hstack([np.broadcast_to(leaf, (groups, len(leaf))), np.repeat(lumps[:, None], limit.rows, axis=1)])
+    noisy = NoisyRanks(ranks_of(more), descent.asked, seeded(8))
+    return float(descent.run(noisy.measure, noisy.measure_count, groups=groups).paid.mean()) * float(GRAIN)
 
 
 def measured(kind, q, rank, groups, rows):
@@ -82,16 +75,19 @@ def measured(kind, q, rank, groups, rows):
     truth = np.sort(leaf, axis=1)[:, max(place, 1) - 1]
     half = asked.slack * rows / 2
     one_test = (-float(ndtri(BETA)) * asked.sensitivity / WHOLE / half) ** 2 / float(GRAIN)
-    least = least_grains(leaf, q, rank)
+    least, limit = limits(leaf, q, rank)
+    mu2 = float(state.paid.mean()) * float(GRAIN)
+    beside = paid_beside(descent, leaf[0], limit, groups // 2) / limit.beside if limit.beside else None
     shown = np.ceil(state.value)[:, None] - 1  # the leaf that the value ends, or lies in
     below, upto = (leaf < shown).mean(axis=1), (leaf <= shown).mean(axis=1)
     off = state.by_rank & ((below > q + rank + 1e-12) | (upto < q - rank - 1e-12))
     found = {kind.__name__: compare(descent, kind, rows=rows) for kind in (Gdp, Zcdp, Pure)}
     return {
         "data": kind, "q": q, "rank": rank, "rows": rows,
-        "mu": float(np.sqrt(state.paid.mean() * float(GRAIN))),
+        "mu": float(np.sqrt(mu2)),
         "paid_over_one_test": float(state.paid.mean() / one_test),
-        "paid_over_least": float(state.paid.mean() / least) if least else None,
+        "paid_over_least": mu2 / least if least else None,
+        "paid_over_beside": beside,
         "typical_over_paid": float(descent.typical(rows) / state.paid.mean()),
         "interval_misses": float(((state.lower > truth) | (state.upper < truth + 1)).mean()),
         "rank_misses": float(off.mean()),
@@ -118,7 +114,8 @@ def main():
             print(
                 f"{kind:7} q={q:<5g} rank={rank:<6g} mu={each['mu']:.4f}  "
                 f"{each['paid_over_one_test']:5.1f} x one test  "
-                f"{each['paid_over_least'] or float('nan'):5.1f} x the least  "
+                f"{each['paid_over_least'] or float('nan'):5.1f} x any rule, "
+                f"{each['paid_over_beside'] or float('nan'):5.1f} beside lumps  "
                 f"misses {each['interval_misses']:.3f}, of the rank {each['rank_misses']:.3f} (beta {BETA})  "
                 "choice/descent: "
                 f"GDP {each['choice_over_descent_gdp']:.2f}, zCDP {each['choice_over_descent_zcdp']:.2f}; "

@@ -1,8 +1,6 @@
 """Quantiles: exact ranks, the plan of the bisection, one private choice, and refusals."""
 
-import importlib.util
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -288,30 +286,3 @@ def test_targets_are_refused(make):
 
     assert caught.value.rule
     assert caught.value.next_step
-
-
-@pytest.mark.parametrize("q", [0.3, 0.5, 0.9])
-def test_so_many_rows_apart_no_leaf_is_right_for_both(q):
-    """The least of the bench: with that many rows more at an end no leaf is right twice, with one less some are."""
-    path = Path(__file__).parents[2] / "bench" / "accuracy" / "quantiles.py"
-    spec = importlib.util.spec_from_file_location("bench_quantiles", path)
-    bench = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bench)
-    rank = 0.05
-
-    def right(leaf):
-        """Return which leaves are: not too many rows below, enough up to them."""
-        upto = np.searchsorted(np.sort(leaf), np.arange(bench.LEAVES), "right")
-        below, n = np.concatenate([[0], upto[:-1]]), len(leaf)
-        return (below <= (q + rank) * n + 1e-9) & (upto >= (q - rank) * n - 1e-9)
-
-    for seed, spread in ((0, 50), (1, 400), (2, 20_000)):
-        leaf = np.random.default_rng(seed).integers(1, spread, 900)
-        apart = int(bench.rows_apart(leaf, q, rank))
-        ends = (0, bench.LEAVES - 1)
-        both = {
-            k: [bool((right(leaf) & right(np.append(leaf, [end] * k))).any()) for end in ends]
-            for k in (apart - 1, apart)
-        }
-        assert [True, True] == both[apart - 1]
-        assert False in both[apart]

@@ -1,4 +1,4 @@
-"""One run of a joint search for several quantiles: in each look one threshold of every quantile that is still looked for.
+"""One run of a joint search for several quantiles: a look is at one threshold of each that is still looked for.
 
 Each quantile is searched, and bet on, as if it were alone (`quantile_rank_run`); a look is taken at several of them in
 one measurement, whose noise they share, and with one count. What a look tells of a quantile is kept as a look of its
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from farthing.accuracy.quantile_rank_run import HOPELESS, RankRun
-from farthing.accuracy.quantile_trail import LOOK, Trail
+from farthing.accuracy.quantile_trail import Trail
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class JointRun:
             run.keep(groups, wanted.place[groups, number], (fresh[:, place], own), (count, rows))
 
     def _counts(self, which: Int64, told: Float64, grains: Int64, bets: Flags) -> Int64:
-        """Return the grains of the count that goes with looks: the cheapest proof of the dearest rank that is bet on."""
+        """Return the grains of the count that goes with looks: the cheapest proof of the dearest rank bet on."""
         most = np.array([self.plan.plans[one].most_share for one in which.tolist()]) * self.plan.reach
         wish = most * np.sqrt(grains[:, None] * told / float(GRAIN))
         return np.minimum(np.ceil(np.where(bets, wish, 0.0).max(axis=1)), float(MOST_GRAINS // 2)).astype(np.int64)

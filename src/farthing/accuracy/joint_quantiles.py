@@ -17,9 +17,8 @@ import numpy as np
 from farthing.accuracy.joint_quantile_run import JointRun, JointTrail
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.errors import InvalidTarget
-from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, GaussianMeasurements, Measured
+from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, GaussianMeasurements, Measured
 from farthing.mechanisms.joint_ranks import JointRanks, rank_strategy
-from farthing.normal import ndtri
 
 if TYPE_CHECKING:
     from collections.abc import Callable

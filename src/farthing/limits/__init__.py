@@ -1,8 +1,9 @@
 """Lower limits: the least error at a loss, and the least loss at an error, of any unbiased mechanism.
 
 `group_lower_bound` for one group, `for_query` for a released answer, `unbiased_error` for a workload, `MeanPoint` for
-the mean of points in an ellipsoid; `gamma_f` and `gamma_2` are the norms behind the last two. Proofs and words:
-docs/proofs/limits.unbiased.md, docs/explanation/what-nobody-can-do.md.
+the mean of points in an ellipsoid; `gamma_f` and `gamma_2` are the norms behind the last two. `quantile_limit` is for a
+rank target, biased or not. Proofs and words: docs/proofs/limits.unbiased.md, docs/proofs/limits.quantiles.md,
+docs/explanation/what-nobody-can-do.md.
 
 >>> f"{group_lower_bound([100], relative=0.1)[0]:.5f}"
 '0.00498'
@@ -13,6 +14,7 @@ from farthing.limits.divergence import chi_square
 from farthing.limits.ellipsoid import MeanPoint, ShapedNoise
 from farthing.limits.factorization import Bracket, bracket_2, bracket_f, estimated_seconds, gamma_2, gamma_f
 from farthing.limits.groups import group_lower_bound
+from farthing.limits.quantiles import QuantileLimit, quantile_limit
 from farthing.limits.query import Limit, for_query
 from farthing.limits.tables import marginals_error
 from farthing.limits.unbiased import UnbiasedError, differences, unbiased_error
@@ -22,6 +24,7 @@ __all__ = [
     "Limit",
     "MeanPoint",
     "Norms",
+    "QuantileLimit",
     "ShapedNoise",
     "UnbiasedError",
     "bracket_2",
@@ -37,5 +40,6 @@ __all__ = [
     "marginals",
     "marginals_error",
     "prefix_sums",
+    "quantile_limit",
     "unbiased_error",
 ]

@@ -533,6 +533,8 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "told near": promise_checks.told_near,
     "searched": promise_checks.searched,
     "beside a step": promise_checks.beside_a_step,
+    "searched together": promise_checks.searched_together,
+    "several beside a step": promise_checks.several_beside_a_step,
     "out of reach": promise_checks.out_of_reach,
     "failures": promise_checks.failures,
     "converged": promise_checks.converged,

@@ -362,6 +362,20 @@ PRICES = (
         "beside a step",
     ),
     _one(
+        "looks at several quantiles booked without their counts",
+        "accuracy/joint_quantile_run.py",
+        "        self.paid[groups] += grains + rows\n",
+        "        self.paid[groups] += grains\n",
+        "searched together",
+    ),
+    _one(
+        "a look at several quantiles told as nine of it",
+        "accuracy/joint_quantile_run.py",
+        "np.floor(told[:, place] / run.plan.per_grain)",
+        "np.floor(9 * told[:, place] / run.plan.per_grain)",
+        "several beside a step",
+    ),
+    _one(
         "a choice of a quantile at twice its epsilon",
         "session/answering/quantile.py",
         "value = quantile.values(quantile.choose(ranks, pricing.most))",

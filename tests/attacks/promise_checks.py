@@ -18,6 +18,7 @@ import pyarrow as pa
 import farthing
 from farthing.accuracy import laplace_stop_rule, stop_rule
 from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_quantiles import JointQuantiles, NoisyJointRanks
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
@@ -78,13 +79,23 @@ def deciding() -> tuple[str, ...]:
 
 def searched() -> tuple[str, ...]:
     """Ask for ever sharper medians by rank: the books hold every grain that was measured."""
+    return _looked(NoisyRanks, 0.5)
+
+
+def searched_together() -> tuple[str, ...]:
+    """Ask for ever sharper quartiles at once: the books hold every grain of ranks and of counts."""
+    return _looked(NoisyJointRanks, (0.25, 0.5, 0.75))
+
+
+def _looked(noise: type, q: float | tuple[float, ...]) -> tuple[str, ...]:
+    """Ask for ever sharper quantiles by rank; say where more was measured than was booked."""
     grains = np.zeros(1, np.int64)
-    honest = {name: getattr(NoisyRanks, name) for name in ("measure", "measure_count")}
+    honest = {name: getattr(noise, name) for name in ("measure", "measure_count")}
 
     def counting(name: str) -> Callable[..., NDArray[np.float64]]:
         """Return a measurement that also counts its grains."""
 
-        def measure(noisy: NoisyRanks, *given: NDArray[np.int64]) -> NDArray[np.float64]:
+        def measure(noisy: object, *given: NDArray[np.int64]) -> NDArray[np.float64]:
             """Measure; the last two are grains and groups."""
             np.add.at(grains, given[-1], given[-2])
             return honest[name](noisy, *given)
@@ -92,28 +103,45 @@ def searched() -> tuple[str, ...]:
         return measure
 
     said = []
-    with opened() as session, mock.patch.multiple(NoisyRanks, **{name: counting(name) for name in honest}):
+    with opened() as session, mock.patch.multiple(noise, **{name: counting(name) for name in honest}):
         for rank in (0.2, 0.1):
-            session.quantile("v", 0.5, **CLAMPS, rank=rank)
+            session.quantile("v", q, **CLAMPS, rank=rank)
             lost, booked = float(grains[0] * GRAIN), float(session.spent.amount)
             if lost > booked:
-                said.append(f"a median within {rank} of the ranks: mu^2 {lost:.4g} measured, {booked:.4g} booked")
+                said.append(f"quantiles within {rank} of the ranks: mu^2 {lost:.4g} measured, {booked:.4g} booked")
     return tuple(said)
 
 
 def beside_a_step() -> tuple[str, ...]:
     """Ask for medians beside a step that is just too high: no more than the allowed share names a leaf before it."""
+    asked, ranks = _at_a_step(0.5, 4_750)
+    noisy = NoisyRanks(ranks, asked, seeded(91))
+    found = QuantileBisection(asked, 0.2, 1 << 61).run(noisy.measure, noisy.measure_count, groups=ranks.groups)
+    return _before_it(found.value)
+
+
+def several_beside_a_step() -> tuple[str, ...]:
+    """Ask for three quantiles at once, of which the one in the middle lies beside such a step."""
+    asked, ranks = _at_a_step(0.5, 4_750)
+    plan = JointQuantiles(tuple(replace(asked, q=q) for q in (0.3, 0.5, 0.7)), 0.2, 1 << 61)
+    noisy = NoisyJointRanks(ranks, 1, seeded(92))
+    return _before_it(plan.run(noisy.measure, noisy.measure_count, groups=ranks.groups).value[:, 1])
+
+
+def _at_a_step(q: float, below: int) -> tuple[QuantileGoal, Ranks]:
+    """Return what is asked for, and 400 groups alike with so many of 10,000 rows below a step."""
+    count, leaves = 400, np.array([100, 900])
+    parts = np.tile([below, 10_000 - below], count)
+    ranks = Ranks.of(np.repeat(np.arange(count), 2), np.tile(leaves, count), parts, groups=count, leaves_log2=10)
+    return QuantileGoal(q, 0.0, 1024.0, 10, rank=0.024), ranks
+
+
+def _before_it(value: NDArray[np.float64]) -> tuple[str, ...]:
+    """Say if more values name a leaf before the step than a fifth of them, by chance, may."""
     from scipy.stats import binom
 
-    count, leaves = 400, np.array([100, 900])
-    parts = np.tile([4_750, 5_250], count)
-    ranks = Ranks.of(np.repeat(np.arange(count), 2), np.tile(leaves, count), parts, groups=count, leaves_log2=10)
-    asked = QuantileGoal(0.5, 0.0, 1024.0, 10, rank=0.024)
-    noisy = NoisyRanks(ranks, asked, seeded(91))
-    found = QuantileBisection(asked, 0.2, 1 << 61).run(noisy.measure, noisy.measure_count, groups=count)
-    off = int((np.ceil(found.value) - 1 < 900).sum())
-    most = int(binom.isf(1e-6, count, 0.2))
-    return (f"{off} of {count} ranks are off, where {most} may be",) * (off > most)
+    off, most = int((np.ceil(value) - 1 < 900).sum()), int(binom.isf(1e-6, len(value), 0.2))
+    return (f"{off} of {len(value)} ranks are off, where {most} may be",) * (off > most)
 
 
 def kept() -> tuple[str, ...]:

@@ -95,7 +95,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the error of a candidate passed on",
     ),
     "what a gap over a threshold proves is true as surely as is told": ("a gap that proves what half of it would",),
-    "a rank that is told as met is met": ("a quantile's bets told as won too early",),
+    "a rank that is told as met is met": (
+        "a quantile's bets told as won too early",
+        "a look at several quantiles told as nine of it",
+    ),
     "an interval of a quantile holds its leaf to the last digit": (
         "the ends of a quantile's leaf as float64 rounds them",
     ),
@@ -115,6 +118,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "levels of a bisection not charged",
         "a look at several ranks booked as one of them",
         "looks of a search for a quantile booked too little",
+        "looks at several quantiles booked without their counts",
     ),
     "what a released interval meets already is free, and no kind of target makes another more expensive": (
         "groups that their intervals answer asked again",

@@ -56,9 +56,6 @@ STRAIGHT: Final = 16.0
 AROUND: Final = 1.2
 """It is drawn through the places that are off by at most so many times what the ends of the range are."""
 
-BENT: Final = 0.0
-"""A place that seems to be off by so many rows may be beside the line by this part of them."""
-
 LEAST_PART: Final = 0.05
 """A new place has at least this part of the range on either side."""
 
@@ -193,7 +190,7 @@ class Scouts:
         with np.errstate(divide="ignore", invalid="ignore"):
             around = np.minimum(AROUND * np.maximum(np.maximum(over, -under), slack / 2), STRAIGHT / 2 * slack)
             near = ladder.seen & (np.abs(self.off) <= around)
-            weight = np.where(near, ladder.information / (1 + ladder.information * (BENT * self.off) ** 2), 0.0)
+            weight = np.where(near, ladder.information, 0.0)
             along, off = ladder.thresholds - (start + right) / 2, np.where(near, self.off, 0.0)
             total = weight.sum(axis=0)
             middle, mean = (weight * along).sum(axis=0) / total, (weight * off).sum(axis=0) / total

@@ -90,7 +90,7 @@ class JointTrail:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class NextLooks:
     """What the next look at each quantile of each group is to be; one row a group, one column a quantile.
 
     Attributes:
@@ -155,7 +155,7 @@ class JointRun:
             while (at := run.told()).size:
                 run.look(at)
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> NextLooks:
         """Return the next looks; give up what is too small for its target."""
         shape = (len(self.paid), self.plan.many)
         place, counted = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -166,7 +166,7 @@ class JointRun:
             place[at, number], grains, counted[at, number] = run.next(at)
             information[at, number] = grains * run.plan.per_grain
             slack[at, number] = np.where(grains > 0, run.plan.asked.slack * run.rows[at], 1.0)
-        return Wanted(place, information, counted, slack, self.open)
+        return NextLooks(place, information, counted, slack, self.open)
 
     def _give_up(self, run: RankRun) -> None:
         """Give up groups that are at their cap, or where one or all of the quantiles would cost far more than it."""
@@ -175,10 +175,10 @@ class JointRun:
             need = HOPELESS * self.plan.price / run.most_rows(np.arange(len(self.paid))) ** 2 / float(GRAIN)
         run.active &= ((need <= self.plan.cap_grains) | (run.counted == 0)) & (self.paid < self.plan.cap_grains)
 
-    def look(self, wanted: Wanted, measure: Measure, measure_count: MeasureCount) -> None:
+    def look(self, wanted: NextLooks, measure: Measure, measure_count: MeasureCount) -> None:
         """Take one look at each group: a count of rows that are hardly known, or a look at some of its quantiles."""
         unit = wanted.unit
-        counts = (wanted.open & np.isinf(unit)).any(axis=1)
+        counts: Flags = np.asarray((wanted.open & np.isinf(unit)).any(axis=1))
         at = np.flatnonzero(counts)
         self._count(wanted, at, measure_count)
         entries, size = _chosen(np.where(counts[:, None], np.inf, unit))
@@ -186,7 +186,7 @@ class JointRun:
         for which, order, same in _alike(entries[at], wanted.place[at]):
             self._together(wanted, (which, order), size, at[same], (measure, measure_count))
 
-    def _count(self, wanted: Wanted, at: Int64, measure_count: MeasureCount) -> None:
+    def _count(self, wanted: NextLooks, at: Int64, measure_count: MeasureCount) -> None:
         """Count the rows of groups, for all that is looked for there."""
         grains = np.where(wanted.open[at], wanted.counted[at], 0).max(axis=1, initial=0)
         grains = np.minimum(grains, self.plan.cap_grains - self.paid[at])
@@ -201,7 +201,7 @@ class JointRun:
 
     def _together(
         self,
-        wanted: Wanted,
+        wanted: NextLooks,
         pattern: tuple[tuple[int, ...], tuple[int, ...]],
         size: Float64,
         groups: Int64,
@@ -232,10 +232,11 @@ class JointRun:
             run.keep(groups, wanted.place[groups, number], (fresh[:, place], own), (count, rows))
 
     def _counts(self, which: Int64, told: Float64, grains: Int64, bets: Flags) -> Int64:
-        """Return the grains of the count that goes with looks: the cheapest proof of the dearest rank bet on."""
+        """Return the grains of the count that goes with looks: the cheapest proof of the rank that needs most."""
         most = np.array([self.plan.plans[one].most_share for one in which.tolist()]) * self.plan.reach
         wish = most * np.sqrt(grains[:, None] * told / float(GRAIN))
-        return np.minimum(np.ceil(np.where(bets, wish, 0.0).max(axis=1)), float(MOST_GRAINS // 2)).astype(np.int64)
+        most_wished: Float64 = np.asarray(np.ceil(np.where(bets, wish, 0.0).max(axis=1)))
+        return np.minimum(most_wished, float(MOST_GRAINS // 2)).astype(np.int64)
 
     def _stop(self, groups: Int64) -> None:
         """Stop groups that have reached their cap."""

@@ -175,10 +175,10 @@ class JointQuantiles:
     def _state(self, run: JointRun) -> JointQuantilesState:
         """Return what there is to tell."""
         told = [plan.state(one) for plan, one in zip(self.plans, run.runs, strict=True)]
-        columns = (
+        value, lower, upper, met = (
             np.stack([getattr(one, name) for one in told], axis=1) for name in ("value", "lower", "upper", "met")
         )
-        return JointQuantilesState(*columns, run.waits, run.trail)
+        return JointQuantilesState(value, lower, upper, met, run.waits, run.trail)
 
     def typical(self, rows: int) -> int:
         """Return about what a group of so many rows pays, at what looks cost on the way."""

@@ -180,6 +180,7 @@ def test_records_are_smaller_than_they_are_taken_for(session):
         frame._COUNT_BYTES: lambda: count(session, ZONES, 500),
         2 * frame._LANE_BYTES + frame._OUTPUT_BYTES: lambda: session.mean("amount", **by, **within, absolute=0.9),
         frame._QUANTILE_BYTES: lambda: session.quantile("amount", 0.5, **by, **within, rank=0.4),
+        2 * frame._JOINT_QUANTILE_BYTES: lambda: session.quantile("amount", (0.4, 0.6), **by, **within, rank=0.3),
     }
     for each, ask in asks.items():
         ask()

@@ -68,6 +68,7 @@ _COUNT_BYTES: Final = 24  # of each group: a mean, the information that it holds
 _LANE_BYTES: Final = 64
 _OUTPUT_BYTES: Final = 25
 _QUANTILE_BYTES: Final = 8192  # a hundred and sixty looks at thresholds and the count
+_JOINT_QUANTILE_BYTES: Final = 24_576  # of each of several: three times as many, since looks are shared and smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,8 @@ def require_storable(query: Query) -> None:
     if not query.outputs:  # a release, which counts its cells itself
         return
     if all(isinstance(output.aggregate, Quantile) for output in query.outputs):
-        each = _QUANTILE_BYTES * len(query.outputs)
+        several = len(query.outputs) > 1
+        each = (_JOINT_QUANTILE_BYTES if several else _QUANTILE_BYTES) * len(query.outputs)
     elif len(query.outputs) == len(query.measures) == 1:
         each = _COUNT_BYTES
     else:

@@ -83,9 +83,16 @@ def test_there_is_no_bound_at_the_ends():
 
 @pytest.mark.parametrize(
     ("counts", "rank", "beta"),
-    [([], 0.1, 0.05), ([[1, 2]], 0.1, 0.05), ([-1, 2], 0.1, 0.05), ([1, 2], 0.0, 0.05), ([1], 0.1, 0.5)],
+    [
+        ([], 0.1, 0.05),
+        ([[1, 2]], 0.1, 0.05),
+        ([-1, 2], 0.1, 0.05),
+        ([1, 2], 0.0, 0.05),
+        ([1], 0.1, 0.5),
+        ([1.5, 2.0], 0.1, 0.05),
+    ],
 )
 def test_what_is_no_histogram_is_refused(counts, rank, beta):
-    """Counts of no leaves, below zero or of two axes, targets and chances out of range."""
+    """Counts of no leaves, below zero, of two axes or parts of rows, targets and chances out of range."""
     with pytest.raises(InvalidOption, match="rows in leaves"):
         quantile_limit(counts, 0.5, rank=rank, beta=beta)

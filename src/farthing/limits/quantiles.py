@@ -59,8 +59,15 @@ def quantile_limit(counts: ArrayLike, q: float, *, rank: float, beta: float) -> 
     >>> limit.rows, len(limit.lumps), f"{limit.here:.1e}"
     (129, 18, '3.3e-04')
     """
-    rows = np.asarray(counts, np.int64)
-    if rows.ndim != 1 or not rows.size or (rows < 0).any() or not 0 < beta < 0.5 or not 0 < rank <= 0.5:
+    rows = np.asarray(counts)
+    if (
+        rows.dtype.kind not in "iu"
+        or rows.ndim != 1
+        or not rows.size
+        or (rows < 0).any()
+        or not 0 < beta < 0.5
+        or not 0 < rank <= 0.5
+    ):
         raise InvalidOption(
             "a limit of a quantile is of rows in leaves",
             rule="counts of at least one leaf, none negative; 0 < rank <= 0.5; 0 < beta < 0.5",
@@ -69,7 +76,7 @@ def quantile_limit(counts: ArrayLike, q: float, *, rank: float, beta: float) -> 
         )
     if not rank < q < 1 - rank:
         return QuantileLimit(0.0, 0.0, 0, np.zeros(0, np.int64))
-    more, share = rows_more(rows, q, rank), 1 / np.arange(1, len(rows) + 1)
+    more, share = rows_more(rows.astype(np.int64), q, rank), 1 / np.arange(1, len(rows) + 1)
     order = np.argsort(more, kind="stable")
     far = more[order].astype(np.float64)
     here = 2 * np.where(share < 1 - beta, divergence(share, 1 - beta), 0.0) / far**2

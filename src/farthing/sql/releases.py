@@ -12,8 +12,9 @@ from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level
-from farthing.sql.listing import level_of
+from farthing.sql.listing import level_of, within
 from farthing.sql.names import Names, Place
+from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
     from farthing.query.aggregates import NamedAggregate
@@ -35,6 +36,7 @@ class ReleasedColumns:
         outputs: the aggregates.
         aggregates: reads an aggregate in HAVING or ORDER BY.
         levels: (name, columns) of each GROUPING.
+        select: the question.
     """
 
     columns: tuple[str, ...]
@@ -42,6 +44,7 @@ class ReleasedColumns:
     outputs: tuple[NamedAggregate, ...]
     aggregates: Aggregates
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    select: Node | None = None
 
     @property
     def names(self) -> Names:
@@ -61,6 +64,8 @@ class ReleasedColumns:
         Raises:
             UnsupportedQuery: an aggregate that is not in the SELECT list.
         """
+        if self.select is not None and total_in(node) is not None:
+            return self._share(node, self.select)
         if is_arithmetic(node):
             return self._computed(node)
         if inner(node) is not None:
@@ -92,6 +97,12 @@ class ReleasedColumns:
         if found is None:
             raise reader.source.refuse("GROUPING that is not selected", "put it in the SELECT list", node)
         return Column(found)
+
+    def _share(self, node: Node, select: Node) -> Scalar | None:
+        """Return the column of a share of a total; None for other arithmetic, whose parts may be."""
+        reader, named = self.aggregates.reader, {scalar.canonical(): name for name, scalar in self.groups}
+        text = within(read_share(node, self.aggregates, select), named, reader).canonical()
+        return next((Column(output.name) for output in self.outputs if output.aggregate.canonical() == text), None)
 
     def _computed(self, node: Node) -> Scalar | None:
         """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""

@@ -10,6 +10,7 @@ import numpy as np
 from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.gaussian_count import GaussianCountPricing
 from farthing.planning.joint_measures import JointMeasuresPricing
+from farthing.planning.share_of_total import ShareOfTotalPricing
 from farthing.planning.joint_quantiles import JointQuantilePricing
 from farthing.planning.laplace_count import LaplaceCountPricing
 from farthing.planning.laplace_measures import LaplaceMeasuresPricing
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 def in_looks(pricing: Pricing) -> bool:
     """Return whether a question is measured in several looks, each of which is begun before: one look is its price."""
     match pricing:
-        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing():
+        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing() | ShareOfTotalPricing():
             return True
         case LaplaceMeasuresPricing():
             return not pricing.joint.steady

@@ -249,7 +249,7 @@ class SharesOfTotal:
         return np.asarray(done & (_largest(hope.astype(np.float64), self.places) > 0))
 
     def _piloted(self, state: TotalState, measure: Callable[[Ints, Ints], tuple[Floats, Floats]]) -> TotalState:
-        """Return the state after pilots: looks, each about twice as dear as all before it, until totals are clear."""
+        """Return the state after pilots: looks, each about twice as expensive as all before it, until totals are clear."""
         going = self._begins(state)
         while going.any():
             more = np.where(going, self._next(state), 0)

@@ -10,7 +10,8 @@ from farthing.errors import InvalidKeys, InvalidTarget
 from farthing.planning.plan import Plan, Pricing
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
 from farthing.privacy.words import said
-from farthing.query.aggregates import Quantile, ShareOfTotal
+from farthing.query.aggregates import Quantile
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
 

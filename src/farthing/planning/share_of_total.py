@@ -11,9 +11,9 @@ import numpy as np
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
 from farthing.errors import InvalidKeys
 from farthing.mechanisms.gaussian import GRAIN, MOST_GRAINS, ROUNDING_VARIANCE, Coin
-from farthing.planning.joint_measures import grain_limit
 from farthing.plain_arrays import numbers_of
-from farthing.query.aggregates import ShareOfTotal
+from farthing.planning.joint_measures import grain_limit
+from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
     from farthing.accuracy.joint_prices import Ints

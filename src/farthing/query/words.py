@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from farthing.query.aggregates import ShareOfTotal, clamping
+from farthing.query.aggregates import clamping
+from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
     from farthing.query.query import Query

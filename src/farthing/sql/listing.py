@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from farthing.query.aggregates import NamedAggregate, ShareOfTotal
+from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
 from farthing.query.schema import Type
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level, node_sets

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from farthing.query.aggregates import ShareOfTotal, Single
+from farthing.query.aggregates import Single
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
 
 if TYPE_CHECKING:
@@ -91,10 +92,15 @@ class _Factors:
                 self.take(node.expression, over=over != (kind == "Div"))
             case "Cast" | "TryCast" if node.args["to"].sql().upper() in _REALS:
                 self.take(node.this, over=over)
-            case "Anonymous" if _name(node) in _CHOICES and len(node.expressions) == 2 and _is_zero(node.expressions[1]):
+            case "Anonymous" if (
+                _name(node) in _CHOICES and len(node.expressions) == 2 and _is_zero(node.expressions[1])
+            ):
                 self.take(node.expressions[0], over=over)
             case "Literal" if not node.is_string and float(node.this) > 0:
                 self.number *= float(node.this) ** (-1 if over else 1)
+            case "Anonymous" if inner(node) is None:
+                what = f"{_name(node)[:40]} of a share"
+                raise self.source.refuse(what, "leave it out, and compute with the answer: that is free", node)
             case _:
                 (self.below if over else self.above).append(node)
 
@@ -144,7 +150,6 @@ class _Factors:
                 "the subquery must have the FROM and the WHERE of the question, and nothing else: or write "
                 "SUM(COUNT(*)) OVER ()",
                 query,
-                "SELECT",
             )
         return [one.this if type(one).__name__ == "Alias" else one for one in query.expressions]
 

@@ -10,11 +10,11 @@ import numpy as np
 from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.gaussian_count import GaussianCountPricing
 from farthing.planning.joint_measures import JointMeasuresPricing
-from farthing.planning.share_of_total import ShareOfTotalPricing
 from farthing.planning.joint_quantiles import JointQuantilePricing
 from farthing.planning.laplace_count import LaplaceCountPricing
 from farthing.planning.laplace_measures import LaplaceMeasuresPricing
 from farthing.planning.quantile import QuantileBisectionPricing
+from farthing.planning.share_of_total import ShareOfTotalPricing
 from farthing.session.core.transaction import begin_look
 
 if TYPE_CHECKING:

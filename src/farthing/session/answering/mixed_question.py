@@ -14,7 +14,8 @@ import numpy as np
 
 from farthing.planning.joint_quantiles import MOST, cheaper_together
 from farthing.planning.mixed_question import plan_mixed_question
-from farthing.query.aggregates import Quantile, ShareOfTotal
+from farthing.query.aggregates import Quantile
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.session.answering import contribution_report
 from farthing.session.answering.answer import answer
 from farthing.session.answering.method import AskOutcome

@@ -10,7 +10,8 @@ from farthing.errors import OutOfReach
 from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
-from farthing.query.aggregates import Quantile, ShareOfTotal, Single
+from farthing.query.aggregates import Quantile, Single
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed

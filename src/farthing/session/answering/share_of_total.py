@@ -103,9 +103,7 @@ class ShareOfTotalMethod:
         return merge(current, outcome.blob, receipt, read=self.blob)
 
     @staticmethod
-    def _outcome(
-        plan: Plan[ShareOfTotalPricing], before: TotalState, after: TotalState, price: Booked
-    ) -> AskOutcome:
+    def _outcome(plan: Plan[ShareOfTotalPricing], before: TotalState, after: TotalState, price: Booked) -> AskOutcome:
         """Return what released measurements tell."""
         return AskOutcome((_cells(plan, after),), parameter_of(after.paid - before.paid, price), price)
 

@@ -168,8 +168,9 @@ class SharesOfTotal:
         while not self.free(state):
             state = state.known.where(self._short(state), state)
             state = self._piloted(state, measure)
-            pairs = zip(self.planned(state), (state.grains[1], state.shared[1]), strict=True)
-            state = _measured(state, 1, *(np.maximum(wanted - held, 0) for wanted, held in pairs), measure)
+            grains, shared = self.planned(state)
+            more = np.maximum(grains - state.grains[1], 0), np.maximum(shared - state.shared[1], 0)
+            state = _measured(state, 1, *more, measure)
             if progress is not None:
                 progress(state)
         return state
@@ -200,7 +201,7 @@ class SharesOfTotal:
         return np.clip(self._guess(state, 1).share, np.minimum(least, most), most), lower, upper, met
 
     def planned(self, state: TotalState) -> tuple[Ints, Ints]:
-        """Return the grains of each group and for its total, int64[groups], that a claim is to hold, by the pilot alone.
+        """Return the grains of groups and of their totals, int64[groups], that a claim is to hold, by the pilot alone.
 
         Nothing that was claimed has a part in it: so what is claimed is plain Gaussian noise at any time.
         """
@@ -238,7 +239,7 @@ class SharesOfTotal:
         return np.asarray((state.grains[1] < grains) | (state.shared[1] < shared))
 
     def _short(self, state: TotalState) -> Flags:
-        """Return the groups of totals of which a share fell short that one more claim is likely to bring to its target."""
+        """Return the groups of totals of which a share fell short, and is likely to get there by one more claim."""
         if self.named_loss:
             return np.zeros(len(self.places), np.bool_)
         *_, met = self.judged(state)
@@ -249,7 +250,7 @@ class SharesOfTotal:
         return np.asarray(done & (_largest(hope.astype(np.float64), self.places) > 0))
 
     def _piloted(self, state: TotalState, measure: Callable[[Ints, Ints], tuple[Floats, Floats]]) -> TotalState:
-        """Return the state after pilots: looks, each about twice as expensive as all before it, until totals are clear."""
+        """Return the state after pilots: looks, each about as expensive as all before it, until totals are clear."""
         going = self._begins(state)
         while going.any():
             more = np.where(going, self._next(state), 0)
@@ -345,11 +346,11 @@ def _measured(
     if not (grains.any() or shared.any()):
         return state
     own, total = measure(grains, shared)
-    changed = [array.copy() for array in (state.own, state.total, state.grains, state.shared)]
-    for values, held, fresh, more in ((*changed[::2], own, grains), (*changed[1::2], total, shared)):
+    now = TotalState(state.own.copy(), state.total.copy(), state.grains.copy(), state.shared.copy(), state.repairs)
+    for values, held, fresh, more in ((now.own, now.grains, own, grains), (now.total, now.shared, total, shared)):
         values[lane] = _mean(np.array([values[lane], fresh]), np.array([held[lane], more]))
         held[lane] += more
-    return TotalState(*changed, state.repairs)
+    return now
 
 
 def _mean(values: Floats, grains: Ints) -> Floats:

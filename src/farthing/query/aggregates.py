@@ -316,8 +316,8 @@ class Formula:
             raise UnsupportedQuery(
                 "this is not arithmetic with counts, sums, means and variances",
                 construct="arithmetic",
-                rule="a quantile is found by a search of its own, a share of a total is of other groups, too, and numbers "
-                "alone need no data",
+                rule="a quantile is found by a search of its own, a share of a total is of other groups, too, and "
+                "numbers alone need no data",
                 got=str(self),
                 next_step="select that by itself, and compute with the answer: that is free",
             )
@@ -359,8 +359,8 @@ def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ..
     match aggregate:
         case Count() | CountUnits() | CountValues():
             return ()
-        case ShareOfTotal():
-            return clamping(aggregate.part)
+        case ShareOfTotal(part):
+            return (part,) if isinstance(part, Sum) else ()
         case Ratio(left, right) | Formula(left, right):
             sides = (side for side in (left, right) if not isinstance(side, float))
             return tuple(part for side in sides for part in clamping(side))

@@ -58,7 +58,7 @@ class ReleasedColumns:
                 kinds.setdefault(output.name + end, Type.FLOAT)
         return Names((Place.of("the answer", None, Schema.of(kinds)),))
 
-    def stands_for(self, node: Node) -> Scalar | None:
+    def stands_for(self, node: Node) -> Scalar | None:  # noqa: PLR0911  # one a kind of node
         """Return the answer column that a node is: an aggregate of the SELECT list, or a grouping expression.
 
         Raises:

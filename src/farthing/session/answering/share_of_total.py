@@ -78,7 +78,9 @@ class ShareOfTotalMethod:
         paid = BegunLooks(receipt, before.paid, pricing.coin.max_groups, pricing.coin.loss)
         every, looks = np.arange(query.groups), deque[TraceLook](maxlen=MOST_LOOKS)
 
-        def measure(grains: NDArray[np.int64], shared: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
+        def measure(
+            grains: NDArray[np.int64], shared: NDArray[np.int64]
+        ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             """Begin a look, then measure it."""
             paid.begin(grains + shared, every)
             return lanes.measure(grains, shared)
@@ -174,7 +176,7 @@ def refuse_pure_shares(*, pure: bool) -> None:
             construct="a share of a total",
             rule="groups and totals are measured with Gaussian noise, which needs a delta",
             got="delta 0",
-            next_step="open the ledger with Budget(epsilon=, delta=1e-6); or ask for the counts, and divide the answers",
+            next_step="open the ledger with Budget(epsilon=, delta=1e-6); or ask for counts, and divide the answers",
         )
 
 
@@ -188,8 +190,8 @@ def state_of(blob: bytes) -> TotalState:
     """Return the state in a blob; a blob that is not ours is refused."""
     columns, _ = read_blob(blob, _FORMAT)
     try:
-        lanes = (np.array([columns[f"{name}{lane}"] for lane in range(2)]) for name in _LANES)
-        return TotalState(*lanes, columns["repairs"])
+        lanes = {name: np.array([columns[f"{name}{lane}"] for lane in range(2)]) for name in _LANES}
+        return TotalState(**lanes, repairs=columns["repairs"])
     except (KeyError, ValueError) as error:
         problem = error
     raise unreadable(problem)
@@ -197,5 +199,6 @@ def state_of(blob: bytes) -> TotalState:
 
 def _cells(plan: Plan[ShareOfTotalPricing], state: TotalState) -> Cells:
     """Return the numbers that are shown."""
-    *numbers, met = plan.pricing.shares.judged(state)
-    return Cells(*(plan.pricing.factor * one for one in numbers), met)
+    value, lower, upper, met = plan.pricing.shares.judged(state)
+    factor = plan.pricing.factor
+    return Cells(factor * value, factor * lower, factor * upper, met)

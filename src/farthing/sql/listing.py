@@ -48,6 +48,11 @@ class Item:
     read: Read | None
     scalar: Scalar | None
 
+    @property
+    def body(self) -> Node:
+        """The item without its alias."""
+        return self.node.this if self.alias is not None else self.node
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -228,7 +233,7 @@ def levels(
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the name of each GROUPING(...) of the SELECT list, with the grouping columns that it is of."""
     pairs = zip(listed.items, columns, strict=True)
-    return tuple((name, level_of(_body(item), reader, groups_by_text(groups)))
+    return tuple((name, level_of(item.body, reader, groups_by_text(groups)))
                  for item, name in pairs if item.read is None and item.scalar is None)  # fmt: skip
 
 
@@ -254,11 +259,6 @@ def _group_of(node: Node, reader: NodeReader, named: Mapping[str, str]) -> str |
         if called is not None and wanted not in {name.casefold() for name in reader.schema.names}:
             return called
     return named.get(reader.scalar(node).canonical())
-
-
-def _body(item: Item) -> Node:
-    """Return an item without its alias."""
-    return item.node.this if item.alias is not None else item.node
 
 
 def _grouped(node: Node, reader: Translator, listed: Listed) -> Scalar:

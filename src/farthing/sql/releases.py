@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath, Order
+from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
+from farthing.sql.computed import check_whole, computed
 from farthing.sql.grouping_sets import is_level
 from farthing.sql.listing import level_of, within
 from farthing.sql.names import Names, Place
 from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
-    from farthing.query.aggregates import NamedAggregate
+    from collections.abc import Mapping
+
     from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
@@ -37,6 +40,7 @@ class ReleasedColumns:
         aggregates: reads an aggregate in HAVING or ORDER BY.
         levels: (name, columns) of each GROUPING.
         select: the question.
+        bodies: what each column is in the text, by its name in small letters.
     """
 
     columns: tuple[str, ...]
@@ -45,6 +49,7 @@ class ReleasedColumns:
     aggregates: Aggregates
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     select: Node | None = None
+    bodies: Mapping[str, Node] = field(default_factory=dict)
 
     @property
     def names(self) -> Names:
@@ -157,9 +162,10 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
         UnsupportedQuery: anything that is not a column of the answer, a condition on it, or an order.
     """
     source = released.aggregates.reader.source
-    reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
     _check_above(select, source)
-    items = _columns_above(select, reader, released)
+    asked, released, made = _computed_above(asked, released, select, alias)
+    reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
+    items = _columns_above(select, reader, released, made)
     columns = tuple(name for name, _ in items)
     above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
@@ -175,9 +181,9 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     most = [one for one in (before.limit, limit) if one is not None]
     with source.located(select):
         after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset)
-    made = replace(asked, aftermath=after, columns=columns), above
+    told = replace(asked, aftermath=after, columns=columns), above
     new = {name: alias for name, alias in items if name != alias}
-    return _renamed(*made, new, select) if new else made
+    return _renamed(*told, new, select) if new else told
 
 
 def _renamed(
@@ -213,7 +219,9 @@ def _renamed(
         aftermath=after,
         columns=columns,
     )
-    return made, replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels)
+    bodies = {name(old).casefold(): released.bodies[old.casefold()] for old in asked.columns}
+    told = replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels, bodies=bodies)
+    return made, told
 
 
 def with_used(asked: Asked) -> Asked:
@@ -240,7 +248,44 @@ def _check_above(select: Node, source: SqlText) -> None:
             raise source.refuse(f"{clause.upper()} of an answer", advice, select)
 
 
-def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) -> list[tuple[str, str]]:
+def _computed_above(
+    asked: Asked, released: ReleasedColumns, select: Node, alias: str
+) -> tuple[Asked, ReleasedColumns, dict[int, str]]:
+    """Return a question with what a SELECT above it computes of its columns, as aggregates of its own.
+
+    Returns:
+        the question, its columns, and the name of each item of the SELECT that is one of them now, by its identity.
+    """
+    source, found = released.aggregates.reader.source, dict[int, str]()
+    outputs, bodies = list[NamedAggregate](), dict(released.bodies)
+    for node in select.expressions:
+        if type(node).__name__ != "Alias" or type(node.this).__name__ == "Column" or released.select is None:
+            continue
+        body = computed(node.this, released.bodies, alias, source)
+        if body is None or (total_in(body) is None and not is_arithmetic(body)):
+            continue
+        name = str(node.alias)
+        if name.casefold() in released.bodies or name in found.values():
+            raise source.refuse("a new name that is taken", "choose another alias", node)
+        if total_in(body) is None:
+            aggregate = read_arithmetic(body, released.aggregates).aggregate
+        else:
+            check_whole(body, asked, select, source)
+            named = {scalar.canonical(): group for group, scalar in released.groups}
+            read = read_share(body, released.aggregates, released.select)
+            aggregate = within(read, named, released.aggregates.reader)
+        outputs.append(NamedAggregate(name, aggregate))
+        found[id(node)] = name
+        bodies[name.casefold()] = body
+    every = (*asked.outputs, *outputs)
+    columns = (*released.columns, *found.values())
+    made = replace(released, outputs=every, columns=columns, bodies=bodies)
+    return (replace(asked, outputs=every), made, found) if outputs else (asked, released, found)
+
+
+def _columns_above(
+    select: Node, reader: NodeReader, released: ReleasedColumns, made: Mapping[int, str]
+) -> list[tuple[str, str]]:
     """Return the columns of an answer that a SELECT above it names, with their names there."""
     found: list[tuple[str, str]] = []
     for node in select.expressions:
@@ -248,7 +293,10 @@ def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) 
         kind = type(body).__name__
         if kind == "Star" or (kind == "Column" and type(body.this).__name__ == "Star"):
             reader.only(body if kind == "Star" else body.this)
-            found += [(name, name) for name in released.columns]
+            found += [(name, name) for name in released.columns if name not in made.values()]
+            continue
+        if id(node) in made:
+            found.append((made[id(node)], made[id(node)]))
             continue
         name = reader.named(body)[0] if kind == "Column" else ""
         if name not in released.columns:

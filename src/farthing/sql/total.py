@@ -33,7 +33,7 @@ def total_in(node: Node) -> Node | None:
     for part in parts:
         kind = type(part).__name__
         report = kind == "Window" and _name(part.this) == _REPORT
-        totals = kind == "Window" and any(inner(one) is not None for one in _arguments(part))
+        totals = kind == "Window" and any(inner(one) is not None for one in _within(part))
         beside = kind in _QUERIES and any(type(one).__name__ not in _QUERIES and inner(one) for one in parts)
         if report or totals or beside:
             return part
@@ -52,6 +52,15 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
         UnsupportedQuery: any other arithmetic with a total, or a total of anything else.
     """
     source = aggregates.reader.source
+    total = total_in(node)
+    name = _name(total.this) if type(total).__name__ == "Window" else "SUM"
+    if total is not None and name not in ("SUM", _REPORT):
+        what = f"{name[:40] or 'a window'} over groups (OVER)"
+        raise source.refuse(what, "select the aggregates, and compute with the answer: that is free", total)
+    if total is not None and any(total.args.get(part) for part in ("order", "spec", "first", "alias")):
+        raise source.refuse(
+            "a running total over groups", "select the aggregates, and add up the answers: that is free", total
+        )
     if select.args.get("group") is None:
         raise source.refuse(CONSTRUCT, "it needs GROUP BY: the total is that of the groups", total_in(node) or node)
     if select.args.get("having") is not None:
@@ -112,9 +121,9 @@ class _Factors:
         (top,), bottom = self.above, self.below[0] if self.below else None
         kind = type(top).__name__
         if bottom is None and kind == "Window" and _name(top.this) == _REPORT:
-            parts, over = list(top.this.expressions), self._partition(top)
+            parts, over = list(top.this.expressions), _partition(top)
         elif bottom is not None and type(bottom).__name__ == "Window" and _name(bottom.this) == "SUM":
-            parts, over = [top, *bottom.this.expressions], self._partition(bottom)
+            parts, over = [top, *bottom.this.expressions], _partition(bottom)
         elif bottom is not None and type(bottom).__name__ in _QUERIES:
             parts, over = [top, *self._alone(bottom, select)], ()
         else:
@@ -129,15 +138,6 @@ class _Factors:
             raise self._refused(total)
         with self.source.located(total):
             return Read(ShareOfTotal(part, (), self.number), "share", read[0].max_rows, over)
-
-    def _partition(self, window: Node) -> tuple[Node, ...]:
-        """Return what a window's PARTITION BY names; refuse a running total."""
-        for part in ("order", "spec", "first", "alias"):
-            if window.args.get(part):
-                raise self.source.refuse(
-                    f"{CONSTRUCT} that is a running one", "leave ORDER BY and frames out of OVER ()", window
-                )
-        return tuple(window.args.get("partition_by") or ())
 
     def _alone(self, query: Node, select: Node) -> list[Node]:
         """Return the aggregate of a subquery about the same rows as the question; refuse any other."""
@@ -161,6 +161,11 @@ class _Factors:
 _REALS: Final = frozenset({"DOUBLE", "FLOAT", "REAL", "DOUBLE PRECISION", "NUMERIC", "DECIMAL", "FLOAT64"})
 
 
+def _partition(window: Node) -> tuple[Node, ...]:
+    """Return what a window's PARTITION BY names."""
+    return tuple(window.args.get("partition_by") or ())
+
+
 def _is_zero(node: Node) -> bool:
     """Return whether a node is the number 0."""
     return type(node).__name__ == "Literal" and not node.is_string and not abs(float(node.this)) > 0
@@ -177,9 +182,10 @@ def _whole(node: Node) -> bool:
     return kind in ("Window", "Filter", "WithinGroup", *_QUERIES) or (kind == "Anonymous" and inner(node) is not None)
 
 
-def _arguments(window: Node) -> list[Node]:
-    """Return what the function of a window is of, to any depth."""
+def _within(window: Node) -> list[Node]:
+    """Return what the function of a window is of, and what orders it, to any depth."""
     function = window.this
     while type(function).__name__ in ("Filter", "WithinGroup", "IgnoreNulls", "RespectNulls"):
         function = function.this
-    return [one for argument in function.expressions for one in argument.walk()]
+    order = window.args.get("order")
+    return [one for part in (*function.expressions, *([] if order is None else [order])) for one in part.walk()]

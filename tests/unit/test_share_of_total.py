@@ -89,6 +89,7 @@ def test_what_was_paid_is_kept_and_sharpened_for_the_difference(tmp_path):
         first = session.sql(SHARE, keys=KEYS, absolute=0.04)
         again = session.sql(SHARE, keys=KEYS, absolute=0.04)
         looser = session.sql(SHARE.replace("AS share", "AS s"), keys={"zone": list(SIZES)[::-1]}, absolute=0.05)
+        percent = session.sql(SHARE.replace("COUNT(*) /", "100.0 * COUNT(*) /"), keys=KEYS, absolute=4)
         sharper = first.refine(absolute=0.01)
     with opened(ledger=ledger) as session:
         assert session.sql(f"EXPLAIN {SHARE}", keys=KEYS, absolute=0.02).free
@@ -98,6 +99,8 @@ def test_what_was_paid_is_kept_and_sharpened_for_the_difference(tmp_path):
 
     assert not again.paid
     assert not looser.paid
+    assert not percent.paid
+    assert np.allclose(percent.value, 100 * first.value)
     assert not later.paid
     assert np.array_equal(later.value, sharper.value)
     assert sharper.met.all()

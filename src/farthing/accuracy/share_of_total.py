@@ -225,9 +225,9 @@ class SharesOfTotal:
         """Return the grains, float64[weights, groups], that a share takes if its total is measured with that weight."""
         share, (relative, absolute) = guess.share, self.target
         width = np.maximum(np.maximum(relative * guess.part, absolute * guess.total), _TINY)
-        q = 1 / (1 + count * _WEIGHTS[:, None] / self.together)
-        spread = 1 - (1 - q) / count - 2 * share * q + share**2 * count * q
-        return np.asarray((1 + _WEIGHTS[:, None]) * spread * _WIDER * (z / width) ** 2 / self.per_grain)
+        scale = _WIDER * (z / width) ** 2 / self.per_grain
+        alone, shared = scale * (1 - 1 / count), scale * (1 / count - 2 * share + share**2 * count)
+        return np.array([(1 + w) * (alone + shared / (1 + count * w / self.together)) for w in _WEIGHTS])
 
     def _begins(self, state: TotalState) -> Flags:
         """Return where nothing was measured, and there is room for a pilot."""
@@ -250,28 +250,40 @@ class SharesOfTotal:
         return np.asarray(done & (_largest(hope.astype(np.float64), self.places) > 0))
 
     def _piloted(self, state: TotalState, measure: Callable[[Ints, Ints], tuple[Floats, Floats]]) -> TotalState:
-        """Return the state after pilots: looks, each about as expensive as all before it, until totals are clear."""
+        """Return the state after pilots: of totals alone until these are clear, then of groups, too.
+
+        Looks are at most as expensive as all before them: what a vague one says of the price must not be believed. A
+        pilot ends when it has cost its part of the price.
+        """
         going = self._begins(state)
-        while going.any():
-            more = np.where(going, self._next(state), 0)
+        most = max(self.cap_grains // (2 * _MOST_PILOT), _LEAST)
+        more = np.where(going, _LEAST if self.named_loss else max(_LEAST, self.cap_grains >> _FIRST_SHIFT), 0)
+        while more.any():
+            state = _measured(state, 0, np.zeros_like(more), more, measure)
+            vague = ~self._guess(state, 0).clear & (2 * state.shared[0] <= most) & (not self.named_loss)
+            more = np.where(going & vague, state.shared[0], 0)
+        more = np.where(going, state.shared[0], 0)
+        while more.any():
+            state = _measured(state, 0, *self._alike(state, more), measure)
             going = more > 0
-            state = _measured(state, 0, more, more, measure)
+            held = state.grains[0]
+            more = np.where(going & (not self.named_loss), np.clip(self._goal(state), 0, most) - held, 0)
+            more = np.where(more > held / 4, np.minimum(np.ceil(more), held), 0).astype(np.int64)
         return state
 
-    def _next(self, state: TotalState) -> Ints:
-        """Return the grains of the next look of a pilot, of groups and totals alike, int64[groups]; 0 at its end."""
-        held, most = state.grains[0], self.cap_grains // (2 * _MOST_PILOT)
-        guess = self._guess(state, 0)
+    @staticmethod
+    def _alike(state: TotalState, more: Ints) -> tuple[Ints, Ints]:
+        """Return what is to be paid for groups, which are to hold so much more, and for totals, which hold as much."""
+        return more, np.maximum(np.where(more > 0, state.grains[0] + more - state.shared[0], 0), 0)
+
+    def _goal(self, state: TotalState) -> Floats:
+        """Return the grains at which a pilot of groups ends, and one of their totals as well, float64[groups]."""
+        held, guess = state.grains[0], self._guess(state, 0)
         cost = self._costs(guess, self.sizes, self._z(0)).min(axis=0)
         needed = np.minimum(_largest(cost, self.places), self.cap_grains)
         vague = _largest(np.where(cost >= needed / 2, guess.vague(*self.target), 0.0), self.places)
         vague = vague * np.sqrt(2 * held / np.maximum(needed, 1.0))  # if all were spent on a pilot
-        goal = np.clip((_DOUBT * vague) ** (2 / 3), _LEAST_PILOT, 1.0) * needed / 2
-        more = np.minimum(np.where(guess.clear, np.minimum(goal - held, held), held), most - held)
-        more = np.where(held > 0, more, max(_LEAST, self.cap_grains >> _FIRST_SHIFT))
-        if self.named_loss:
-            more = np.where(held > 0, 0, _LEAST)
-        return np.where(more >= np.maximum(held / 4, _LEAST), np.ceil(more), 0).astype(np.int64)
+        return np.clip((_DOUBT * vague) ** (2 / 3), _LEAST_PILOT, 1.0) * needed / 2
 
     def _guess(self, state: TotalState, lane: int) -> _Guess:
         """Return what one lane says of groups and totals."""

@@ -64,8 +64,8 @@ class ShareOfTotal:
         return self.part.measures
 
     def canonical(self) -> str:
-        """Return the identity text."""
-        return json.dumps(["share", self.part.canonical(), sorted(self.over), self.factor])
+        """Return the identity text: the factor is the unit in which the same share is told."""
+        return json.dumps(["share", self.part.canonical(), sorted(self.over)])
 
     def __str__(self) -> str:
         within = f"PARTITION BY {', '.join(self.over)}" if self.over else ""

@@ -21,6 +21,7 @@ from farthing.sql.total import read_share, total_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from farthing.query.aggregates import Aggregate
     from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
@@ -106,8 +107,9 @@ class ReleasedColumns:
     def _share(self, node: Node, select: Node) -> Scalar | None:
         """Return the column of a share of a total; None for other arithmetic, whose parts may be."""
         reader, named = self.aggregates.reader, {scalar.canonical(): name for name, scalar in self.groups}
-        text = within(read_share(node, self.aggregates, select), named, reader).canonical()
-        return next((Column(output.name) for output in self.outputs if output.aggregate.canonical() == text), None)
+        asked = within(read_share(node, self.aggregates, select), named, reader)
+        same = (one.name for one in self.outputs if _told_alike(one.aggregate, asked))
+        return next((Column(name) for name in same), None)
 
     def _computed(self, node: Node) -> Scalar | None:
         """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""
@@ -128,6 +130,11 @@ class ReleasedColumns:
         raise self.aggregates.reader.source.refuse(
             "an aggregate that is not selected", "put it in the SELECT list, so that it is released", node
         )
+
+
+def _told_alike(one: Aggregate, other: Aggregate) -> bool:
+    """Return whether two aggregates are the same number: shares of a total times the same factor, too."""
+    return one.canonical() == other.canonical() and getattr(one, "factor", 1) == getattr(other, "factor", 1)
 
 
 def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:

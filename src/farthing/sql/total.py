@@ -53,9 +53,9 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
     """
     source = aggregates.reader.source
     total = total_in(node)
-    name = _name(total.this) if type(total).__name__ == "Window" else "SUM"
-    if total is not None and name not in ("SUM", _REPORT):
-        what = f"{name[:40] or 'a window'} over groups (OVER)"
+    windowed = total is not None and type(total).__name__ == "Window"
+    if total is not None and windowed and _name(total.this) not in ("SUM", _REPORT):
+        what = f"{_name(total.this)[:40] or 'a window'} over groups (OVER)"
         raise source.refuse(what, "select the aggregates, and compute with the answer: that is free", total)
     if total is not None and any(total.args.get(part) for part in ("order", "spec", "first", "alias")):
         raise source.refuse(

@@ -13,7 +13,7 @@ import numpy as np
 from farthing.accuracy.share_of_total import TotalState
 from farthing.errors import UnsupportedQuery
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
-from farthing.planning.share_of_total import ShareOfTotalPricing, places_of, plan_share_of_total
+from farthing.planning.share_of_total import ShareOfTotalPricing, plan_share_of_total
 from farthing.progress import Progress
 from farthing.release import Cells
 from farthing.session.answering.gaussian_count import parameter_of
@@ -73,7 +73,7 @@ class ShareOfTotalMethod:
     ) -> AskOutcome:
         """Ask the engine, draw noise, and price what was drawn as the receipt says."""
         query, pricing = self.query, plan.pricing
-        lanes = TotalLanes.of(context.engine, query, receipt)
+        lanes = TotalLanes.of(context.engine, query, receipt, pricing.shares.places)
         before = TotalState.nothing(query.groups) if self.state is None else self.state
         paid = BegunLooks(receipt, before.paid, pricing.coin.max_groups, pricing.coin.loss)
         every, looks = np.arange(query.groups), deque[TraceLook](maxlen=MOST_LOOKS)
@@ -135,9 +135,9 @@ class TotalLanes:
     together: int
 
     @classmethod
-    def of(cls, engine: Door, query: Query, receipt: Receipt) -> TotalLanes:
-        """Ask the engine once for all groups, and add them up."""
-        truth, (measure,), places = engine.measure(query, receipt)[0], query.measures, places_of(query)
+    def of(cls, engine: Door, query: Query, receipt: Receipt, places: NDArray[np.int64]) -> TotalLanes:
+        """Ask the engine once for all groups, and add up those of each total."""
+        truth, (measure,) = engine.measure(query, receipt)[0], query.measures
         totals = np.zeros(int(places.max()) + 1, np.int64)
         np.add.at(totals, places, truth)
         together = min(query.max_groups, int(np.bincount(places).max()))

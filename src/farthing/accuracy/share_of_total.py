@@ -283,7 +283,7 @@ class SharesOfTotal:
         needed = np.minimum(_largest(cost, self.places), self.cap_grains)
         vague = _largest(np.where(cost >= needed / 2, guess.vague(*self.target), 0.0), self.places)
         vague = vague * np.sqrt(2 * held / np.maximum(needed, 1.0))  # if all were spent on a pilot
-        return np.clip((_DOUBT * vague) ** (2 / 3), _LEAST_PILOT, 1.0) * needed / 2
+        return np.asarray(np.clip((_DOUBT * vague) ** (2 / 3), _LEAST_PILOT, 1.0) * needed / 2)
 
     def _guess(self, state: TotalState, lane: int) -> _Guess:
         """Return what one lane says of groups and totals."""

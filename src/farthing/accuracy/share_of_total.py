@@ -113,7 +113,7 @@ class SharesOfTotal:
     >>> state = TotalState(own, total, np.full((2, 3), 1 << 50), np.zeros((2, 3), np.int64), np.zeros(3, np.int64))
     >>> low, high = one.intervals(state)
     >>> [f"{a:.3f} .. {b:.3f}" for a, b in zip(low, high)]
-    ['0.287 .. 0.313', '0.486 .. 0.514', '0.187 .. 0.213']
+    ['0.287 .. 0.313', '0.486 .. 0.514', '0.186 .. 0.214']
     """
 
     places: Ints

@@ -15,7 +15,7 @@ from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
 from farthing.query import Bounds
-from farthing.query.aggregates import Count, Counts, CountUnits, NamedAggregate, Sum
+from farthing.query.aggregates import Count, Counts, CountUnits, NamedAggregate, Sum, clamping
 from farthing.query.counts import CountValues
 from farthing.session.answering import reuse
 from farthing.session.answering.one_question import frame_of
@@ -188,12 +188,13 @@ def kept(context: Context, query: Query, request: Request) -> tuple[Share | None
 
 
 def _spreads(context: Context, query: Query) -> Iterator[Stored]:
-    """Give the spreads that were released about the rows of a question: its own, of its value, of rows alone."""
-    value = _clamped(query)
-    counts = ((Count(of), of) for of in dict.fromkeys((value, None)))
+    """Give the spreads that were released about the rows of a question: its own, of its values, of rows alone."""
+    value, asked = _clamped(query), query.aggregate
+    values = (value, getattr(asked, "value", None), *(part.value for part in clamping(asked)), None)
+    counts = ((Count(of), of) for of in dict.fromkeys(values))
     rows = ((replace(query, outputs=(NamedAggregate("rows", count),)), of) for count, of in counts)
-    for asked, of in ((query, value), *rows):
-        stored = stored_measurement(context, _identity(context, asked, of))
+    for about, of in ((query, value), *rows):
+        stored = stored_measurement(context, _identity(context, about, of))
         if stored is not None:
             yield stored
 

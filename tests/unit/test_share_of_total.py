@@ -132,6 +132,20 @@ def test_zcdp_and_a_pure_budget():
         assert not session.history()
 
 
+def test_a_group_that_is_alone_in_its_total_pays_nothing():
+    """Beside totals of several groups: its share is 1, which needs no data."""
+    text = "SELECT zone, late, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY zone) AS share FROM rides GROUP BY 1, 2"
+    keys = pa.table({"zone": ["centre", "centre", "port"], "late": [False, True, True]})
+    for how in ({"absolute": 0.04}, {"loss": Gdp(0.2)}):
+        with opened() as session:
+            rows = session.sql(text, keys=keys, **how, confidence=0.999999).to_arrow().to_pylist()
+        (alone,) = (row for row in rows if row["zone"] == "port")
+        assert [1.0, 1.0, 1.0, True, 0.0] == [
+            alone[name] for name in ("share", "share_lower", "share_upper", "met", "paid")
+        ]
+        assert all(row["paid"] > 0 for row in rows if row["zone"] == "centre")
+
+
 @pytest.mark.parametrize(("keys", "over"), [({"zone": ["port"]}, ""), (KEYS, "PARTITION BY zone")])
 def test_a_group_that_is_the_whole_is_refused(keys, over):
     """A share of 1 needs no data."""

@@ -176,7 +176,10 @@ class SharesOfTotal:
         return state
 
     def intervals(self, state: TotalState) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of all shares, float64[groups], by what was claimed; 0 and 1 without a claim."""
+        """Return lower and upper ends of all shares, float64[groups], by what was claimed; 0 and 1 without a claim.
+
+        A group that is the whole of its total has the share 1.
+        """
         z2 = self._z(state.repairs) ** 2
         part, total, variance, covariance, spread = self._estimates(state, 1)
         leading = total**2 - z2 * spread
@@ -185,7 +188,7 @@ class SharesOfTotal:
         middle = part * total - z2 * covariance
         root = np.sqrt(np.maximum(middle**2 - leading * (part**2 - z2 * variance), 0.0))
         low, high = np.clip((middle - root) / leading, 0, 1), np.clip((middle + root) / leading, 0, 1)
-        return np.where(known, low, 0.0), np.where(known, high, 1.0)
+        return np.where(self._whole, 1.0, np.where(known, low, 0.0)), np.where(known & ~self._whole, high, 1.0)
 
     def judged(self, state: TotalState) -> tuple[Floats, Floats, Floats, Flags]:
         """Return values, lower and upper ends, float64[groups], and which are within the target.
@@ -194,7 +197,7 @@ class SharesOfTotal:
         """
         lower, upper = self.intervals(state)
         above, below = self._allowed(upper), self._allowed(lower)
-        met = (state.grains[1] > 0) & (self.named_loss | (upper - lower <= (above + below) * _NEARLY))
+        met = ((state.grains[1] > 0) | self._whole) & (self.named_loss | (upper - lower <= (above + below) * _NEARLY))
         fit = met & (not self.named_loss)
         least = np.where(fit, np.maximum(upper - above, lower), lower)
         most = np.where(fit, np.minimum(lower + below, upper), upper)
@@ -231,7 +234,12 @@ class SharesOfTotal:
 
     def _begins(self, state: TotalState) -> Flags:
         """Return where nothing was measured, and there is room for a pilot."""
-        return np.asarray((state.grains[0] == 0) & (self.cap_grains >= 16 * _LEAST))
+        return np.asarray((state.grains[0] == 0) & (self.cap_grains >= 16 * _LEAST) & ~self._whole)
+
+    @property
+    def _whole(self) -> Flags:
+        """Which groups are the whole of their totals: nothing is measured of them."""
+        return np.asarray(self.sizes == 1)
 
     def _behind(self, state: TotalState) -> Flags:
         """Return where the pilot says that more is to be measured."""

@@ -25,6 +25,8 @@ ASKS = {
     "quartiles": lambda s, **how: s.quantile("x", (0.25, 0.5, 0.75), lower=0, upper=1, **BY, rank=0.2, **how),
     "several": lambda s, **how: s.sql("SELECT g, COUNT(*) AS n, AVG(x) AS m FROM data GROUP BY g", keys=BY["keys"],
                                       bounds=Bounds(1, 1, 0, 1), absolute={"n": 50, "m": 0.1}, **how),
+    "shares": lambda s, **how: s.sql("SELECT g, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM data GROUP BY g",
+                                     keys=BY["keys"], absolute=0.02, **how),
     "mechanism": lambda s, **how: s.count(**BY, relative=0.2, absolute=30, mechanism="asinh", cap="all", **how),
 }  # fmt: skip
 SILENT = {

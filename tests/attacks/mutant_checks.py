@@ -34,6 +34,7 @@ import formula_checks
 import outer_checks
 import promise_checks
 import release_checks
+import share_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -522,6 +523,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "models": release_checks.models,
     "formulas": formula_checks.formulas,
     "pure measures": formula_checks.pure_measures,
+    "shares": share_checks.shares,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "refining": promise_checks.refining,

@@ -4,7 +4,7 @@ Groups: NOISE draws, NUMBERS the size of what is drawn and told, BOUNDS what a u
 BOOKS what the ledger keeps and refuses, DOORS ways to rows and to exact numbers, EDGES how files come in, how text goes
 out, what one odd row does, and whom an attack calls guilty, CHAINS what several answers of a question promise and cost,
 PLANS what is planned, told and refused, RELEASES many tables at once, FORMULAS arithmetic over aggregates, and what
-has several measures under a pure budget. Which promise each breaks: `promises`.
+has several measures under a pure budget, SHARES shares of a total. Which promise each breaks: `promises`.
 
 An edit names the exact old text: where the source moved on, it fails loudly, and the list is brought up to date.
 """
@@ -1220,4 +1220,28 @@ FORMULAS = (
     ),
 )
 
-MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *CHAINS, *PLANS, *RELEASES, *FORMULAS)
+SHARES = (
+    _one(
+        "a total measured free of charge",
+        "accuracy/share_of_total.py",
+        "np.asarray((self.grains + self.shared).sum(axis=0), dtype=np.int64)",
+        "np.asarray(self.grains.sum(axis=0), dtype=np.int64)",
+        "shares",
+    ),
+    _one(
+        "a total that one unit moves by all its groups at the noise of one",
+        "session/answering/share_of_total.py",
+        "GaussianMeasurements(totals, moved * together,",
+        "GaussianMeasurements(totals, moved,",
+        "shares",
+    ),
+    _one(
+        "a share told as if its total were exact",
+        "accuracy/share_of_total.py",
+        "            spread * rest,\n",
+        "            0.0 * spread,\n",
+        "shares",
+    ),
+)
+
+MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *CHAINS, *PLANS, *RELEASES, *FORMULAS, *SHARES)

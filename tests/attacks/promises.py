@@ -224,6 +224,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a formula that reads the lanes of its first part only",
         "a covariance whose products count at half of their range",
     ),
+    "a share of a total pays for the total, and has the truth in its interval": (
+        "a total measured free of charge",
+        "a total that one unit moves by all its groups at the noise of one",
+        "a share told as if its total were exact",
+    ),
     "a mean that is told at the look that is good enough keeps its confidence": (
         "looks at a mean at the critical value of one",
         "looks at a mean that end where its range does",

@@ -47,6 +47,7 @@ def values(method, *given, by=BY, budget=GAUSSIAN, **sharper):
     return pair(method, "v", *given, **CLAMPS, **by, budget=budget, coarse=coarse, sharp=sharper)
 
 
+SHARES = "SELECT g, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM data GROUP BY g"
 KINDS = {
     "gaussian_count": [
         pair("count", **BY, coarse={"absolute": 200}, sharp={"absolute": 60}),
@@ -66,6 +67,7 @@ KINDS = {
         pair("sql", SEVERAL, keys=BY["keys"], coarse={"relative": 0.2}, sharp={"relative": 0.1}),
     ],
     "laplace_measures": [values("mean", budget=PURE, absolute=2)],
+    "share_of_total": [pair("sql", SHARES, keys=BY["keys"], coarse={"absolute": 0.1}, sharp={"absolute": 0.04})],
     "quantile": [
         values("quantile", 0.5, rank=0.02),
         values("quantile", 0.5, by={}, absolute=3),

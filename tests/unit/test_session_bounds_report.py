@@ -65,6 +65,45 @@ def test_answers_warn_where_the_cut_is_larger_than_the_target():
     assert after.to_dict()["kept"] == after.kept._asdict()
 
 
+SAME_ROWS = {
+    "COUNT(*) AS n": 9_000,
+    "COUNT(fare) AS n": 9_000,
+    "SUM(CLAMP(fare, 0, 100)) AS n": 900_000,
+    "AVG(CLAMP(fare, 0, 100)) AS n": 50,
+    "MEDIAN(CLAMP(fare, 0, 100)) AS n": 50,
+    "AVG(CLAMP(fare, 0, 100)) - AVG(CLAMP(fare, 0, 50)) AS n": 90,
+    "COUNT(*) / SUM(COUNT(*)) OVER () AS n": 0.5,
+}
+
+
+@pytest.mark.parametrize("value", [None, "fare"])
+def test_what_is_kept_is_said_of_every_number_about_the_same_rows(value):
+    """Once a report was paid, whatever is computed of its rows tells it; of other rows, groups and units nothing."""
+    text, keys = "SELECT day, {} FROM data GROUP BY day", DAYS["keys"]
+    with opened(budget=Budget(mu=40, delta=1e-6)) as session:
+        cut = session.bounds_report(value, **DAYS, loss=Gdp(0.5))
+        told = {}
+        for number, absolute in SAME_ROWS.items():
+            if value is None or "fare" in number:
+                told[number] = session.sql(text.format(number), keys=keys, absolute=absolute, cap="all")
+        spent = session.spent
+        assert not session.bounds_report(value, **DAYS, loss=Gdp(0.5)).paid
+        other = text.replace("FROM data", "FROM data WHERE fare > 1").format("COUNT(*) AS n")
+        units = text.format("COUNT(DISTINCT who) AS n")
+        fewer = {"day": list(keys["day"])[:2]}
+        apart = [
+            session.sql(other, keys=keys, absolute=9_000),
+            session.sql(units, keys=keys, absolute=9_000),
+            session.sql(text.format("COUNT(*) AS n"), keys=fewer, absolute=9_000),
+            session.count(absolute=9_000),
+        ]
+
+    assert {cut.report.kept.value} == {answer.kept.value for answer in told.values()}
+    assert all("of the rows" in answer.caption for answer in told.values())
+    assert [None] * 4 == [answer.kept for answer in apart]
+    assert spent
+
+
 def test_bounds_are_chosen_privately():
     """Bounds.auto takes bounds with little cut for the target; the answer names them, and choosing is booked."""
     with opened(bounds=Bounds.auto(loss=Gdp(0.3))) as session:

@@ -1,4 +1,4 @@
-"""Shares of a total are refused by name, with ways that work; grouping sets take what GROUP BY takes."""
+"""Shares of a total as SQL writes them, what is refused beside them; grouping sets take what GROUP BY takes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,48 @@ import pyarrow as pa
 import pytest
 
 from farthing import Budget, Session
-from farthing.errors import UnsupportedQuery
+from farthing.errors import InvalidBounds, UnsupportedQuery
 from farthing.query import Schema, Type
 from farthing.sql import parse
 
 SCHEMA = Schema.of({"zone": Type.STRING, "fare": Type.FLOAT, "month": Type.INTEGER})
 ROWS = pa.table({"zone": np.repeat(["centre", "port"], [900, 300]), "month": np.arange(1200) % 12 + 1})
 SHARES = {
-    "100.0 * COUNT(*) / SUM(COUNT(*)) OVER ()": 29,
-    "ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (), 1)": 35,
-    "SUM(COUNT(*)) OVER (PARTITION BY zone)": 13,
-    "SUM(CLAMP(fare, 0, 9)) / SUM(SUM(CLAMP(fare, 0, 9))) OVER ()": 38,
-    "COUNT(*) * 1.0 / (SELECT COUNT(*) FROM t)": 35,
-    "COUNT(*) / NULLIF((SELECT COUNT(*) FROM t), 0)": 36,
-    "RATIO_TO_REPORT(COUNT(*)) OVER ()": 13,
+    "COUNT(*) / SUM(COUNT(*)) OVER ()": ("COUNT(*)", (), 1),
+    "100.0 * COUNT(*) / SUM(COUNT(*)) OVER ()": ("COUNT(*)", (), 100),
+    "COUNT(*) * 100.0 / NULLIF(SUM(COUNT(*)) OVER (), 0)": ("COUNT(*)", (), 100),
+    "(CAST(COUNT(*) AS DOUBLE) / SUM(COUNT(*)) OVER (PARTITION BY zone)) * 100": ("COUNT(*)", ("zone",), 100),
+    "COUNT(*)::FLOAT / SUM(COUNT(*)) OVER (PARTITION BY 7 - month, zone)": ("COUNT(*)", ("late", "zone"), 1),
+    "SUM(CLAMP(fare, 0, 9)) / SUM(SUM(CLAMP(fare, 0, 9))) OVER ()": ("SUM(fare in [0, 9])", (), 1),
+    "COUNT(fare) / SUM(COUNT(fare)) OVER ()": ("COUNT(fare)", (), 1),
+    "SUM(1) / (2 * SUM(SUM(1)) OVER ())": ("COUNT(*)", (), 0.5),
+    "COUNT(*) * 1.0 / (SELECT COUNT(*) FROM t WHERE fare > 2)": ("COUNT(*)", (), 1),
+    "COUNT(*) / NULLIF((SELECT COUNT(*) AS n FROM t WHERE fare > 2), 0)": ("COUNT(*)", (), 1),
+    "RATIO_TO_REPORT(COUNT(*)) OVER ()": ("COUNT(*)", (), 1),
+    "100 * RATIO_TO_REPORT(SUM(CLAMP(fare, 0, 9))) OVER (PARTITION BY zone)": ("SUM(fare in [0, 9])", ("zone",), 100),
 }
+REFUSED = {
+    "SUM(COUNT(*)) OVER (PARTITION BY zone)": ("a share of a total", 13),
+    "ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (), 1)": ("ROUND of a share", 13),
+    "COUNT(*) / SUM(COUNT(fare)) OVER ()": ("a share of a total", 24),
+    "COUNT(*) / MAX(COUNT(*)) OVER ()": ("MAX over groups (OVER)", 24),
+    "COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY zone)": ("LAG over groups (OVER)", 24),
+    "RANK() OVER (ORDER BY COUNT(*) DESC)": ("RANK over groups (OVER)", 13),
+    "COUNT(*) / SUM(COUNT(*)) OVER (ORDER BY zone)": ("a running total over groups", 24),
+    "COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY month)": ("PARTITION BY of another value", 50),
+    "1 - COUNT(*) / SUM(COUNT(*)) OVER ()": ("a share of a total", 28),
+    "COUNT(*) * COUNT(*) / SUM(COUNT(*)) OVER ()": ("a share of a total", 35),
+    "AVG(CLAMP(fare, 0, 9)) / SUM(AVG(CLAMP(fare, 0, 9))) OVER ()": ("a share of a total", 38),
+    "-1 * COUNT(*) / SUM(COUNT(*)) OVER ()": ("a share of a total", 29),
+    "COUNT(*) / (SELECT COUNT(*) FROM t)": ("a share of a total of other rows", 25),
+    "COUNT(*) / (SELECT COUNT(*) FROM t WHERE fare > 2 LIMIT 1)": ("a share of a total of other rows", 25),
+    "COUNT(*) / (SELECT COUNT(*) FROM u WHERE fare > 2)": ("a share of a total of other rows", 25),
+}
+
+
+def _text(share):
+    """Return a question with a share among its columns."""
+    return f"SELECT zone, {share} AS share, 7 - month AS late FROM t WHERE fare > 2 GROUP BY zone, 7 - month"
 
 
 def refusal(text):
@@ -34,13 +61,43 @@ def refusal(text):
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_a_share_of_a_total_is_refused_with_its_place(share):
-    """As a window over aggregates or beside a subquery, in arithmetic or alone, by one name, free."""
-    refused = refusal(f"SELECT zone, {share} AS share FROM t GROUP BY zone")
+def test_shares_of_a_total_are_read(share):
+    """As people and tools write them: windows over aggregates, a subquery about the same rows, with numbers around."""
+    asked = parse(_text(share), table="t", schema=SCHEMA)
+    (output,) = asked.outputs
 
-    assert "a share of a total" == refused.construct
-    assert refused.position[0] == 1
-    assert SHARES[share] - 3 <= refused.position[1] <= SHARES[share] + 12
+    part, over, factor = SHARES[share]
+    assert "share" == output.aggregate.form
+    assert (part, over, factor) == (str(output.aggregate.part), output.aggregate.over, output.aggregate.factor)
+
+
+@pytest.mark.parametrize("share", REFUSED)
+def test_other_arithmetic_with_totals_is_refused_with_its_place(share):
+    """Totals by themselves, of other things or rows, running ones, and what computes with a share: by name, free."""
+    refused = refusal(_text(share))
+    construct, place = REFUSED[share]
+
+    assert construct == refused.construct
+    assert 1 == refused.position[0]
+    assert abs(refused.position[1] - place) <= 15
+
+
+def test_shares_need_groups_and_no_having():
+    """Without groups there is one total and no part; HAVING would choose what SQL adds up."""
+    share = "COUNT(*) / SUM(COUNT(*)) OVER ()"
+
+    assert "a share of a total" == refusal(f"SELECT {share} FROM t").construct
+    having = refusal(f"SELECT zone, {share} FROM t GROUP BY zone HAVING COUNT(*) > 9")
+    assert "a share of a total with HAVING" == having.construct
+    with pytest.raises(InvalidBounds, match="values that may be negative"):
+        parse(_text("SUM(CLAMP(fare, -1, 9)) / SUM(SUM(CLAMP(fare, -1, 9))) OVER ()"), table="t", schema=SCHEMA)
+
+
+def test_a_share_is_ordered_by_its_text_or_its_place():
+    """ORDER BY takes the same text, the alias, or the number of the column."""
+    for order in ("COUNT(*) / SUM(COUNT(*)) OVER ()", "share", "2"):
+        text = f"SELECT zone, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM t GROUP BY zone ORDER BY {order} DESC"
+        assert "share" == parse(text, table="t", schema=SCHEMA).aftermath.order[0].key.name
 
 
 @pytest.mark.parametrize(
@@ -58,15 +115,16 @@ def test_other_windows_and_subqueries_keep_their_names(text, construct):
 
 
 def test_what_the_refusal_says_instead_works():
-    """Both ways: counts that hold together are divided by their sum, and one share has an interval of its own."""
-    advice = refusal("SELECT zone, COUNT(*) / SUM(COUNT(*)) OVER () FROM t GROUP BY zone").next_step
+    """Both ways: a share of a total, and one share without groups."""
+    advice = refusal("SELECT zone, SUM(COUNT(*)) OVER () FROM t GROUP BY zone").next_step
+    whole = re.search(r"COUNT\(\*\) / SUM\(COUNT\(\*\)\) OVER \(\)", advice).group()
     single = re.search(r"COUNT\(\*\) FILTER .* COUNT\(\*\)$", advice).group()
     with Session(ROWS, name="t", budget=Budget(mu=20)) as session:
-        counts = session.sql("SELECT zone, COUNT(*) AS n FROM t GROUP BY zone", keys={"zone": ["centre", "port"]},
-                             absolute=40, together=True)  # fmt: skip
+        shares = session.sql(f"SELECT zone, {whole} AS share FROM t GROUP BY zone", keys={"zone": ["centre", "port"]},
+                             absolute=0.05, confidence=0.999)  # fmt: skip
         share = session.sql(f"SELECT {single} AS share FROM t", absolute=0.05, confidence=0.999)
 
-    assert np.abs(counts.value / counts.value.sum() - [0.75, 0.25]).max() < 0.1
+    assert np.abs(shares.value - [0.75, 0.25]).max() < 0.1
     assert share.lower <= 0.75 <= share.upper
 
 

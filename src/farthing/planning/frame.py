@@ -11,6 +11,7 @@ from farthing.planning.plan import Plan, Pricing
 from farthing.privacy.loss import Booked, Gdp, Loss, Pure, Zcdp
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.query.words import about, describe
 from farthing.rounding import coins_down
 
@@ -66,6 +67,7 @@ MOST_BYTES: Final = 950_000_000
 
 _COUNT_BYTES: Final = 24  # of each group: a mean, the information that it holds, and what it claims
 _LANE_BYTES: Final = 64
+_SHARE_BYTES: Final = 72  # of a share of a total: two lanes of a group and of its total, with what they hold
 _OUTPUT_BYTES: Final = 25
 _QUANTILE_BYTES: Final = 8192  # a hundred and sixty looks at thresholds and the count
 _JOINT_QUANTILE_BYTES: Final = 24_576  # of each of several: three times as many, since looks are shared and smaller
@@ -179,6 +181,8 @@ def require_storable(query: Query) -> None:
     if all(isinstance(output.aggregate, Quantile) for output in query.outputs):
         several = len(query.outputs) > 1
         each = (_JOINT_QUANTILE_BYTES if several else _QUANTILE_BYTES) * len(query.outputs)
+    elif isinstance(query.aggregate, ShareOfTotal):
+        each = _SHARE_BYTES * len(query.outputs)
     elif len(query.outputs) == len(query.measures) == 1:
         each = _COUNT_BYTES
     else:

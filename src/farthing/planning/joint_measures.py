@@ -76,7 +76,7 @@ def plan_joint_measures(frame: Frame, state: JointState | None) -> Plan[JointMea
     standing = JointState.nothing(len(measures), len(query.outputs), query.groups) if state is None else state
     top = tuple(int(grains) for grains in np.sort(standing.paid)[-query.max_groups :])
     named = all(target is None for target in frame.targets)
-    limit = _limit(frame, coin, top, named=named)
+    limit = grain_limit(frame, coin, top, named=named)
     targets = tuple(
         (0.0, 0.0) if target is None else (target.relative, _usable(target.absolute, statistic))
         for target, statistic in zip(frame.targets, statistics, strict=True)
@@ -104,8 +104,8 @@ def _usable(absolute: float, statistic: Statistic) -> float:
     return absolute if isinstance(statistic, Linear) else min(absolute, LARGEST_ADDED)
 
 
-def _limit(frame: Frame, coin: Coin, top: tuple[int, ...], *, named: bool) -> int:
-    """Return the most grains that a group may hold in all measures together."""
+def grain_limit(frame: Frame, coin: Coin, top: tuple[int, ...], *, named: bool) -> int:
+    """Return the most grains that a group may hold in all measures together, given what the largest have paid."""
     limit = coin.level(
         frame.remaining if frame.cap is None else frame.cap, top if frame.cap is None else (0,) * len(top)
     )

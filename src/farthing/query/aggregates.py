@@ -20,6 +20,7 @@ from farthing.query.expressions import And, Case, Literal
 from farthing.query.measures import Rows, Total, Units
 from farthing.query.pairs import Pair
 from farthing.query.ranges import check_range, middle
+from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
     from farthing.query.expressions import Expression, Scalar
@@ -309,13 +310,16 @@ class Formula:
 
     def __post_init__(self) -> None:
         sides = (self.left, self.right)
-        if any(isinstance(side, Quantile) for side in sides) or all(isinstance(side, float) for side in sides):
+        if any(isinstance(side, Quantile | ShareOfTotal) for side in sides) or all(
+            isinstance(side, float) for side in sides
+        ):
             raise UnsupportedQuery(
                 "this is not arithmetic with counts, sums, means and variances",
                 construct="arithmetic",
-                rule="a quantile is found by a search of its own, and numbers alone need no data",
+                rule="a quantile is found by a search of its own, a share of a total is of other groups, too, and "
+                "numbers alone need no data",
                 got=str(self),
-                next_step="select the quantile by itself, and compute with the answer: that is free",
+                next_step="select that by itself, and compute with the answer: that is free",
             )
         if len(self.measures) > MOST_MEASURES:
             raise UnsupportedQuery(
@@ -342,7 +346,7 @@ class Formula:
         return f"({left} {'*' if self.product else '+'} {right})"
 
 
-Aggregate: TypeAlias = Single | Mean | Variance | Ratio | Pair | Formula | Quantile
+Aggregate: TypeAlias = Single | Mean | Variance | Ratio | Pair | Formula | Quantile | ShareOfTotal
 
 
 def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ...]:
@@ -355,6 +359,8 @@ def clamping(aggregate: Aggregate) -> tuple[Sum | Mean | Variance | Quantile, ..
     match aggregate:
         case Count() | CountUnits() | CountValues():
             return ()
+        case ShareOfTotal(part):
+            return (part,) if isinstance(part, Sum) else ()
         case Ratio(left, right) | Formula(left, right):
             sides = (side for side in (left, right) if not isinstance(side, float))
             return tuple(part for side in sides for part in clamping(side))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from farthing.query.aggregates import clamping
+from farthing.query.share_of_total import ShareOfTotal
 
 if TYPE_CHECKING:
     from farthing.query.query import Query
@@ -47,13 +48,15 @@ def about(query: Query) -> str:
 
 
 def _clamped(query: Query) -> str:
-    """Return which values are clamped, and how."""
+    """Return which values are clamped, and how, and what shares are of."""
     found = dict.fromkeys(
         getattr(aggregate, "words", "") or f"{aggregate.value} clamped into [{aggregate.lower:g}, {aggregate.upper:g}]"
         for output in query.outputs
         for aggregate in clamping(output.aggregate)
     )
-    return f"; {', '.join(found)}" if found else ""
+    shares = any(isinstance(output.aggregate, ShareOfTotal) for output in query.outputs)
+    total = "; each share is of the total of the groups that are answered" if shares else ""
+    return (f"; {', '.join(found)}" if found else "") + total
 
 
 def _many(count: int, thing: str) -> str:

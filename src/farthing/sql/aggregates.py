@@ -34,11 +34,13 @@ class Read:
         aggregate: what is computed.
         name: the column's name where the text gives none.
         max_rows: the most rows of one unit in a group, where a count's own bounds say so.
+        over: of a share of a total, the grouping columns in which the groups of one total are alike.
     """
 
     aggregate: Aggregate
     name: str
     max_rows: int | None = None
+    over: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
 from farthing.query.schema import Type
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level, node_sets
-from farthing.sql.total import refuse_share
+from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from farthing.query.aggregates import Aggregate
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
     from farthing.sql.translator import Translator
@@ -46,6 +48,11 @@ class Item:
     read: Read | None
     scalar: Scalar | None
 
+    @property
+    def body(self) -> Node:
+        """The item without its alias."""
+        return self.node.this if self.alias is not None else self.node
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -61,8 +68,9 @@ class Listed:
         for node in select.expressions:
             alias = str(node.alias) if type(node).__name__ == "Alias" else None
             body = node.this if alias is not None else node
-            refuse_share(body, reader.source)
-            if is_arithmetic(body):
+            if total_in(body) is not None:
+                items.append(Item(node, alias, read_share(body, aggregates, select), None))
+            elif is_arithmetic(body):
                 items.append(Item(node, alias, read_arithmetic(body, aggregates), None))
             elif inner(body) is not None:
                 items.append(Item(node, alias, aggregates.read(body), None))
@@ -104,7 +112,7 @@ class Listed:
         text = scalar.canonical()
         return next((item for item in self.items if item.scalar is not None and item.scalar.canonical() == text), None)
 
-    def named(self, groups: list[Group]) -> tuple[tuple[NamedAggregate, ...], tuple[str, ...]]:
+    def named(self, groups: list[Group], reader: NodeReader) -> tuple[tuple[NamedAggregate, ...], tuple[str, ...]]:
         """Return the aggregates with their names, and the names of all items; other columns are refused."""
         taken = {group.name.casefold() for group in groups}
         taken |= {item.alias.casefold() for item in self.items if item.scalar is None and item.alias}
@@ -120,7 +128,7 @@ class Listed:
                 )
             taken.add(name.casefold())
             if item.read is not None:
-                outputs.append(NamedAggregate(name, item.read.aggregate))
+                outputs.append(NamedAggregate(name, within(item.read, groups_by_text(groups), reader)))
             columns.append(name)
         return tuple(outputs), tuple(columns)
 
@@ -133,6 +141,28 @@ class Listed:
                 return group.name
         shown = f"column {item.scalar.name!r}" if isinstance(item.scalar, Column) else "a value"
         raise self.source.refuse(f"{shown} outside of GROUP BY", "rows never leave; group by it, or drop it", item.node)
+
+
+def groups_by_text(groups: list[Group]) -> dict[str, str]:
+    """Return the names of grouping columns, by their canonical texts."""
+    return {group.scalar.canonical(): group.name for group in groups}
+
+
+def within(read: Read, named: Mapping[str, str], reader: NodeReader) -> Aggregate:
+    """Return an aggregate; a share of a total with the names of the columns in which the groups of a total are alike.
+
+    Args:
+        read: the aggregate as it was read.
+        named: the names of the grouping columns, by their canonical texts.
+        reader: reads columns.
+    """
+    if not isinstance(read.aggregate, ShareOfTotal):
+        return read.aggregate
+    found = [_group_of(node, reader, named) for node in read.over]
+    if None in found:
+        node = read.over[found.index(None)]
+        raise reader.source.refuse("PARTITION BY of another value", "name columns of GROUP BY", node)
+    return replace(read.aggregate, over=tuple(sorted({name for name in found if name is not None})))
 
 
 def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]:
@@ -203,7 +233,7 @@ def levels(
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the name of each GROUPING(...) of the SELECT list, with the grouping columns that it is of."""
     pairs = zip(listed.items, columns, strict=True)
-    return tuple((name, level_of(_body(item), reader, {group.scalar.canonical(): group.name for group in groups}))
+    return tuple((name, level_of(item.body, reader, groups_by_text(groups)))
                  for item, name in pairs if item.read is None and item.scalar is None)  # fmt: skip
 
 
@@ -229,11 +259,6 @@ def _group_of(node: Node, reader: NodeReader, named: Mapping[str, str]) -> str |
         if called is not None and wanted not in {name.casefold() for name in reader.schema.names}:
             return called
     return named.get(reader.scalar(node).canonical())
-
-
-def _body(item: Item) -> Node:
-    """Return an item without its alias."""
-    return item.node.this if item.alias is not None else item.node
 
 
 def _grouped(node: Node, reader: Translator, listed: Listed) -> Scalar:

@@ -85,11 +85,12 @@ def _question(select: Node, rows: Flat, aggregates: Aggregates) -> tuple[Asked, 
     source, reader = aggregates.reader.source, Translator(aggregates.reader.source, rows.names)
     listed = Listed.of(select, reader.within("SELECT"), aggregates)
     groups, sets = read_grouping(select, reader.within("GROUP BY"), listed)
-    outputs, columns = listed.named(groups)
+    outputs, columns = listed.named(groups, reader.within("PARTITION BY"))
     told = levels(listed, columns, groups, reader.within("GROUPING"))
     _check_sets(source, select, sets, outputs, told, joined=bool(rows.joins or rows.derived))
     named = tuple((group.name, group.scalar) for group in groups)
-    released = ReleasedColumns(columns, named, outputs, aggregates, told)
+    bodies = {name.casefold(): item.body for name, item in zip(columns, listed.items, strict=True)}
+    released = ReleasedColumns(columns, named, outputs, aggregates, told, select, bodies)
     asked = Asked(
         by=tuple(group.name for group in groups),
         where=rows.where,

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath, Order
+from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
 from farthing.query.schema import Schema, Type
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
+from farthing.sql.computed import check_whole, computed
 from farthing.sql.grouping_sets import is_level
-from farthing.sql.listing import level_of
+from farthing.sql.listing import level_of, within
 from farthing.sql.names import Names, Place
+from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
-    from farthing.query.aggregates import NamedAggregate
+    from collections.abc import Mapping
+
+    from farthing.query.aggregates import Aggregate
     from farthing.sql.asked import Asked
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
@@ -35,6 +40,8 @@ class ReleasedColumns:
         outputs: the aggregates.
         aggregates: reads an aggregate in HAVING or ORDER BY.
         levels: (name, columns) of each GROUPING.
+        select: the question.
+        bodies: what each column is in the text, by its name in small letters.
     """
 
     columns: tuple[str, ...]
@@ -42,6 +49,8 @@ class ReleasedColumns:
     outputs: tuple[NamedAggregate, ...]
     aggregates: Aggregates
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    select: Node | None = None
+    bodies: Mapping[str, Node] = field(default_factory=dict)
 
     @property
     def names(self) -> Names:
@@ -55,12 +64,14 @@ class ReleasedColumns:
                 kinds.setdefault(output.name + end, Type.FLOAT)
         return Names((Place.of("the answer", None, Schema.of(kinds)),))
 
-    def stands_for(self, node: Node) -> Scalar | None:
+    def stands_for(self, node: Node) -> Scalar | None:  # noqa: PLR0911  # one a kind of node
         """Return the answer column that a node is: an aggregate of the SELECT list, or a grouping expression.
 
         Raises:
             UnsupportedQuery: an aggregate that is not in the SELECT list.
         """
+        if self.select is not None and total_in(node) is not None:
+            return self._share(node, self.select)
         if is_arithmetic(node):
             return self._computed(node)
         if inner(node) is not None:
@@ -93,6 +104,13 @@ class ReleasedColumns:
             raise reader.source.refuse("GROUPING that is not selected", "put it in the SELECT list", node)
         return Column(found)
 
+    def _share(self, node: Node, select: Node) -> Scalar | None:
+        """Return the column of a share of a total; None for other arithmetic, whose parts may be."""
+        reader, named = self.aggregates.reader, {scalar.canonical(): name for name, scalar in self.groups}
+        asked = within(read_share(node, self.aggregates, select), named, reader)
+        same = (one.name for one in self.outputs if _told_alike(one.aggregate, asked))
+        return next((Column(name) for name in same), None)
+
     def _computed(self, node: Node) -> Scalar | None:
         """Return the column of arithmetic that is in the SELECT list; None for other arithmetic, whose parts may be."""
         try:
@@ -112,6 +130,11 @@ class ReleasedColumns:
         raise self.aggregates.reader.source.refuse(
             "an aggregate that is not selected", "put it in the SELECT list, so that it is released", node
         )
+
+
+def _told_alike(one: Aggregate, other: Aggregate) -> bool:
+    """Return whether two aggregates are the same number: shares of a total times the same factor, too."""
+    return one.canonical() == other.canonical() and getattr(one, "factor", 1) == getattr(other, "factor", 1)
 
 
 def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
@@ -146,9 +169,10 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
         UnsupportedQuery: anything that is not a column of the answer, a condition on it, or an order.
     """
     source = released.aggregates.reader.source
-    reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
     _check_above(select, source)
-    items = _columns_above(select, reader, released)
+    asked, released, made = _computed_above(asked, released, select, alias)
+    reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
+    items = _columns_above(select, reader, released, made)
     columns = tuple(name for name, _ in items)
     above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
@@ -164,9 +188,9 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     most = [one for one in (before.limit, limit) if one is not None]
     with source.located(select):
         after = Aftermath(having, keys or before.order, min(most, default=None), offset or before.offset)
-    made = replace(asked, aftermath=after, columns=columns), above
+    told = replace(asked, aftermath=after, columns=columns), above
     new = {name: alias for name, alias in items if name != alias}
-    return _renamed(*made, new, select) if new else made
+    return _renamed(*told, new, select) if new else told
 
 
 def _renamed(
@@ -202,7 +226,9 @@ def _renamed(
         aftermath=after,
         columns=columns,
     )
-    return made, replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels)
+    bodies = {name(old).casefold(): released.bodies[old.casefold()] for old in asked.columns}
+    told = replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels, bodies=bodies)
+    return made, told
 
 
 def with_used(asked: Asked) -> Asked:
@@ -229,7 +255,44 @@ def _check_above(select: Node, source: SqlText) -> None:
             raise source.refuse(f"{clause.upper()} of an answer", advice, select)
 
 
-def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) -> list[tuple[str, str]]:
+def _computed_above(
+    asked: Asked, released: ReleasedColumns, select: Node, alias: str
+) -> tuple[Asked, ReleasedColumns, dict[int, str]]:
+    """Return a question with what a SELECT above it computes of its columns, as aggregates of its own.
+
+    Returns:
+        the question, its columns, and the name of each item of the SELECT that is one of them now, by its identity.
+    """
+    source, found = released.aggregates.reader.source, dict[int, str]()
+    outputs, bodies = list[NamedAggregate](), dict(released.bodies)
+    for node in select.expressions:
+        if type(node).__name__ != "Alias" or type(node.this).__name__ == "Column" or released.select is None:
+            continue
+        body = computed(node.this, released.bodies, alias, source)
+        if body is None or (total_in(body) is None and not is_arithmetic(body)):
+            continue
+        name = str(node.alias)
+        if name.casefold() in released.bodies or name in found.values():
+            raise source.refuse("a new name that is taken", "choose another alias", node)
+        if total_in(body) is None:
+            aggregate = read_arithmetic(body, released.aggregates).aggregate
+        else:
+            check_whole(body, asked, select, source)
+            named = {scalar.canonical(): group for group, scalar in released.groups}
+            read = read_share(body, released.aggregates, released.select)
+            aggregate = within(read, named, released.aggregates.reader)
+        outputs.append(NamedAggregate(name, aggregate))
+        found[id(node)] = name
+        bodies[name.casefold()] = body
+    every = (*asked.outputs, *outputs)
+    columns = (*released.columns, *found.values())
+    made = replace(released, outputs=every, columns=columns, bodies=bodies)
+    return (replace(asked, outputs=every), made, found) if outputs else (asked, released, found)
+
+
+def _columns_above(
+    select: Node, reader: NodeReader, released: ReleasedColumns, made: Mapping[int, str]
+) -> list[tuple[str, str]]:
     """Return the columns of an answer that a SELECT above it names, with their names there."""
     found: list[tuple[str, str]] = []
     for node in select.expressions:
@@ -237,7 +300,10 @@ def _columns_above(select: Node, reader: NodeReader, released: ReleasedColumns) 
         kind = type(body).__name__
         if kind == "Star" or (kind == "Column" and type(body.this).__name__ == "Star"):
             reader.only(body if kind == "Star" else body.this)
-            found += [(name, name) for name in released.columns]
+            found += [(name, name) for name in released.columns if name not in made.values()]
+            continue
+        if id(node) in made:
+            found.append((made[id(node)], made[id(node)]))
             continue
         name = reader.named(body)[0] if kind == "Column" else ""
         if name not in released.columns:

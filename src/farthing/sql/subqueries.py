@@ -76,6 +76,18 @@ def aggregated(select: Node) -> bool:
     )
 
 
+def asks(select: Node) -> bool:
+    """Return whether a SELECT is a question itself, and does not only compute with the answer of one below it.
+
+    Windows and subqueries may add up the columns of an answer, as `SUM(n) OVER ()` does.
+    """
+    if type(select).__name__ != "Select":
+        return False
+    apart = ("Window", "Subquery")
+    parts = (part for item in select.expressions for part in item.walk(prune=lambda one: type(one).__name__ in apart))
+    return bool(select.args.get("group")) or any(type(one).__name__ not in apart and inner(one) for one in parts)
+
+
 def named_subqueries(select: Node, source: SqlText) -> list[tuple[str, Node, tuple[str, ...]]]:
     """Return the name, the SELECT and the names of the columns of each table of WITH, in order.
 

@@ -15,6 +15,7 @@ from farthing.sql.subqueries import (
     MOST_MADE,
     aggregated,
     alias_of,
+    asks,
     check_clauses,
     check_growth,
     check_question,
@@ -289,7 +290,7 @@ class TableReader:
 def innermost(select: Node, reader: TableReader) -> tuple[Node, tuple[tuple[Node, str], ...], TableReader]:
     """Return the SELECT that asks, the ones above it that only show its answer, inside out, and what reads its FROM."""
     above: list[tuple[Node, str]] = []
-    while not aggregated(select):
+    while not asks(select):
         found = reader.question(select)
         if found is None:
             break

@@ -1,35 +1,179 @@
-"""Shares of a total in the SELECT list: refused by name, with the ways in which they are asked."""
+"""Shares of a total in the SELECT list: a count or sum over the sum of the same of the groups that are asked."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from farthing.sql.aggregates import inner
+from farthing.query.aggregates import Single
+from farthing.query.share_of_total import ShareOfTotal
+from farthing.sql.aggregates import Aggregates, Read, inner
 
 if TYPE_CHECKING:
     from farthing.sql.text import Node, SqlText
 
-_ADVICE: Final = (
-    "count the groups with together=True, and divide by their sum: that is free; or ask for single shares without "
-    "GROUP BY, each with an interval of its own: COUNT(*) FILTER (WHERE zone = 'centre') / COUNT(*)"
+ADVICE: Final = (
+    "write COUNT(*) / SUM(COUNT(*)) OVER () with GROUP BY: one count or sum over the sum of the same, times a number "
+    "if you like; or single shares without GROUP BY: COUNT(*) FILTER (WHERE zone = 'centre') / COUNT(*)"
 )
+CONSTRUCT: Final = "a share of a total"
 
 _QUERIES: Final = ("Subquery", "Select")
+_REPORT: Final = "RATIO_TO_REPORT"
+_CHOICES: Final = ("NULLIF", "COALESCE", "IFNULL")
 
 
-def refuse_share(node: Node, source: SqlText) -> None:
-    """Refuse a number of the SELECT list that is divided by a total over other groups than its own.
+def total_in(node: Node) -> Node | None:
+    """Return the part of a number of the SELECT list that is a total over other groups than its own, if there is one.
 
-    Raises:
-        UnsupportedQuery: a window over aggregates, or a subquery beside one.
+    It is a window over aggregates, or a subquery beside one.
     """
     parts = list(node.walk(prune=_whole))
     for part in parts:
         kind = type(part).__name__
-        totals = kind == "Window" and any(inner(one) is not None for one in _arguments(part))
+        report = kind == "Window" and _name(part.this) == _REPORT
+        totals = kind == "Window" and any(inner(one) is not None for one in _within(part))
         beside = kind in _QUERIES and any(type(one).__name__ not in _QUERIES and inner(one) for one in parts)
-        if totals or beside:
-            raise source.refuse("a share of a total", _ADVICE, part)
+        if report or totals or beside:
+            return part
+    return None
+
+
+def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
+    """Return a share of a total, with the nodes that PARTITION BY names.
+
+    Args:
+        node: the number of the SELECT list, in which there is a total.
+        aggregates: reads aggregates.
+        select: the question, whose groups are added up.
+
+    Raises:
+        UnsupportedQuery: any other arithmetic with a total, or a total of anything else.
+    """
+    source = aggregates.reader.source
+    total = total_in(node)
+    windowed = total is not None and type(total).__name__ == "Window"
+    if total is not None and windowed and _name(total.this) not in ("SUM", _REPORT):
+        what = f"{_name(total.this)[:40] or 'a window'} over groups (OVER)"
+        raise source.refuse(what, "select the aggregates, and compute with the answer: that is free", total)
+    if total is not None and any(total.args.get(part) for part in ("order", "spec", "first", "alias")):
+        raise source.refuse(
+            "a running total over groups", "select the aggregates, and add up the answers: that is free", total
+        )
+    if select.args.get("group") is None:
+        raise source.refuse(CONSTRUCT, "it needs GROUP BY: the total is that of the groups", total_in(node) or node)
+    if select.args.get("having") is not None:
+        raise source.refuse(
+            f"{CONSTRUCT} with HAVING",
+            "HAVING would choose what is added up: leave it out, and choose among the answers: "
+            "SELECT * FROM (SELECT ... GROUP BY zone) AS t WHERE n > 50",
+            select.args["having"],
+            "HAVING",
+        )
+    factors = _Factors(source)
+    factors.take(node)
+    return factors.share(aggregates, select, node)
+
+
+@dataclass(slots=True)
+class _Factors:
+    """What is multiplied and divided: a number, and all that is none.
+
+    Attributes:
+        source: the text, for places in messages.
+        number: the constants, multiplied.
+        above, below: the rest.
+    """
+
+    source: SqlText
+    number: float = 1.0
+    above: list[Node] = field(default_factory=list)
+    below: list[Node] = field(default_factory=list)
+
+    def take(self, node: Node, *, over: bool = False) -> None:
+        """Take a node apart; `over` tells whether it stands below the line."""
+        match type(node).__name__:
+            case "Paren":
+                self.take(node.this, over=over)
+            case "Mul" | "Div" as kind:
+                self.take(node.this, over=over)
+                self.take(node.expression, over=over != (kind == "Div"))
+            case "Cast" | "TryCast" if node.args["to"].sql().upper() in _REALS:
+                self.take(node.this, over=over)
+            case "Anonymous" if (
+                _name(node) in _CHOICES and len(node.expressions) == 2 and _is_zero(node.expressions[1])
+            ):
+                self.take(node.expressions[0], over=over)
+            case "Literal" if not node.is_string and float(node.this) > 0:
+                self.number *= float(node.this) ** (-1 if over else 1)
+            case "Anonymous" if inner(node) is None:
+                what = f"{_name(node)[:40]} of a share"
+                raise self.source.refuse(what, "leave it out, and compute with the answer: that is free", node)
+            case _:
+                (self.below if over else self.above).append(node)
+
+    def share(self, aggregates: Aggregates, select: Node, node: Node) -> Read:
+        """Return the share that all this is."""
+        total = total_in(node) or node
+        if not 0 < self.number < math.inf or len(self.above) != 1 or len(self.below) > 1:
+            raise self._refused(total)
+        (top,), bottom = self.above, self.below[0] if self.below else None
+        kind = type(top).__name__
+        if bottom is None and kind == "Window" and _name(top.this) == _REPORT:
+            parts, over = list(top.this.expressions), _partition(top)
+        elif bottom is not None and type(bottom).__name__ == "Window" and _name(bottom.this) == "SUM":
+            parts, over = [top, *bottom.this.expressions], _partition(bottom)
+        elif bottom is not None and type(bottom).__name__ in _QUERIES:
+            parts, over = [top, *self._alone(bottom, select)], ()
+        else:
+            raise self._refused(total)
+        if any(type(part).__name__ == "Window" or inner(part) is None for part in parts):
+            raise self._refused(total)
+        read = [aggregates.read(part) for part in parts]
+        part = read[0].aggregate
+        if not isinstance(part, Single) or any(one.aggregate.canonical() != part.canonical() for one in read):
+            raise self._refused(total)
+        if len(read) != (1 if bottom is None else 2):
+            raise self._refused(total)
+        with self.source.located(total):
+            return Read(ShareOfTotal(part, (), self.number), "share", read[0].max_rows, over)
+
+    def _alone(self, query: Node, select: Node) -> list[Node]:
+        """Return the aggregate of a subquery about the same rows as the question; refuse any other."""
+        query = query.this if type(query).__name__ == "Subquery" else query
+        clauses = {name.rstrip("_") for name, value in query.args.items() if value}
+        same = all(query.args.get(name) == select.args.get(name) for name in ("from", "from_", "joins", "where"))
+        if not same or clauses - {"expressions", "from", "joins", "where", "kind"} or type(query).__name__ != "Select":
+            raise self.source.refuse(
+                f"{CONSTRUCT} of other rows",
+                "the subquery must have the FROM and the WHERE of the question, and nothing else: or write "
+                "SUM(COUNT(*)) OVER ()",
+                query,
+            )
+        return [one.this if type(one).__name__ == "Alias" else one for one in query.expressions]
+
+    def _refused(self, node: Node) -> Exception:
+        """Return the refusal of other arithmetic with a total."""
+        return self.source.refuse(CONSTRUCT, ADVICE, node)
+
+
+_REALS: Final = frozenset({"DOUBLE", "FLOAT", "REAL", "DOUBLE PRECISION", "NUMERIC", "DECIMAL", "FLOAT64"})
+
+
+def _partition(window: Node) -> tuple[Node, ...]:
+    """Return what a window's PARTITION BY names."""
+    return tuple(window.args.get("partition_by") or ())
+
+
+def _is_zero(node: Node) -> bool:
+    """Return whether a node is the number 0."""
+    return type(node).__name__ == "Literal" and not node.is_string and not abs(float(node.this)) > 0
+
+
+def _name(node: Node) -> str:
+    """Return the name of a function, in capitals; "" for anything else."""
+    return str(node.name).upper() if type(node).__name__ == "Anonymous" else ""
 
 
 def _whole(node: Node) -> bool:
@@ -38,9 +182,10 @@ def _whole(node: Node) -> bool:
     return kind in ("Window", "Filter", "WithinGroup", *_QUERIES) or (kind == "Anonymous" and inner(node) is not None)
 
 
-def _arguments(window: Node) -> list[Node]:
-    """Return what the function of a window is of, to any depth."""
+def _within(window: Node) -> list[Node]:
+    """Return what the function of a window is of, and what orders it, to any depth."""
     function = window.this
     while type(function).__name__ in ("Filter", "WithinGroup", "IgnoreNulls", "RespectNulls"):
         function = function.this
-    return [one for argument in function.expressions for one in argument.walk()]
+    order = window.args.get("order")
+    return [one for part in (*function.expressions, *([] if order is None else [order])) for one in part.walk()]

@@ -7,4 +7,6 @@ SELECT COUNT(*) AS failures, COUNT(*) <> 0 AS should_warn, COUNT(*) <> 0 AS shou
 -- a test of not null, without its conditions
 SELECT COUNT(*) AS failures FROM (SELECT zone FROM rides WHERE zone IS NULL) dbt_internal_test;
 -- a test of uniqueness: refused
-SELECT COUNT(*) AS failures FROM (SELECT zone AS unique_field, COUNT(*) AS n_records FROM rides WHERE zone IS NOT NULL GROUP BY zone HAVING COUNT(*) > 1) dbt_internal_test
+SELECT COUNT(*) AS failures FROM (SELECT zone AS unique_field, COUNT(*) AS n_records FROM rides WHERE zone IS NOT NULL GROUP BY zone HAVING COUNT(*) > 1) dbt_internal_test;
+-- a model of shares: counts, then their part of the total
+WITH counts AS (SELECT zone, COUNT(*) AS n, COUNT(*) FILTER (WHERE fare > 20) AS n_long FROM "public"."rides" GROUP BY 1), final AS (SELECT zone, n, n * 1.0 / (SELECT SUM(n) FROM counts) AS share_of_total, n_long * 1.0 / NULLIF(n, 0) AS share_long FROM counts) SELECT * FROM final

@@ -7,4 +7,6 @@ SELECT FLOOR(EXTRACT(EPOCH FROM day) / 3600) * 3600 AS "time", COUNT(*) AS "valu
 -- the macros of the time range, over hours
 SELECT date_trunc('hour', at) AS "time", count(*) AS "rides" FROM rides WHERE at BETWEEN '2013-01-01T00:00:00Z' AND '2013-01-02T00:00:00Z' GROUP BY 1 ORDER BY 1;
 -- a time range in another zone: refused
-SELECT count(*) FROM rides WHERE at >= '2013-01-01T00:00:00+02:00'
+SELECT count(*) FROM rides WHERE at >= '2013-01-01T00:00:00+02:00';
+-- a stacked panel in percent, by day and zone
+SELECT DATE_TRUNC('day', at) AS "time", zone AS metric, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY DATE_TRUNC('day', at)) AS value FROM rides WHERE at BETWEEN '2013-01-01T00:00:00Z' AND '2013-01-07T23:59:59Z' GROUP BY 1, 2 ORDER BY 1

@@ -17,4 +17,8 @@ SELECT zone AS zone FROM public.rides GROUP BY zone LIMIT 1000;
 -- a time range of a column of times
 SELECT DATE_TRUNC('week', at) AS __timestamp, zone AS zone, COUNT(*) AS count FROM (SELECT * FROM public.rides WHERE fare > 5) AS virtual_table WHERE at >= TO_TIMESTAMP('2013-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND at < TO_TIMESTAMP('2013-02-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('week', at), zone ORDER BY count DESC LIMIT 10000;
 -- a time range of a column of days
-SELECT zone, COUNT(*) AS count FROM public.rides WHERE day >= TO_DATE('2013-01-01', 'YYYY-MM-DD') GROUP BY zone LIMIT 1000
+SELECT zone, COUNT(*) AS count FROM public.rides WHERE day >= TO_DATE('2013-01-01', 'YYYY-MM-DD') GROUP BY zone LIMIT 1000;
+-- a metric in SQL that is a share of the total
+SELECT zone AS zone, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS "% of total" FROM public.rides GROUP BY zone ORDER BY "% of total" DESC LIMIT 1000;
+-- a share of the total of a virtual dataset with aggregates, asked in SQL Lab
+SELECT zone, n, n * 100.0 / SUM(n) OVER () AS pct FROM (SELECT zone, COUNT(*) AS n FROM rides GROUP BY zone) AS inner_qry LIMIT 1001

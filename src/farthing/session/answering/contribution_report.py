@@ -15,7 +15,7 @@ from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
 from farthing.query import Bounds
-from farthing.query.aggregates import Counts
+from farthing.query.aggregates import Count, Counts, CountUnits, NamedAggregate, Sum, clamping
 from farthing.query.counts import CountValues
 from farthing.session.answering import reuse
 from farthing.session.answering.one_question import frame_of
@@ -26,6 +26,8 @@ from farthing.session.core.transaction import answer_and_book, stored_measuremen
 from farthing.tabular import Tabular
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
     from farthing.accuracy.contribution_report import ChosenBounds, ContributionReport, Share
@@ -164,10 +166,11 @@ def _clamped(query: Query) -> Scalar | None:
 def kept(context: Context, query: Query, request: Request) -> tuple[Share | None, str]:
     """Return the share of rows that bounds keep, and a warning where they cut more than is asked for, or "".
 
-    Both come from a spread of the same question that was released before; without one nothing is known.
+    Both come from a spread that was released before, of the question itself or of another one about the same rows in
+    the same groups, whatever it computes of them: a spread counts rows. Without one nothing is known.
     """
-    known = not (query.unit.is_row or isinstance(query.aggregate, CountValues))  # of values no share of rows tells
-    stored = stored_measurement(context, _identity(context, query, _clamped(query))) if known else None
+    apart = isinstance(query.aggregate, CountValues | CountUnits)  # of values and units no share of rows tells
+    stored = None if query.unit.is_row or apart else next(_spreads(context, query), None)
     if stored is None:
         return None, ""
     shares = report(
@@ -178,8 +181,22 @@ def kept(context: Context, query: Query, request: Request) -> tuple[Share | None
         upper=getattr(query.aggregate, "upper", None),
         confidence=(1 + request.confidence) / 2,  # a share of rows comes of two of them
     )
-    target = request.target(query.outputs[0].name)
-    return shares.kept, "" if target is None else warns(shares, target, groups=query.groups)
+    target, asked = request.target(query.outputs[0].name), query.aggregate
+    if target is None or not (isinstance(asked, Count) or (isinstance(asked, Sum) and not target.absolute)):
+        return shares.kept, ""  # a mean is not off by what is cut, and sums are not measured in rows
+    return shares.kept, warns(shares, target, groups=query.groups)
+
+
+def _spreads(context: Context, query: Query) -> Iterator[Stored]:
+    """Give the spreads that were released about the rows of a question: its own, of its values, of rows alone."""
+    value, asked = _clamped(query), query.aggregate
+    values = (value, getattr(asked, "value", None), *(part.value for part in clamping(asked)), None)
+    counts = ((Count(of), of) for of in dict.fromkeys(values))
+    rows = ((replace(query, outputs=(NamedAggregate("rows", count),)), of) for count, of in counts)
+    for about, of in ((query, value), *rows):
+        stored = stored_measurement(context, _identity(context, about, of))
+        if stored is not None:
+            yield stored
 
 
 def _identity(context: Context, query: Query, value: Scalar | None) -> str:

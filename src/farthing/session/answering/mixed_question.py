@@ -1,7 +1,8 @@
 """Questions with several kinds of aggregates: each kind is asked by itself, and the answers stand side by side.
 
 Counts, sums, means and variances of one question share one pass over the rows and one measurement; a quantile is found
-from a histogram of its own, and several quantiles of one column by rank together, from one. All share one cap.
+from a histogram of its own, and several quantiles of one column by rank together, from one. A share of a total is
+measured beside what is asked with it. All share one cap.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from farthing.planning.joint_quantiles import MOST, cheaper_together
 from farthing.planning.mixed_question import plan_mixed_question
 from farthing.query.aggregates import Quantile
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.session.answering import contribution_report
 from farthing.session.answering.answer import answer
 from farthing.session.answering.method import AskOutcome
@@ -35,8 +37,10 @@ def kinds(context: Context, query: Query, request: Request) -> tuple[Query, ...]
 
     Equal aggregates under two names are one measurement anyway: they are asked once.
     """
-    others = tuple(output for output in query.outputs if not isinstance(output.aggregate, Quantile))
+    alone = (Quantile, ShareOfTotal)
+    others = tuple(output for output in query.outputs if not isinstance(output.aggregate, alone))
     parts = [replace(query, outputs=others)] if others else []
+    parts += [replace(query, outputs=(one,)) for one in query.outputs if isinstance(one.aggregate, ShareOfTotal)]
     columns: dict[str, list[NamedAggregate]] = {}
     for output in query.outputs:
         if isinstance(output.aggregate, Quantile):

@@ -11,6 +11,7 @@ from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile, Single
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
@@ -22,6 +23,7 @@ from farthing.session.answering.looks import in_looks
 from farthing.session.answering.method import P
 from farthing.session.answering.quantile import QuantileMethod
 from farthing.session.answering.relative_count import PREFIX, RelativeCountMethod
+from farthing.session.answering.share_of_total import ShareOfTotalMethod, refuse_pure_shares
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.records import claims_of, with_claims
 from farthing.session.core.transaction import answer_and_book, charged_fresh, stored_measurement
@@ -174,6 +176,9 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
     if mechanism is not None:
         return RelativeCountMethod.of(query, mechanism, blob)
     match query.outputs:
+        case [one] if isinstance(one.aggregate, ShareOfTotal):
+            refuse_pure_shares(pure=pure)
+            return ShareOfTotalMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Single):
             return LaplaceCountMethod.of(query, blob) if pure else GaussianCountMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Quantile):

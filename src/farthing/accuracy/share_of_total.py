@@ -1,0 +1,390 @@
+"""The share of each group in the sum of several: a pilot, then one claim that is as fine as the pilot says.
+
+All groups of one total are measured alike. So is the total, by itself, as far as that is cheaper than the sum of many
+noisy groups; the two are put together. The interval of a share is Fieller's, from the joint law of group and total.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from farthing.accuracy.stop_rule import two_sided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from farthing.accuracy.joint_prices import Flags, Floats, Ints
+
+FIRST_SHARE: Final = 0.9
+"""The part of beta that a first claim takes; the k-th one after a larger pilot takes (1 - FIRST_SHARE) 2^-k."""
+
+GIVEN_UP: Final = 16
+"""A total of which no share can be within its target pays this part of what it may pay, for an interval."""
+
+MOST_REPAIRS: Final = 4
+"""A claim that falls short is made part of the pilot, and made again, so often at most."""
+
+_LEAST_PILOT: Final = 0.03  # of the price
+_MOST_PILOT: Final = 4  # a pilot takes at most this part of what may be paid
+_CLEAR: Final = 3.0  # standard deviations of a total from 0, at the end of a pilot
+_DOUBT: Final = 2.0  # standard deviations by which groups and totals may be smaller than a pilot says
+_WIDER: Final = 1.03  # of the price: an exact interval is a little wider than its first order
+_FIRST_SHIFT: Final = 40  # the first look of a pilot is the cap, shifted by this
+_LEAST: Final = 16  # grains of a look
+_NEARLY: Final = 1 + 1e-9
+_TINY: Final = 1e-100
+_UNKNOWN: Final = 1e60  # the variance of what was not measured
+_WEIGHTS: Final = np.array((0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0))
+"""What a total may cost, over what a group costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalState:
+    """What was released of groups and their totals: public, and enough to go on from.
+
+    Attributes:
+        own, total: float64[2, groups], the values of each group and of its total: of the pilot, and of the claim.
+        grains, shared: int64[2, groups], what members of a group paid for the two.
+        repairs: int64[groups], how often a claim about a group's total fell short, and was made part of the pilot.
+    """
+
+    own: Floats
+    total: Floats
+    grains: Ints
+    shared: Ints
+    repairs: Ints
+
+    @classmethod
+    def nothing(cls, groups: int) -> TotalState:
+        """Return the state before any measurement.
+
+        >>> TotalState.nothing(2).paid.tolist()
+        [0, 0]
+        """
+        numbers, whole = np.zeros((2, groups)), np.zeros((2, groups), np.int64)
+        return cls(numbers, numbers, whole, whole, np.zeros(groups, np.int64))
+
+    @property
+    def paid(self) -> Ints:
+        """The grains that a member of each group has paid, int64[groups]."""
+        return np.asarray((self.grains + self.shared).sum(axis=0), dtype=np.int64)
+
+    @property
+    def known(self) -> TotalState:
+        """The same, with what was claimed as part of the pilot, and nothing claimed."""
+        none = np.zeros_like(self.repairs)
+        pairs = ((self.own, self.grains), (self.total, self.shared))
+        own, total = (np.array([_mean(values, grains), none]) for values, grains in pairs)
+        grains, shared = (np.array([paid.sum(axis=0), none]) for paid in (self.grains, self.shared))
+        return TotalState(own, total, grains, shared, self.repairs + 1)
+
+    def where(self, chosen: Flags, other: TotalState) -> TotalState:
+        """Return the state of some groups, and another for the rest."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
+        return TotalState(*(np.where(chosen, mine, theirs) for mine, theirs in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class SharesOfTotal:
+    """How groups and their totals are measured until the share of each is within its target.
+
+    Attributes:
+        places: int64[groups], which total a group is part of: 0, 1, ...
+        target: (relative, absolute) of the shares; (0, 0) where a loss was named.
+        beta: the failure probability of each interval.
+        per_grain: the information about a group, in value units, that one grain buys.
+        together: in how many groups of one total one unit can be at most.
+        cap_grains: the most grains that a member of a group may pay.
+        spend: whether the cap is to be spent on totals, too, whose shares surely cost more.
+
+    Guarantee: each interval misses its share with probability beta at most, whatever the truths (none of them below
+        zero, nor their sum zero), for targets that do not depend on earlier answers of the question.
+    Proof: docs/proofs/accuracy.share_of_total.md.
+    Assumes: `measure` adds independent Gaussian noise: of variance 1/(grains per_grain) to each group, and of
+        together/(shared per_grain) to each total.
+    Rounds: prices up to whole grains.
+
+    >>> one = SharesOfTotal(np.zeros(3, np.int64), (0.0, 0.02), 0.05, 2.0**-56, 1, 1 << 56)
+    >>> own, total = (np.tile(row, (2, 1)) for row in ([300.0, 500.0, 200.0], [1000.0] * 3))
+    >>> state = TotalState(own, total, np.full((2, 3), 1 << 50), np.zeros((2, 3), np.int64), np.zeros(3, np.int64))
+    >>> low, high = one.intervals(state)
+    >>> [f"{a:.3f} .. {b:.3f}" for a, b in zip(low, high)]
+    ['0.287 .. 0.313', '0.486 .. 0.514', '0.186 .. 0.214']
+    """
+
+    places: Ints
+    target: tuple[float, float]
+    beta: float
+    per_grain: float
+    together: int
+    cap_grains: int
+    spend: bool = False
+    sizes: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", np.bincount(self.places)[self.places].astype(np.float64))
+
+    @property
+    def named_loss(self) -> bool:
+        """Whether a loss was named in place of a target."""
+        return not any(self.target)
+
+    def free(self, state: TotalState) -> bool:
+        """Return whether the state answers: all that the pilots say was measured, and what falls short is given up."""
+        return not (self._begins(state) | self._behind(state) | self._short(state)).any()
+
+    def worst(self, state: TotalState) -> int:
+        """Return the most grains that a member of a group can have paid after a run."""
+        held = int(state.paid.max(initial=0))
+        return held if self.free(state) else max(held, self.cap_grains)
+
+    def typical(self, size: float) -> int:
+        """Return about the grains that members of a group of `size` rows pay where all groups of a total are alike."""
+        if self.named_loss:
+            return self.cap_grains
+        count = self.sizes.max(keepdims=True)
+        part = np.full(1, max(size, 1.0))
+        costs = self._costs(_Guess(part, part * count, 1 / count, np.zeros(1), np.zeros(1)), count, self._z(0))
+        return int(min(1.2 * float(costs.min()), self.cap_grains))
+
+    def run(
+        self,
+        state: TotalState,
+        measure: Callable[[Ints, Ints], tuple[Floats, Floats]],
+        progress: Callable[[TotalState], None] | None = None,
+    ) -> TotalState:
+        """Measure totals and their groups until all shares are within the target, given up, or at the cap.
+
+        Args:
+            state: what was released before.
+            measure: returns fresh noisy values of all groups and of their totals, float64[groups] each, from the grains
+                of each group and what it pays for its total (0: not measured).
+            progress: told the state after each claim.
+        """
+        while not self.free(state):
+            state = state.known.where(self._short(state), state)
+            state = self._piloted(state, measure)
+            grains, shared = self.planned(state)
+            more = np.maximum(grains - state.grains[1], 0), np.maximum(shared - state.shared[1], 0)
+            state = _measured(state, 1, *more, measure)
+            if progress is not None:
+                progress(state)
+        return state
+
+    def intervals(self, state: TotalState) -> tuple[Floats, Floats]:
+        """Return lower and upper ends of all shares, float64[groups], by what was claimed; 0 and 1 without a claim.
+
+        A group that is the whole of its total has the share 1.
+        """
+        z2 = self._z(state.repairs) ** 2
+        part, total, variance, covariance, spread = self._estimates(state, 1)
+        leading = total**2 - z2 * spread
+        known = (leading > 0) & (state.grains[1] > 0)
+        leading = np.where(known, leading, 1.0)
+        middle = part * total - z2 * covariance
+        root = np.sqrt(np.maximum(middle**2 - leading * (part**2 - z2 * variance), 0.0))
+        low, high = np.clip((middle - root) / leading, 0, 1), np.clip((middle + root) / leading, 0, 1)
+        return np.where(self._whole, 1.0, np.where(known, low, 0.0)), np.where(known & ~self._whole, high, 1.0)
+
+    def judged(self, state: TotalState) -> tuple[Floats, Floats, Floats, Flags]:
+        """Return values, lower and upper ends, float64[groups], and which are within the target.
+
+        A value serves if it is within max(r s, a) of every share s of its interval.
+        """
+        lower, upper = self.intervals(state)
+        above, below = self._allowed(upper), self._allowed(lower)
+        met = ((state.grains[1] > 0) | self._whole) & (self.named_loss | (upper - lower <= (above + below) * _NEARLY))
+        fit = met & (not self.named_loss)
+        least = np.where(fit, np.maximum(upper - above, lower), lower)
+        most = np.where(fit, np.minimum(lower + below, upper), upper)
+        return np.clip(self._guess(state, 1).share, np.minimum(least, most), most), lower, upper, met
+
+    def planned(self, state: TotalState) -> tuple[Ints, Ints]:
+        """Return the grains of groups and of their totals, int64[groups], that a claim is to hold, by the pilot alone.
+
+        Nothing that was claimed has a part in it: so what is claimed is plain Gaussian noise at any time.
+        """
+        pilot = state.grains[0] + state.shared[0]
+        room = np.maximum(self.cap_grains - pilot, 0) * (pilot > 0)
+        if self.named_loss:
+            weight = self.sizes / (self.sizes + self.together) / 2
+            return np.floor(room * (1 - weight)).astype(np.int64), np.floor(room * weight).astype(np.int64)
+        guess = self._guess(state, 0)
+        costs = self._costs(guess.surely, self.sizes, self._z(state.repairs))
+        able = costs.min(axis=0) <= (math.inf if self.spend else room)
+        chosen = np.array([_largest(np.where(able, cost, 0.0), self.places) for cost in costs])
+        best = chosen.argmin(axis=0)
+        cost, weight = chosen.min(axis=0), _WEIGHTS[best]
+        hopeless = (cost <= 0) | ~guess.clear
+        cost, weight = np.where(hopeless, room / GIVEN_UP, cost), np.where(hopeless, 1.0, weight)
+        cost = np.minimum(cost, room - 2.0) * (room > 2 * _LEAST)
+        return np.ceil(cost / (1 + weight)).astype(np.int64), np.ceil(cost * weight / (1 + weight)).astype(np.int64)
+
+    def _costs(self, guess: _Guess, count: Floats, z: Floats) -> Floats:
+        """Return the grains, float64[weights, groups], that a share takes if its total is measured with that weight."""
+        share, (relative, absolute) = guess.share, self.target
+        width = np.maximum(np.maximum(relative * guess.part, absolute * guess.total), _TINY)
+        scale = _WIDER * (z / width) ** 2 / self.per_grain
+        alone, shared = scale * (1 - 1 / count), scale * (1 / count - 2 * share + share**2 * count)
+        return np.array([(1 + w) * (alone + shared / (1 + count * w / self.together)) for w in _WEIGHTS])
+
+    def _begins(self, state: TotalState) -> Flags:
+        """Return where nothing was measured, and there is room for a pilot."""
+        return np.asarray((state.grains[0] == 0) & (self.cap_grains >= 16 * _LEAST) & ~self._whole)
+
+    @property
+    def _whole(self) -> Flags:
+        """Which groups are the whole of their totals: nothing is measured of them."""
+        return np.asarray(self.sizes == 1)
+
+    def _behind(self, state: TotalState) -> Flags:
+        """Return where the pilot says that more is to be measured."""
+        grains, shared = self.planned(state)
+        return np.asarray((state.grains[1] < grains) | (state.shared[1] < shared))
+
+    def _short(self, state: TotalState) -> Flags:
+        """Return the groups of totals of which a share fell short, and is likely to get there by one more claim."""
+        if self.named_loss:
+            return np.zeros(len(self.places), np.bool_)
+        *_, met = self.judged(state)
+        guess = self._guess(known := state.known, 0)
+        cost = self._costs(guess.surely, self.sizes, self._z(known.repairs)).min(axis=0)
+        hope = ~met & (cost <= self.cap_grains - state.paid) & guess.clear
+        done = (state.grains[1] > 0) & ~self._behind(state) & (state.repairs < MOST_REPAIRS)
+        return np.asarray(done & (_largest(hope.astype(np.float64), self.places) > 0))
+
+    def _piloted(self, state: TotalState, measure: Callable[[Ints, Ints], tuple[Floats, Floats]]) -> TotalState:
+        """Return the state after pilots: of totals alone until these are clear, then of groups, too.
+
+        Looks are at most as expensive as all before them: what a vague one says of the price must not be believed. A
+        pilot ends when it has cost its part of the price.
+        """
+        going = self._begins(state)
+        most = max(self.cap_grains // (2 * _MOST_PILOT), _LEAST)
+        more = np.where(going, _LEAST if self.named_loss else max(_LEAST, self.cap_grains >> _FIRST_SHIFT), 0)
+        while more.any():
+            state = _measured(state, 0, np.zeros_like(more), more, measure)
+            vague = ~self._guess(state, 0).clear & (2 * state.shared[0] <= most) & (not self.named_loss)
+            more = np.where(going & vague, state.shared[0], 0)
+        more = np.where(going, state.shared[0], 0)
+        while more.any():
+            state = _measured(state, 0, *self._alike(state, more), measure)
+            going = more > 0
+            held = state.grains[0]
+            more = np.where(going & (not self.named_loss), np.clip(self._goal(state), 0, most) - held, 0)
+            more = np.where(more > held / 4, np.minimum(np.ceil(more), held), 0).astype(np.int64)
+        return state
+
+    @staticmethod
+    def _alike(state: TotalState, more: Ints) -> tuple[Ints, Ints]:
+        """Return what is to be paid for groups, which are to hold so much more, and for totals, which hold as much."""
+        return more, np.maximum(np.where(more > 0, state.grains[0] + more - state.shared[0], 0), 0)
+
+    def _goal(self, state: TotalState) -> Floats:
+        """Return the grains at which a pilot of groups ends, and one of their totals as well, float64[groups]."""
+        held, guess = state.grains[0], self._guess(state, 0)
+        cost = self._costs(guess, self.sizes, self._z(0)).min(axis=0)
+        needed = np.minimum(_largest(cost, self.places), self.cap_grains)
+        vague = _largest(np.where(cost >= needed / 2, guess.vague(*self.target), 0.0), self.places)
+        vague = vague * np.sqrt(2 * held / np.maximum(needed, 1.0))  # if all were spent on a pilot
+        return np.asarray(np.clip((_DOUBT * vague) ** (2 / 3), _LEAST_PILOT, 1.0) * needed / 2)
+
+    def _guess(self, state: TotalState, lane: int) -> _Guess:
+        """Return what one lane says of groups and totals."""
+        part, total, variance, _, spread = self._estimates(state, lane)
+        share = np.clip(part / np.where(total > 0, total, math.inf), 0, 1)
+        return _Guess(part, total, share, np.sqrt(variance), np.sqrt(spread))
+
+    def _estimates(self, state: TotalState, lane: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return groups and totals by all of one lane: values, variance of the group, covariance, of the total."""
+        variance = _variance(state.grains[lane], self.per_grain)
+        other = _variance(state.shared[lane], self.per_grain / self.together)
+        sums, spread = (np.bincount(self.places, one)[self.places] for one in (state.own[lane], variance))
+        both = spread + other
+        off = np.where(state.shared[lane] > 0, state.total[lane] - sums, 0.0)
+        rest = other / both
+        return (
+            state.own[lane] + variance / both * off,
+            sums + spread / both * off,
+            variance - variance * (variance / both),
+            variance * rest,
+            spread * rest,
+        )
+
+    def _allowed(self, share: Floats) -> Floats:
+        """Return how far answers may be from those shares."""
+        relative, absolute = self.target
+        return np.maximum(relative * share, absolute)
+
+    def _z(self, repairs: Ints | int) -> Floats:
+        """Return the critical value of a claim, after so many larger pilots."""
+        later = [(1 - FIRST_SHARE) * 0.5**many for many in range(1, MOST_REPAIRS + 2)]
+        return np.array([two_sided(self.beta * part) for part in (FIRST_SHARE, *later)])[repairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """About how large groups and totals are.
+
+    Attributes:
+        part, total, share: float64[groups].
+        off, doubt: the standard deviations of the first two.
+    """
+
+    part: Floats
+    total: Floats
+    share: Floats
+    off: Floats
+    doubt: Floats
+
+    @property
+    def clear(self) -> Flags:
+        """Whether a total is clearly not zero."""
+        return np.asarray(self.total >= _CLEAR * self.doubt)
+
+    @property
+    def surely(self) -> _Guess:
+        """The same with groups and totals as small as they may well be."""
+        part = np.maximum(self.part - _DOUBT * self.off, self.part / 2)
+        return replace(self, part=part, total=np.maximum(self.total - _DOUBT * self.doubt, self.total / 2))
+
+    def vague(self, relative: float, absolute: float) -> Floats:
+        """Return the standard deviation of what a target allows, over that."""
+        own = relative * self.part >= absolute * self.total
+        off, size = np.where(own, self.off, self.doubt), np.where(own, self.part, self.total)
+        return np.asarray(np.minimum(off / np.maximum(size, _TINY), 1.0))
+
+
+def _measured(
+    state: TotalState, lane: int, grains: Ints, shared: Ints, measure: Callable[[Ints, Ints], tuple[Floats, Floats]]
+) -> TotalState:
+    """Return the state with more measurements in one lane, averaged with what it held."""
+    if not (grains.any() or shared.any()):
+        return state
+    own, total = measure(grains, shared)
+    now = TotalState(state.own.copy(), state.total.copy(), state.grains.copy(), state.shared.copy(), state.repairs)
+    for values, held, fresh, more in ((now.own, now.grains, own, grains), (now.total, now.shared, total, shared)):
+        values[lane] = _mean(np.array([values[lane], fresh]), np.array([held[lane], more]))
+        held[lane] += more
+    return now
+
+
+def _mean(values: Floats, grains: Ints) -> Floats:
+    """Return the mean of two measurements, float64[2, n], weighted by their grains; 0 where there are none."""
+    return np.asarray((values * grains).sum(axis=0) / np.maximum(grains.sum(axis=0, dtype=np.float64), 1.0))
+
+
+def _variance(grains: Ints, per_grain: float) -> Floats:
+    """Return the variance of what was measured with so many grains; very large where it was not."""
+    return np.where(grains > 0, 1 / (np.maximum(grains, 1) * per_grain), _UNKNOWN)
+
+
+def _largest(values: Floats, places: Ints) -> Floats:
+    """Return the largest value, none below 0, of all groups that are part of the same total, float64[groups]."""
+    most = np.zeros(int(places.max(initial=0)) + 1)
+    np.maximum.at(most, places, values)
+    return most[places]

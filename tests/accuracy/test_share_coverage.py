@@ -1,0 +1,68 @@
+"""Shares of a total cover the truth at the stated confidence, whatever the pilot chose, also where they are refined."""
+
+import numpy as np
+import pytest
+from accuracy.runs import surely_above
+from levels import ALPHA
+from sweeps import sweep
+
+from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+
+pytestmark = pytest.mark.thorough
+
+WORTH = 2.0**-56
+DATA = {
+    "three": np.array([3000.0, 2000.0, 1000.0]),
+    "one large": np.array([3000.0, *[100.0] * 15]),
+    "small and empty": np.array([40.0, 9.0, 1.0, 0.0]),
+}
+CHAINS = {
+    "absolute": ((0.0, 0.05),),
+    "relative": ((0.2, 0.02),),
+    "refined": ((0.0, 0.08), (0.0, 0.04), (0.1, 0.02)),
+}
+CAP = 1 << 54
+
+
+def missed(sizes, chain, runs, *, together=1, cap=CAP, noisier=1.0, seed=0):
+    """Return in how many of the runs the worst share was missed, and the part of shares that was met."""
+    rng, count, whole = np.random.default_rng(seed), len(sizes), sizes.sum()
+    places, truth = np.repeat(np.arange(runs), count), np.tile(sizes, runs)
+
+    def measure(grains, shared):
+        own = noisier * rng.standard_normal(len(truth)) / np.sqrt(np.maximum(grains, 1) * WORTH)
+        total = noisier * rng.standard_normal(runs)[places] * np.sqrt(together / (np.maximum(shared, 1) * WORTH))
+        return truth + own, whole + total
+
+    state = TotalState.nothing(len(truth))
+    for target in chain:
+        shares = SharesOfTotal(places, target, 0.05, WORTH, together, cap)
+        state = shares.run(state, measure)
+        assert shares.free(state)
+    _, low, high, met = shares.judged(state)
+    outside = (truth / whole < low) | (truth / whole > high)
+    return int(outside.reshape(runs, count).sum(axis=0).max()), float(met.mean())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("data", DATA)
+def test_every_share_is_covered(data):
+    """Of few and many groups, large and empty ones, with targets of either kind, refined, and under a small cap."""
+    sizes, runs = DATA[data], sweep(500, 6_000)
+    cells = [(chain, together, cap) for chain in CHAINS.values() for together in (1, 3) for cap in (CAP, 1 << 44)]
+    refuted = []
+    for seed, (chain, together, cap) in enumerate(cells):
+        count, met = missed(sizes, chain, runs, together=together, cap=cap, seed=seed)
+        if surely_above(count, runs, 0.05, ALPHA / len(cells) / len(sizes)):
+            refuted.append((chain, together, cap))
+        assert met > 0.99 or cap < CAP or data == "small and empty"
+
+    assert [] == refuted
+
+
+@pytest.mark.statistical
+def test_noise_that_is_larger_than_it_says_is_caught():
+    """Had measurements a quarter more noise than they say, shares would miss far more than 5 %: the test sees it."""
+    for noisier, seen in ((1.25, True), (1.0, False)):
+        count, _ = missed(DATA["three"], CHAINS["absolute"], 8_000, noisier=noisier, seed=9)
+        assert seen == surely_above(count, 8_000, 0.05, ALPHA)

@@ -1,0 +1,80 @@
+"""What mutants of shares of a total are put to: what is paid, how large the noise of totals is, intervals that hold."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+import farthing
+from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.session.answering.share_of_total import TotalLanes, state_of
+
+RUNS = 20_000
+WORST = 0.06
+"""Of 5 % that may be missed: 6.5 deviations above."""
+TEXT = "SELECT g, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM data GROUP BY g"
+ROWS = pa.table({"u": np.arange(9_000) // 3, "g": np.arange(9_000) % 3})
+KEYS = {"g": [0, 1, 2]}
+
+
+def shares() -> tuple[str, ...]:
+    """Hold what shares hold in the books against their price; measure totals; count the misses of intervals."""
+    return (*_charged(), *_moved(), *_missed())
+
+
+def _opened() -> farthing.Session:
+    """Open a table of units that have a row in each of three groups."""
+    return farthing.Session(
+        ROWS, unit="u", bounds=farthing.Bounds(3, 1), budget=farthing.Budget(mu=20, delta=1e-6), name="data"
+    )
+
+
+def _charged() -> tuple[str, ...]:
+    """Return whether shares were charged less than a unit of all groups pays for them and for their total."""
+    with _opened() as session:
+        paid = session.sql(TEXT, keys=KEYS, absolute=0.02).paid.farthings
+        state = state_of(session._ledger.load(session.history()[-1].question).blob)
+    held = int((state.grains + state.shared).sum()) >> 16  # grains of 2^-56 as farthings of 2^-40
+    return (f"{paid} farthings paid for {held}",) * (paid < held)
+
+
+def _moved() -> tuple[str, ...]:
+    """Return whether a total is measured with less noise than one unit of three groups, all of which count, needs."""
+    found: list[TotalLanes] = []
+    made = TotalLanes.of.__func__  # type: ignore[attr-defined]
+
+    def watched(*given: object) -> TotalLanes:
+        found.append(made(TotalLanes, *given))
+        return found[-1]
+
+    with mock.patch.object(TotalLanes, "of", watched), _opened() as session:
+        session.sql(TEXT, keys=KEYS, absolute=0.05)
+    (lanes,) = found
+    assert isinstance(lanes.totals, GaussianMeasurements)
+    grains = np.full(1, 1 << 50)
+    drawn = [float(lanes.totals.measure(Measured.nothing(1), grains).values[0]) for _ in range(400)]
+    needed = 3 * 2.0**28 / 2.0**25
+    return (f"a total told within {np.std(drawn):.3g}, not {needed:.3g}",) * bool(np.std(drawn) < 0.8 * needed)
+
+
+def _missed() -> tuple[str, ...]:
+    """Return which shares are missed more often than they may be, of totals of three groups and of twenty."""
+    rng, found = np.random.default_rng(3), []
+    for sizes in (np.array([3000.0, 2000.0, 1000.0]), np.array([3000.0, *[150.0] * 20])):
+        runs = RUNS // len(sizes)
+        places, truth = np.repeat(np.arange(runs), len(sizes)), np.tile(sizes, runs)
+
+        def measure(grains: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            own = truth + rng.standard_normal(len(truth)) * 2.0**28 / np.sqrt(np.maximum(grains, 1))  # noqa: B023
+            noise = rng.standard_normal(runs)[places] * 2.0**28 / np.sqrt(np.maximum(shared, 1))  # noqa: B023
+            return own, sizes.sum() + noise  # noqa: B023
+
+        rule = SharesOfTotal(places, (0.0, 0.02), 0.05, 2.0**-56, 1, 1 << 56)
+        low, high = rule.intervals(rule.run(TotalState.nothing(len(truth)), measure))
+        missed = ((truth / sizes.sum() < low) | (truth / sizes.sum() > high)).reshape(runs, -1).mean(axis=0)
+        limit = WORST + 4 * (0.05 / runs) ** 0.5
+        found += [f"{100 * missed[0]:.1f} % of the largest share missed"] * bool(missed[0] > limit)
+    return tuple(found)

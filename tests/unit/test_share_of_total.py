@@ -1,0 +1,215 @@
+"""Shares of a total: what they tell, pay and keep, and the interval of a group and its total."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from farthing import Bounds, Budget, Gdp, Session
+from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.errors import BudgetExceeded, InvalidKeys, InvalidTarget, LedgerError, UnsupportedQuery
+from farthing.session.answering.share_of_total import blob_of, state_of
+
+SIZES = {"centre": 5_000, "port": 3_000, "north": 1_500, "south": 500}
+ROWS = pa.table({
+    "zone": np.repeat(list(SIZES), list(SIZES.values())),
+    "late": np.arange(10_000) % 5 == 0,
+    "fare": np.arange(10_000) % 10 + 0.5,
+    "rider": np.arange(10_000) % 2_000,
+})  # fmt: skip
+KEYS = {"zone": list(SIZES)}
+SHARE = "SELECT zone, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM rides GROUP BY zone"
+TRUTH = np.array(list(SIZES.values())) / 10_000
+BUDGET = Budget(mu=20, delta=1e-6)
+
+
+def opened(**how):
+    """Open the rides."""
+    return Session(ROWS, name="rides", **({"budget": BUDGET} | how))
+
+
+def test_a_share_is_within_its_target_and_its_interval_holds():
+    """At a confidence that leaves no doubt; values stay within the target of the truth; groups pay alike."""
+    with opened() as session:
+        answer = session.sql(SHARE, keys=KEYS, absolute=0.02, confidence=0.999999)
+
+    assert answer.met.all()
+    assert ((answer.lower <= TRUTH) & (answer.upper >= TRUTH)).all()
+    assert np.abs(answer.value - TRUTH).max() <= 0.02
+    assert 1 == len(set(answer.to_arrow()["paid"].to_pylist()))
+
+
+def test_rows_outside_of_the_keys_are_in_no_total():
+    """The total is that of the groups that are asked: SQL adds up the groups that it shows."""
+    with opened() as session:
+        answer = session.sql(SHARE, keys={"zone": ["north", "south"]}, absolute=0.02, confidence=0.999999)
+
+    assert np.abs(answer.value - [0.75, 0.25]).max() <= 0.02
+    assert "each share is of the total of the groups that are answered" in repr(answer)
+
+
+def test_percent_and_the_count_beside_it():
+    """A factor scales values, intervals and the target; what is asked beside it is measured beside it."""
+    text = SHARE.replace("COUNT(*) /", "COUNT(*) AS n, 100.0 * COUNT(*) /")
+    with opened() as session:
+        answer = session.sql(text, keys=KEYS, absolute={"n": 200, "share": 2}, confidence=0.999999).to_arrow()
+
+    assert np.abs(np.array(answer["share"]) - 100 * TRUTH).max() <= 2
+    assert np.abs(np.array(answer["n"]) - 10_000 * TRUTH).max() <= 200
+
+
+def test_shares_within_each_value_of_a_column():
+    """PARTITION BY: each zone is a total; small zones pay more than large ones."""
+    text = "SELECT zone, late, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY zone) AS share FROM rides GROUP BY 1, 2"
+    with opened() as session:
+        answer = session.sql(text, keys=KEYS | {"late": [False, True]}, absolute=0.04, confidence=0.999999)
+        table = answer.to_arrow()
+
+    truth = np.where(np.array(table["late"]), 0.2, 0.8)
+    assert np.abs(np.array(table["share"]) - truth).max() <= 0.04
+    paid = dict(zip(np.array(table["zone"]).tolist(), np.array(table["paid"]).tolist(), strict=True))
+    assert paid["centre"] < paid["port"] < paid["north"] < paid["south"]
+
+
+def test_shares_of_a_sum_with_a_unit_that_has_many_rows():
+    """Bounds cut first: each rider counts in two zones, with two rows in each."""
+    text = (
+        "SELECT zone, SUM(CLAMP(fare, 0, 10)) / SUM(SUM(CLAMP(fare, 0, 10))) OVER () AS share FROM rides GROUP BY zone"
+    )
+    with opened(unit="rider", bounds=Bounds(4, 5)) as session:
+        answer = session.sql(text, keys=KEYS, absolute=0.1, confidence=0.999999, cap="all")
+
+    assert answer.met.all()
+    assert np.abs(answer.value - TRUTH).max() <= 0.1
+
+
+def test_what_was_paid_is_kept_and_sharpened_for_the_difference(tmp_path):
+    """The same again and looser is free, in another session too; sharper in two steps costs little more."""
+    ledger = tmp_path / "rides.ledger"
+    with opened(ledger=ledger) as session:
+        first = session.sql(SHARE, keys=KEYS, absolute=0.04)
+        again = session.sql(SHARE, keys=KEYS, absolute=0.04)
+        looser = session.sql(SHARE.replace("AS share", "AS s"), keys={"zone": list(SIZES)[::-1]}, absolute=0.05)
+        percent = session.sql(SHARE.replace("COUNT(*) /", "100.0 * COUNT(*) /"), keys=KEYS, absolute=4)
+        sharper = first.refine(absolute=0.01)
+    with opened(ledger=ledger) as session:
+        assert session.sql(f"EXPLAIN {SHARE}", keys=KEYS, absolute=0.02).free
+        later = session.sql(SHARE, keys=KEYS, absolute=0.01)
+    with opened() as session:
+        once = session.sql(SHARE, keys=KEYS, absolute=0.01).paid
+
+    assert not again.paid
+    assert not looser.paid
+    assert not percent.paid
+    assert np.allclose(percent.value, 100 * first.value)
+    assert not later.paid
+    assert np.array_equal(later.value, sharper.value)
+    assert sharper.met.all()
+    assert first.paid.amount < 0.2 * once.amount
+    assert first.paid.amount + sharper.paid.amount < 1.6 * once.amount
+
+
+def test_the_price_is_at_most_the_plan_and_what_is_left():
+    """A cap holds; what does not fit is refused free; a named loss is spent."""
+    with opened() as session:
+        capped = session.sql(SHARE, keys=KEYS, absolute=0.0001, cap=Gdp(0.05))
+        assert capped.paid <= Gdp(0.05)
+        assert not capped.met.any()
+        assert ((capped.lower <= TRUTH + 0.2) & (capped.upper >= TRUTH - 0.2)).all()
+        named = session.sql(SHARE, keys=KEYS, loss=Gdp(0.5))
+        assert Gdp(0.45) < named.paid <= Gdp(0.5)
+        assert named.met.all()
+    with opened(budget=Budget(mu=0.01, delta=1e-6)) as session, pytest.raises(BudgetExceeded):
+        session.sql(SHARE, keys=KEYS, absolute=0.01, cap=Gdp(0.05))
+
+
+def test_zcdp_and_a_pure_budget():
+    """Gaussian noise needs a delta: a pure budget refuses, free."""
+    with opened(budget=Budget(rho=2, delta=1e-6)) as session:
+        assert session.sql(SHARE, keys=KEYS, absolute=0.05).met.all()
+    with opened(budget=Budget(epsilon=4)) as session:
+        with pytest.raises(UnsupportedQuery, match="pure budget"):
+            session.sql(SHARE, keys=KEYS, absolute=0.05)
+        assert not session.history()
+
+
+def test_a_group_that_is_alone_in_its_total_pays_nothing():
+    """Beside totals of several groups: its share is 1, which needs no data."""
+    text = "SELECT zone, late, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY zone) AS share FROM rides GROUP BY 1, 2"
+    keys = pa.table({"zone": ["centre", "centre", "port"], "late": [False, True, True]})
+    for how in ({"absolute": 0.04}, {"loss": Gdp(0.2)}):
+        with opened() as session:
+            rows = session.sql(text, keys=keys, **how, confidence=0.999999).to_arrow().to_pylist()
+        (alone,) = (row for row in rows if row["zone"] == "port")
+        assert [1.0, 1.0, 1.0, True, 0.0] == [
+            alone[name] for name in ("share", "share_lower", "share_upper", "met", "paid")
+        ]
+        assert all(row["paid"] > 0 for row in rows if row["zone"] == "centre")
+
+
+@pytest.mark.parametrize(("keys", "over"), [({"zone": ["port"]}, ""), (KEYS, "PARTITION BY zone")])
+def test_a_group_that_is_the_whole_is_refused(keys, over):
+    """A share of 1 needs no data."""
+    with opened() as session, pytest.raises(InvalidKeys, match="the whole of its total"):
+        session.sql(SHARE.replace("OVER ()", f"OVER ({over})"), keys=keys, absolute=0.05)
+
+
+def test_options_that_are_of_other_questions_are_refused():
+    """A share of the groups, a mechanism and a rank are none of a share of a total."""
+    with opened() as session:
+        for how in ({"share": 0.5}, {"mechanism": "asinh", "relative": 0.2}, {"rank": 0.1}):
+            with pytest.raises((InvalidTarget, UnsupportedQuery)):
+                session.sql(SHARE, keys=KEYS, **({"absolute": 0.05} | how))
+        assert not session.history()
+
+
+def test_progress_is_told():
+    """Each claim is told, with the groups that are within their target."""
+    told = []
+    with opened() as session:
+        session.sql(SHARE, keys=KEYS, absolute=0.02, progress=told.append)
+    assert told
+    assert told[-1].groups == 4
+
+
+def test_a_record_is_read_as_it_was_written_and_no_other():
+    """Bytes of another kind are refused."""
+    state = TotalState(*(np.arange(6.0).reshape(2, 3) + 1 for _ in range(2)),
+                       *(np.arange(6).reshape(2, 3) for _ in range(2)), np.array([0, 1, 2]))  # fmt: skip
+    read = state_of(blob_of(state))
+
+    for name in TotalState.__slots__:
+        assert np.array_equal(getattr(read, name), getattr(state, name))
+    with pytest.raises(LedgerError, match="cannot be read"):
+        state_of(b"something else")
+
+
+def test_what_a_claim_is_to_hold_follows_from_the_pilot_alone():
+    """Not from what was claimed: so what is claimed is plain Gaussian noise."""
+    shares = SharesOfTotal(np.zeros(3, np.int64), (0.1, 0.02), 0.05, 2.0**-56, 1, 1 << 56)
+    paid = np.array([[1 << 44] * 3, [0] * 3])
+    pilot = TotalState(
+        np.array([[300.0, 500, 200], [0] * 3]), np.array([[1000.0] * 3, [0] * 3]), paid, paid, np.zeros(3, np.int64)
+    )
+    wanted = shares.planned(pilot)
+    for scale in (0.0, 1.0, 7.0):
+        claimed = TotalState(pilot.own * np.array([[1], [scale]]), pilot.total * np.array([[1], [scale]]),
+                             pilot.grains + np.array([[0], [1 << 40]]), pilot.shared, pilot.repairs)  # fmt: skip
+        assert all(np.array_equal(one, other) for one, other in zip(shares.planned(claimed), wanted, strict=True))
+
+
+def test_the_interval_is_that_of_the_joint_law():
+    """By sampling: the estimates of group and total have the variances and the covariance that are told."""
+    rng, runs = np.random.default_rng(0), 60_000
+    places, truth = np.repeat(np.arange(runs), 3), np.tile([300.0, 500.0, 200.0], runs)
+    shares = SharesOfTotal(places, (0.0, 0.02), 0.05, 2.0**-56, 2, 1 << 56)
+    grains, shared = np.full(len(truth), 1 << 50), np.full(len(truth), 1 << 49)
+    own = truth + rng.standard_normal(len(truth)) * 8
+    total = 1000 + rng.standard_normal(runs)[places] * 16
+    none = np.zeros_like(truth)
+    state = TotalState(np.array([none, own]), np.array([none, total]), np.array([none, grains]).astype(np.int64),
+                       np.array([none, shared]).astype(np.int64), np.zeros(len(truth), np.int64))  # fmt: skip
+    part, whole, variance, covariance, spread = (one[::3] for one in shares._estimates(state, 1))
+
+    seen = np.cov(part, whole)
+    assert np.allclose([seen[0, 0], seen[0, 1], seen[1, 1]], [variance[0], covariance[0], spread[0]], rtol=0.05)
+    assert np.allclose([part.mean(), whole.mean()], [300, 1000], atol=0.3)

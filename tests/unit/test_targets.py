@@ -8,9 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 import farthing
+from farthing.accuracy.ranking_bounds import _PARTS, proved_leads
 from farthing.accuracy.ranking_places import RankingPlaces, looks
 from farthing.cli.app import app
 from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMismatch, UnsupportedQuery
+from farthing.normal import ndtri
 from farthing.query.aggregates import Count, Mean, Ratio, Sum, ratio_of
 from farthing.query.expressions import Case, Column, Compare, Literal, Operator
 
@@ -568,12 +570,36 @@ def test_arithmetic_with_aggregates_points_to_what_there_is(rides):
 
 
 def test_chances_add_up_to_at_most_one():
-    """Over all groups and looks, wherever the pilot says that groups are settled."""
-    for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7)):
-        rule = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 40, (2, 0.0))
-        total = sum(float(rule.chances(int(grains)).sum()) for grains in looks(1 << 20, 1 << 62))
+    """Over all groups, whatever the pilot shows, with fewer places than groups or as many."""
+    for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7), np.array([3.0, 9e5])):
+        for k in range(1, len(pilot) + 1):
+            rule = RankingPlaces(k, 0.05, 2.0**-56, pilot, 1 << 40, (k, 0.0))
+            chances = rule.chances()
 
-        assert 0.05 < total <= 1
+            assert 0.9 < chances.sum() <= 1
+            assert chances.min() > 0
+            assert rule.likely().min() > 0
+
+
+def test_a_close_pair_has_most_of_the_chance():
+    """The larger of the only two that are close may err most: the others are told apart at a small chance, too."""
+    pilot = np.array([3_000.0, 10_500.0, 10_000.0, *[2_000.0] * 40])
+    chances = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 41, (2, 0.0)).chances()
+
+    assert chances[1] > 0.7
+    assert chances[3:].sum() < 0.05
+
+
+def test_a_lead_that_is_proved_has_its_likelihood_ratio():
+    """At the bound the mixture of likelihood ratios is one over the chance; a single look would take less."""
+    chances, likely, information = np.array([0.05, 0.001, 1e-9]), np.array([1.0, 30.0, 0.2]), 7.0
+    found = proved_leads(chances, likely, information)
+    leads = likely[:, None] * 2.0 ** (np.arange(-40, 41) / 4)
+    ratios = np.exp(leads * (found * information)[:, None] / 2 - leads**2 * information / 4) @ np.exp(_PARTS)
+
+    assert 1 / chances == pytest.approx(ratios, rel=1e-6)
+    assert (found > -ndtri(chances) * np.sqrt(2 / information)).all()
+    assert 1 == pytest.approx(np.exp(_PARTS).sum())
 
 
 def test_the_looks_are_the_same_for_all_questions():
@@ -581,7 +607,7 @@ def test_the_looks_are_the_same_for_all_questions():
     whole = looks(1 << 20, 1 << 62).tolist()
 
     assert looks(1 << 30, 1 << 40).tolist() == [look for look in whole if 1 << 30 <= look <= 1 << 40]
-    assert np.diff(np.log(whole)) == pytest.approx(np.log(1.25), rel=1e-5)
+    assert np.diff(np.log(whole)) == pytest.approx(np.log(1.05), abs=2e-6)
 
 
 def test_refining_an_answer_of_another_version_is_refused(rides):

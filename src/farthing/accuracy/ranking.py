@@ -98,11 +98,12 @@ class RankingContest:
                 indices int64[n].
         """
         state = self._pilot(groups, measure) if now is None else now
-        while unsettled := self.unsettled(state):
+        places = self.places(state)
+        while unsettled := places.open(state.blocks, state.means, state.information):
             level = self._next_look(state, unsettled)
             if not level:
                 break
-            state = self._look(state, unsettled, level, measure)
+            state = _look(state, unsettled, level, places, measure)
         return state
 
     def _next_look(self, now: RankingState, unsettled: list[int]) -> int:
@@ -124,17 +125,22 @@ class RankingContest:
             shown = (shown + measure(np.full(groups, grains, np.int64), everyone)) / 2
             grains *= 2
 
-    def _look(
-        self, now: RankingState, unsettled: list[int], level: int, measure: Callable[[Ints, Ints], Floats]
-    ) -> RankingState:
-        """Raise the unsettled blocks that hold less to a level, and cut them."""
-        low = [number for number in unsettled if now.information[now.blocks[number][0]] < level]
-        groups = np.concatenate([now.blocks[number] for number in low])
-        bought = level - now.information[groups]
-        means, information = now.means.copy(), now.information.copy()
-        means[groups] += (measure(bought, groups) - means[groups]) * (bought / level)
-        information[groups] = level
-        places, blocks = self.places(now), list[Any]()
-        for number, block in enumerate(now.blocks):
-            blocks += places.cut(block, means, level) if number in low else [block]
-        return replace(now, means=means, information=information, blocks=tuple(blocks))
+
+def _look(
+    now: RankingState,
+    unsettled: list[int],
+    level: int,
+    places: RankingPlaces,
+    measure: Callable[[Ints, Ints], Floats],
+) -> RankingState:
+    """Raise the unsettled blocks that hold less to a level, and cut them."""
+    low = [number for number in unsettled if now.information[now.blocks[number][0]] < level]
+    groups = np.concatenate([now.blocks[number] for number in low])
+    bought = level - now.information[groups]
+    means, information = now.means.copy(), now.information.copy()
+    means[groups] += (measure(bought, groups) - means[groups]) * (bought / level)
+    information[groups] = level
+    blocks = list[Any]()
+    for number, block in enumerate(now.blocks):
+        blocks += places.cut(block, means, level) if number in low else [block]
+    return replace(now, means=means, information=information, blocks=tuple(blocks))

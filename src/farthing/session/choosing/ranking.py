@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
 """What may be changed of a ranking, and what it is called in `RankingRequest`."""
 
+_RULE: Final = "mixture"
+"""How leads are proved: what another rule has cut is not gone on from, since each rule may err with the whole beta."""
+
 _PRICE: Final = ("cap", "max_epsilon")
 """What may be said of its price."""
 
@@ -231,7 +234,7 @@ class _RankingRelease(NamedTuple):
 
 def _identity(context: Context, query: Query, wanted: RankingRequest) -> str:
     """Return the name of a ranking in the ledger."""
-    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative)]
+    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative), _RULE]
     return reuse.identity(context.data(query), f"ranking {query.family()}", json.dumps(facts))
 
 

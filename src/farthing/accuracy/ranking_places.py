@@ -32,8 +32,8 @@ RATIO: Final = 1.05
 PILOT: Final = 0.02
 """The part of the cap at which the pilot ends."""
 
-_CLEAR: Final = 0.5  # standard deviations of the pilot: it ends where no lead among the wanted places is smaller
-_SHARED: Final = 2.0  # the same: smaller leads have the same part of the chances
+_CLEAR: Final = 0.7  # standard deviations of the pilot: it ends where no lead is smaller, if one place is close
+_SHARED: Final = 2.0  # the same: places with smaller leads are close, and have the same part of the chances
 _LIKELY: Final = 0.7  # the same: leads are not taken to be smaller
 _EVEN: Final = 0.02  # of the chance of an error goes to all groups alike
 
@@ -98,8 +98,10 @@ class RankingPlaces:
         return order, np.concatenate([(shown[:-1] - shown[1:])[:k], shown[k - 1] - shown[k + 1 :]])
 
     def vague(self) -> bool:
-        """Return whether the pilot is too coarse to say which places are close."""
-        return max(float(self._shown()[1].min()), self.foreseen[1]) < _CLEAR * self._noise
+        """Return whether the pilot is too coarse to say which places are close: one lead of several is small soon."""
+        leads = self._shown()[1]
+        close = max(1, int((leads[: self.foreseen[0]] < _SHARED * self._noise).sum()))
+        return max(float(leads.min()), self.foreseen[1]) < _CLEAR / math.sqrt(close) * self._noise
 
     def chances(self) -> Floats:
         """Return each group's part of the chance of an error, float64[groups]; they add up to at most 1.

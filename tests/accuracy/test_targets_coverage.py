@@ -6,6 +6,7 @@ from accuracy.runs import surely_above
 from levels import ALPHA
 
 from farthing.accuracy import Schedule, reported
+from farthing.accuracy import ranking_bounds
 from farthing.accuracy import ranking_places as places_module
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
@@ -15,7 +16,7 @@ from farthing.accuracy.ranking_bounds import proved_leads
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
-from farthing.mechanisms.laplace import LaplaceChain
+from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.noise.bits import seeded
 from farthing.normal import ndtri
 from farthing.planning.laplace_count import Grid
@@ -109,6 +110,44 @@ def ranked(truth, k, runs, *, seed, apart=0.0, relative=0.0, cap=1 << 52):
         width = contest.places(end).half_widths(end.information)
         missed += bool((np.abs(end.means - truth) > width).any())
     return wrong, missed, settled
+
+
+def line(truth, bits):
+    """Return a line of looks at a Laplace chain, in steps of 2^-8, that gets finer."""
+    mechanism = LaplaceChain(np.rint(truth * 256).astype(np.int64), 256, bits=bits, step_log2=-8)
+    last = [np.zeros(len(truth), np.int64), np.zeros(len(truth), np.int64)]
+
+    def measure(farthings, groups):
+        """Return what is shown of some groups, each of which has paid so much more."""
+        now = mechanism.measure(Shown(last[0][groups], last[1][groups], -8), last[1][groups] + farthings, groups)
+        last[0][groups], last[1][groups] = now.value, now.farthings
+        return now.value / 256.0
+
+    return measure
+
+
+@pytest.mark.statistical
+def test_a_pure_ranking_is_right_and_one_whose_looks_share_no_beta_is_caught(monkeypatch):
+    """Close groups under Laplace noise are in the order that is told; with the whole chance at each look they are not."""
+
+    def wrong(apart, runs, seed):
+        """Return in how many runs an order that is told as settled is wrong, or an interval misses."""
+        truth, bits, found, missed = 1_000 - apart * np.arange(8.0), seeded(seed), 0, 0
+        for _ in range(runs):
+            contest = RankingContest(8, 0.05, 2.0**-40, 1 << 40, law=LAPLACE)
+            end = contest.run(None, 8, line(truth, bits), line(truth, bits))
+            found += told_wrong(truth, end.blocks, set(contest.unsettled(end)), 8, apart=0, relative=0)
+            missed += bool((np.abs(end.means - truth) > contest.places(end).half_widths(end.information)).any())
+        return found, missed
+
+    right, covered = wrong(0.01, 120, 1)
+    monkeypatch.setattr(ranking_bounds, "_part", lambda chances, *_: np.minimum(20 * chances, 0.4))
+    whole, missed = wrong(0.01, 120, 2)
+
+    assert not surely_above(right, 120, 0.05, ALPHA / 2)
+    assert not surely_above(covered, 120, 0.05, ALPHA / 2)
+    assert surely_above(whole, 120, 0.05, ALPHA / 2)
+    assert surely_above(missed, 120, 0.05, ALPHA / 2)
 
 
 def told_wrong(truth, blocks, unsettled, k, *, apart, relative):

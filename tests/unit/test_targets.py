@@ -1,6 +1,7 @@
 """Shares of the groups, ratios, differences and rankings, through sessions, SQL and the command line."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMis
 from farthing.normal import ndtri
 from farthing.query.aggregates import Count, Mean, Ratio, Sum, ratio_of
 from farthing.query.expressions import Case, Column, Compare, Literal, Operator
+from farthing.session.answering.laplace_count import chain_of
+from farthing.session.choosing import ranking_noise
 
 SIZES = (40_000, 20_000, 9_000, 4_000, 1_500, 500, 90, 10)
 ZONES = {"zone": list(range(len(SIZES)))}
@@ -385,7 +388,7 @@ def test_units_in_several_groups_pay_the_sum():
 
 
 def test_rankings_that_cannot_be_are_refused(rides):
-    """Too many places, no groups, unlisted groups, a wrong distance, a pure budget, a cap that buys nothing."""
+    """Too many places, no groups, unlisted groups, a wrong distance, a cap that buys nothing."""
     session = opened(rides)
     for wrong in ({"k": 0}, {"k": 9}, {"apart": -1}, {"apart_relative": 1.0}, {"apart": 5, "apart_relative": 0.1},
                   {"confidence": 2}, {"cap": farthing.Gdp(1e-9)}):  # fmt: skip
@@ -393,8 +396,6 @@ def test_rankings_that_cannot_be_are_refused(rides):
             session.ranking(**{"by": "zone", "keys": ZONES, "k": 3} | wrong)
     with pytest.raises(InvalidTarget, match="negative"):
         session.ranking("zone", k=2, value="delay", lower=-5, upper=60, keys=ZONES, apart_relative=0.1)
-    with pytest.raises(InvalidTarget, match="delta"):
-        farthing.Session(rides, budget=farthing.Budget(epsilon=1)).ranking("zone", k=2, keys=ZONES)
     with pytest.raises(UnsupportedQuery, match="ranked"):
         session.ranking("zone", k=2, keys="private")
     assert not session.spent
@@ -418,6 +419,38 @@ def test_a_ranking_has_no_error_and_needs_two_groups(rides):
         ranking.refine(3)
     with pytest.raises(InvalidTarget, match="unknown option absolute"):
         ranking.refine(absolute=50)
+
+
+def test_a_ranking_under_a_pure_budget(rides, monkeypatch):
+    """Its places and its numbers are right, each chain pays its last level, and a finer one the difference."""
+    paid = np.zeros(len(SIZES), np.int64)
+
+    def recorded(*given):
+        """Return a chain that adds up by how much its looks raise each group."""
+        chain = chain_of(*given)
+
+        def measure(state, levels, groups):
+            paid[groups] += levels - state.farthings
+            return chain.measure(state, levels, groups)
+
+        return SimpleNamespace(measure=measure)
+
+    monkeypatch.setattr(ranking_noise, "chain_of", recorded)
+    session = farthing.Session(rides, budget=farthing.Budget(epsilon=30))
+    first = session.ranking("zone", k=2, keys=ZONES)
+    assert paid.max() == first.paid.farthings
+    assert list(first.keys["zone"].to_pylist()) == [0, 1]
+    assert first.settled.all()
+    assert not session.ranking("zone", k=2, keys=ZONES).paid
+    whole = first.refine(k=7, cap="all")
+    assert paid.max() == session.spent.farthings == (first.paid + whole.paid).farthings
+    assert whole.place.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert ((whole.lower <= SIZES[:7]) & (whole.upper >= SIZES[:7])).all()
+    tied = session.ranking("zone", k=8, keys=ZONES, apart=200)
+    assert tied.settled.all()
+    with pytest.raises(InvalidTarget, match="2\\^-14 of epsilon"):
+        session.ranking("zone", k=3, keys=ZONES, confidence=0.9, cap=farthing.Pure(1e-6))
+    session.verify()
 
 
 def test_tied_groups_may_be_apart_but_not_in_the_wrong_order():

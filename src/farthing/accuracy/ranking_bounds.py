@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from farthing.accuracy.noise_laws import COARSEST
+
 if TYPE_CHECKING:
     from farthing.accuracy.jumps import Floats
 
@@ -14,6 +16,13 @@ _AROUND: Final = np.arange(-40, 41) / 4  # log2 of a lead over the one that seem
 _WEIGHTS: Final = np.where(_AROUND < 0, 2.0**_AROUND, 2.0 ** (-3 * _AROUND)) + 1e-5
 _PARTS: Final = np.log(_WEIGHTS / _WEIGHTS.sum())
 _ROUNDS: Final = 40
+
+GROWTH: Final = 1.05**4
+"""The growth of epsilon from one look at Laplace noise to the next."""
+
+_NEEDED: Final = 9.0  # scales of Laplace noise in a lead that is about to be proved
+_WIDTH: Final = math.log(3)  # how far around the look where that seems likely most of a group's chance lies
+_NORM: Final = math.pi * _WIDTH / math.log(GROWTH) + 1  # at least the sum of 1/(1 + (x/_WIDTH)^2) over all looks
 
 
 def proved_leads(chances: Floats, likely: Floats, information: float) -> Floats:
@@ -72,3 +81,32 @@ def half_width_of(lead: Floats) -> Floats:
     array([0.707])
     """
     return np.asarray(lead / math.sqrt(2))
+
+
+def laplace_leads(chances: Floats, likely: Floats, precision: float) -> Floats:
+    """Return the same for Laplace noise of scale 1/precision, at looks of which each has its part of the chance.
+
+    Guarantee: over all looks at precisions that grow by `GROWTH`, what is returned is passed with at most the chances.
+    Proof: docs/proofs/accuracy.ranking_places.md, "Under a pure budget".
+    Assumes: integer noise that decays by at most `COARSEST` a step.
+    Rounds: up: the solution of q = log((1 + q/2)/(2 chance)) is approached from above.
+
+    >>> laplace_leads(np.array([0.05]), np.array([9.0]), 1.0).round(2)
+    array([6.7])
+    """
+    chance = _part(chances, likely, precision)
+    scales = 2 - 2 * np.log(2 * chance)
+    for _ in range(_ROUNDS):
+        scales = np.log((1 + scales / 2) / (2 * chance))
+    return np.asarray((scales + 2.0**-30 + 2 * COARSEST) / precision)
+
+
+def laplace_half_widths(chances: Floats, likely: Floats, precision: float) -> Floats:
+    """Return what one group's Laplace noise passes on either side, at any look, with at most the chances in all."""
+    return np.asarray((COARSEST - np.log(_part(chances, likely, precision))) / precision)
+
+
+def _part(chances: Floats, likely: Floats, precision: float) -> Floats:
+    """Return the part of the chances that a look has: they add up to less than the chances over all looks."""
+    away = np.log(precision * likely / _NEEDED) / _WIDTH
+    return np.asarray(chances / (1 + away * away) / _NORM)

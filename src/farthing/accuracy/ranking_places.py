@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.ranking_bounds import half_width_of, proved_leads_of, stepped
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE, NoiseLaw
+from farthing.accuracy.ranking_bounds import (
+    half_width_of,
+    laplace_half_widths,
+    laplace_leads,
+    proved_leads_of,
+    stepped,
+)
 from farthing.normal import ndtr
 
 if TYPE_CHECKING:
@@ -51,12 +58,14 @@ class RankingPlaces:
         foreseen: (k, apart) as they were when the pilot was read.
         apart: groups are told as tied where no later one is larger by that much, in answer units; 0 for none.
         relative: the same, as a part of the larger of two.
+        law: the law of the noise; per_grain is in its terms.
 
     Guarantee: with probability at least 1 - beta, all cuts are right, so that no group above one is smaller than one
         below it; and of groups told as tied none is smaller than a later one by as much as they may be apart. With
         probability at least 1 - beta, all intervals hold their truths at once.
     Proof: docs/proofs/accuracy.ranking_places.md.
-    Assumes: means of the looks are N(truth, 1/(grains per_grain)), of independent groups, independent of the pilot.
+    Assumes: means of the looks are N(truth, 1/(grains per_grain)), of independent groups, independent of the pilot; or
+        have Laplace noise of scale 1/(grains per_grain).
     Rounds: nothing.
 
     >>> known = RankingPlaces(2, 0.05, 2.0**-56, np.array([900.0, 600.0, 40.0, 30.0]), 1 << 40, (2, 0.0))
@@ -73,6 +82,7 @@ class RankingPlaces:
     foreseen: tuple[int, float]
     apart: float = 0.0
     relative: float = 0.0
+    law: NoiseLaw = GAUSSIAN
     _foresight: tuple[Floats, Floats] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -86,7 +96,7 @@ class RankingPlaces:
     @property
     def _noise(self) -> float:
         """The standard deviation of the lead of two groups in the pilot."""
-        return math.sqrt(2 / (self.pilot_grains * self.per_grain))
+        return math.sqrt(2 * self.law.variance) / float(self.law.precision(self.pilot_grains, self.per_grain))
 
     def _shown(self) -> tuple[Ints, Floats]:
         """Return the groups in the order of the pilot, and their leads there, float64[groups - 1].
@@ -162,23 +172,30 @@ class RankingPlaces:
         width = np.full(len(information), np.inf)
         for grains in np.unique(information[information > 0]).tolist():
             here = np.flatnonzero(information == grains)
-            width[here] = half_width_of(self._reach(here, grains, self.beta / 2))
+            if self.law is LAPLACE:
+                chance, likely = (each[here] for each in self._foresight)
+                width[here] = laplace_half_widths(self.beta * chance, likely, grains * self.per_grain)
+            else:
+                width[here] = half_width_of(self._reach(here, grains, self.beta / 2))
         return width
 
     def _reach(self, groups: Ints, grains: int, beta: float) -> Floats:
         """Return by how much a group has to lead those after it, float64[n], at a chance of an error of all groups."""
         chance, likely = self._foresight
-        return proved_leads_of(beta * chance[groups], likely[groups], grains * self.per_grain)
+        leads = laplace_leads if self.law is LAPLACE else proved_leads_of
+        return leads(beta * chance[groups], likely[groups], grains * self.per_grain)
 
 
-def looks(start: int, most: int) -> Ints:
+def looks(start: int, most: int, law: NoiseLaw = GAUSSIAN) -> Ints:
     """Return the looks, int64, from the first of at least `start` grains up to `most`: the same for all questions.
+
+    Those at Laplace noise are every fourth, since each has its own part of the chance of an error.
 
     >>> looks(1 << 20, 1153434).tolist()
     [1048576, 1101005]
     """
     count = math.floor(math.log(max(most / FIRST_GRAINS, 1)) / math.log(RATIO)) + 2
-    levels = np.rint(FIRST_GRAINS * RATIO ** np.arange(count)).astype(np.int64)
+    levels = np.rint(FIRST_GRAINS * RATIO ** np.arange(count)).astype(np.int64)[:: 4 if law is LAPLACE else 1]
     return np.asarray(levels[(levels >= start) & (levels <= most)])
 
 

@@ -5,8 +5,7 @@ import pytest
 from accuracy.runs import surely_above
 from levels import ALPHA
 
-from farthing.accuracy import Schedule, reported
-from farthing.accuracy import ranking_bounds
+from farthing.accuracy import Schedule, ranking_bounds, reported
 from farthing.accuracy import ranking_places as places_module
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
@@ -128,7 +127,7 @@ def line(truth, bits):
 
 @pytest.mark.statistical
 def test_a_pure_ranking_is_right_and_one_whose_looks_share_no_beta_is_caught(monkeypatch):
-    """Close groups under Laplace noise are in the order that is told; with the whole chance at each look they are not."""
+    """Close groups under Laplace noise are in the order told; with the whole chance at each look they are not."""
 
     def wrong(apart, runs, seed):
         """Return in how many runs an order that is told as settled is wrong, or an interval misses."""

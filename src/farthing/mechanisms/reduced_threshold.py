@@ -58,7 +58,7 @@ class ReducedAboveThreshold:
     >>> run = ReducedAboveThreshold(1000).start()
     >>> run.above(3, epsilon=0.5), run.above(2000, epsilon=1)
     (False, True)
-    >>> 0.56 < float(run.loss.epsilon) < 0.562
+    >>> 0.56 < run.loss.amount < 0.562
     True
     """
 

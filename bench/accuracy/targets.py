@@ -3,7 +3,8 @@
 Share: the price of counts until that share of 1,000 groups is within 10 % or 5, over that of an oracle who knows
 every count and pays for the cheapest groups only. Ratio: a part of the rows within one in a hundred, as two counts
 and as a mean of 0 and 1. Ranking: over someone who knows the gaps and measures all groups once, just finely enough
-for the first places to come out right as often as asked; and over one who also has to prove it by that one look.
+for the first places to come out right as often as asked; over one who also has to prove it by that one look; and over
+what any rule pays that is right as often as asked whatever the truth: docs/proofs/accuracy.ranking_places.md.
 
     python bench/accuracy/targets.py [--quick] [--json FILE]
 """
@@ -102,8 +103,18 @@ def oracle_information(truth: np.ndarray, k: int, noise: np.ndarray, *, proof: b
     return 2.0**high
 
 
+def least_information(truth: np.ndarray, k: int) -> float:
+    """Return what any rule pays for the first k places of these groups, in the mean, whose order is right at any truth.
+
+    The closest two of them need not be in that order: it takes this much to tell.
+    """
+    ranked = np.sort(truth)[::-1]
+    closest = float((ranked[:-1] - ranked[1:])[:k].min())
+    return 4 * (1 - 2 * BETA) * math.log((1 - BETA) / BETA) / closest**2
+
+
 def ranking_price(name: str, rng: np.random.Generator, runs: int) -> dict[str, float | str]:
-    """Return what a ranking costs, over two oracles, and how often it is wrong."""
+    """Return what a ranking costs, over two oracles and any rule, and how often it is wrong."""
     truth, k = RANKED[name]
     contest = RankingContest(k, BETA, GRAIN, 1 << 58)
     paid, total, wrong, left = [], [], 0, 0
@@ -128,6 +139,7 @@ def ranking_price(name: str, rng: np.random.Generator, runs: int) -> dict[str, f
         "mu": math.sqrt(np.mean(paid)),
         "over_one_who_knows": float(np.mean(paid) / knows),
         "over_one_who_proves": float(np.mean(paid) / proves),
+        "over_any_rule": float(np.mean(paid) / least_information(truth, k)),
         "five_groups_a_unit": float(np.mean(total) / knows / 5),
     }
 

@@ -5,17 +5,19 @@ import pytest
 from accuracy.runs import surely_above
 from levels import ALPHA
 
-from farthing.accuracy import Schedule, reported
+from farthing.accuracy import Schedule, ranking_bounds, reported
 from farthing.accuracy import ranking_places as places_module
 from farthing.accuracy.joint_measures import JointMeasures
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE
 from farthing.accuracy.ranking import RankingContest
+from farthing.accuracy.ranking_bounds import proved_leads
 from farthing.accuracy.statistics import RatioStatistic
 from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
-from farthing.mechanisms.laplace import LaplaceChain
+from farthing.mechanisms.laplace import LaplaceChain, Shown
 from farthing.noise.bits import seeded
+from farthing.normal import ndtri
 from farthing.planning.laplace_count import Grid
 from farthing.session.answering.laplace_count import _LaplaceLooks
 from farthing.session.answering.share_of_groups import refine_share
@@ -109,6 +111,44 @@ def ranked(truth, k, runs, *, seed, apart=0.0, relative=0.0, cap=1 << 52):
     return wrong, missed, settled
 
 
+def line(truth, bits):
+    """Return a line of looks at a Laplace chain, in steps of 2^-8, that gets finer."""
+    mechanism = LaplaceChain(np.rint(truth * 256).astype(np.int64), 256, bits=bits, step_log2=-8)
+    last = [np.zeros(len(truth), np.int64), np.zeros(len(truth), np.int64)]
+
+    def measure(farthings, groups):
+        """Return what is shown of some groups, each of which has paid so much more."""
+        now = mechanism.measure(Shown(last[0][groups], last[1][groups], -8), last[1][groups] + farthings, groups)
+        last[0][groups], last[1][groups] = now.value, now.farthings
+        return now.value / 256.0
+
+    return measure
+
+
+@pytest.mark.statistical
+def test_a_pure_ranking_is_right_and_one_whose_looks_share_no_beta_is_caught(monkeypatch):
+    """Close groups under Laplace noise are in the order told; with the whole chance at each look they are not."""
+
+    def wrong(apart, runs, seed):
+        """Return in how many runs an order that is told as settled is wrong, or an interval misses."""
+        truth, bits, found, missed = 1_000 - apart * np.arange(8.0), seeded(seed), 0, 0
+        for _ in range(runs):
+            contest = RankingContest(8, 0.05, 2.0**-40, 1 << 40, law=LAPLACE)
+            end = contest.run(None, 8, line(truth, bits), line(truth, bits))
+            found += told_wrong(truth, end.blocks, set(contest.unsettled(end)), 8, apart=0, relative=0)
+            missed += bool((np.abs(end.means - truth) > contest.places(end).half_widths(end.information)).any())
+        return found, missed
+
+    right, covered = wrong(0.01, 120, 1)
+    monkeypatch.setattr(ranking_bounds, "_part", lambda chances, *_: np.minimum(20 * chances, 0.4))
+    whole, missed = wrong(0.01, 120, 2)
+
+    assert not surely_above(right, 120, 0.05, ALPHA / 2)
+    assert not surely_above(covered, 120, 0.05, ALPHA / 2)
+    assert surely_above(whole, 120, 0.05, ALPHA / 2)
+    assert surely_above(missed, 120, 0.05, ALPHA / 2)
+
+
 def told_wrong(truth, blocks, unsettled, k, *, apart, relative):
     """Return whether some cut is wrong, or groups told as tied are too far apart in the wrong order."""
     start = 0
@@ -125,7 +165,6 @@ def told_wrong(truth, blocks, unsettled, k, *, apart, relative):
     return False
 
 
-PAIRS = 9_000 - np.array([0.0, 0.1, 500.0, 500.1, 1_000.0, 1_000.1, 1_500.0, 1_500.1, *[4_000.0] * 20])
 CLOSE = 10_000 - np.array([0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 500.0, 503.0, *[2_000.0] * 20])
 
 
@@ -134,23 +173,38 @@ CLOSE = 10_000 - np.array([0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 500.0, 503.0, *[2_000
 def test_what_a_ranking_tells_as_settled_is_right(case):
     """Very close groups, told apart or tied: in no more than beta of the runs is anything wrong, or an interval off."""
     apart, relative = case
-    wrong, missed, settled = ranked(CLOSE, 6, 250, seed=3, apart=apart, relative=relative, cap=1 << 62)
+    wrong, missed, settled = ranked(CLOSE, 6, 100, seed=3, apart=apart, relative=relative, cap=1 << 62)
 
-    assert not surely_above(wrong, 250, 0.05, ALPHA / 2)
-    assert not surely_above(missed, 250, 0.05, ALPHA / 2)
-    assert settled == 250
+    assert not surely_above(wrong, 100, 0.05, ALPHA / 2)
+    assert not surely_above(missed, 100, 0.05, ALPHA / 2)
+    assert settled == 100
+
+
+def passed(bound, *, runs, groups, seed, doublings=20):
+    """Return in how many runs the lead of any of some equal groups over another passes a bound, at any look."""
+    rng, sums, begun = np.random.default_rng(seed), np.zeros((runs, groups)), 0.0
+    wrong = np.zeros(runs, bool)
+    for information in 1.05 ** np.arange(doublings * 14):
+        sums += rng.standard_normal(sums.shape) * np.sqrt(2 * (information - begun))
+        begun = information
+        wrong |= (sums > bound(information) * information).any(axis=1)
+    return int(wrong.sum())
 
 
 @pytest.mark.statistical
-def test_a_ranking_without_the_union_bound_is_caught(monkeypatch):
-    """With all of beta for every pair and look, wrong orders are told as settled most of the time."""
-    right, covered, _ = ranked(PAIRS, 8, 120, seed=5, cap=1 << 54)
-    monkeypatch.setattr(places_module.RankingPlaces, "chances", lambda self, _: np.ones(len(self.pilot)))
-    wrong, missed, _ = ranked(PAIRS, 8, 120, seed=5, cap=1 << 54)
+def test_leads_are_proved_over_all_looks_and_groups_at_once():
+    """Shared by 20 groups, beta holds over 280 looks; all of it for each, or a bound of one look, is caught."""
+    beta, groups, likely = 0.05, 20, np.array([0.05])
+    how = {"runs": 2_000, "groups": groups, "seed": 5}
+    chance = np.array([beta / groups])
+    right = passed(lambda t: proved_leads(chance, likely, t), **how)
+    whole = passed(lambda t: proved_leads(chance * groups, likely, t), **how)
+    peeked = passed(lambda t: -ndtri(chance) * np.sqrt(2 / t), **how)
 
-    assert not surely_above(max(right, covered), 120, 0.05, ALPHA)
-    assert surely_above(wrong, 120, 0.05, ALPHA / 2)
-    assert surely_above(missed, 120, 0.05, ALPHA / 2)
+    assert 0.01 < right / 2_000
+    assert not surely_above(right, 2_000, beta, ALPHA)
+    assert surely_above(whole, 2_000, beta, ALPHA / 2)
+    assert surely_above(peeked, 2_000, beta, ALPHA / 2)
 
 
 @pytest.mark.statistical
@@ -163,12 +217,12 @@ def test_ties_that_leave_no_room_for_noise_are_caught(monkeypatch):
         return bool(self.ties and (shown[:-1] > shown[1:] - self.apart)[: self.k - start].all())
 
     truth = np.array([1_000.0, 994.0, 988.0, 982.0, 976.0, 100.0])
-    right, _, _ = ranked(truth, 4, 150, seed=6, apart=5.0, cap=1 << 56)
+    right, _, _ = ranked(truth, 4, 100, seed=6, apart=5.0, cap=1 << 56)
     monkeypatch.setattr(places_module.RankingPlaces, "tied", careless)
-    wrong, _, _ = ranked(truth, 4, 150, seed=6, apart=5.0, cap=1 << 56)
+    wrong, _, _ = ranked(truth, 4, 100, seed=6, apart=5.0, cap=1 << 56)
 
-    assert not surely_above(right, 150, 0.05, ALPHA / 2)
-    assert surely_above(wrong, 150, 0.05, ALPHA / 2)
+    assert not surely_above(right, 100, 0.05, ALPHA / 2)
+    assert surely_above(wrong, 100, 0.05, ALPHA / 2)
 
 
 def quotients(top, bottom, runs, *, seed, relative=0.1, interval=None):

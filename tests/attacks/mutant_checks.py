@@ -526,6 +526,8 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "shares": share_checks.shares,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
+    "leads": promise_checks.leads,
+    "reduced": promise_checks.reduced,
     "refining": promise_checks.refining,
     "paused": promise_checks.paused,
     "mean looks": promise_checks.mean_looks,

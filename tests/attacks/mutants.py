@@ -460,6 +460,27 @@ PRICES = (
         "gaps",
     ),
     _one(
+        "a stop of a reduced run at the share of its threshold",
+        "mechanisms/reduced_threshold.py",
+        "return min(1.0, max(bar, *means))",
+        "return bar",
+        "reduced",
+    ),
+    _one(
+        "every place of a ranking at the whole of beta",
+        "accuracy/ranking_places.py",
+        "return stepped(share[np.argsort(order)], 16)",
+        "return np.ones(len(order))",
+        "leads",
+    ),
+    _one(
+        "a lead proved at each look as if it were the only one",
+        "accuracy/ranking_bounds.py",
+        "return np.asarray(sums / information)",
+        "return np.sqrt(-4 * np.log(2 * chances) / information)",
+        "leads",
+    ),
+    _one(
         "units of few groups as large as the price allows",
         "mechanisms/keys.py",
         "min(math.isqrt(max_groups * ONE * ONE // groups), math.floor(free))",

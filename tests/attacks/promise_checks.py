@@ -22,10 +22,13 @@ from farthing.accuracy.joint_quantiles import JointQuantiles, NoisyJointRanks
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.quantile_bisection import QuantileBisection
 from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
+from farthing.accuracy.ranking_bounds import proved_leads_of
+from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.ratio_chances import RatioChances
 from farthing.accuracy.ratio_looks import chosen
 from farthing.accuracy.statistics import Linear, RatioStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
+from farthing.mechanisms import ReducedAboveThreshold
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.models import problems
 from farthing.noise.bits import seeded
@@ -415,3 +418,38 @@ def choices() -> tuple[str, ...]:
     together = residue.choices_price(eta, 2) - residue.choice_price(eta, 0)
     said += ["no choice pays its price alone"] * (together < residue.choice_price(eta, residue.choice_price(eta, 0)))
     return tuple(said)
+
+
+def leads() -> tuple[str, ...]:
+    """Look again and again at equal groups that a pilot showed as close: return whether any is told to lead another."""
+    from scipy.stats import binom
+
+    runs, groups, rng = 500, 20, np.random.default_rng(3)
+    rule = RankingPlaces(groups, 0.05, 1.0, rng.normal(size=groups), 1, (groups, 0.0))
+    sums, held, wrong = np.zeros((runs, groups)), 0.0, np.zeros(runs, bool)
+    for information in 1.2 ** np.arange(50):
+        sums += rng.normal(size=sums.shape) * math.sqrt(2 * (information - held))
+        held = information
+        wrong |= (sums > information * proved_leads_of(0.05 * rule.chances(), rule.likely(), information)).any(axis=1)
+    return (f"{wrong.sum()} of {runs} orders proved wrongly",) * bool(wrong.sum() > binom.isf(1e-10, runs, 0.05))
+
+
+def reduced() -> tuple[str, ...]:
+    """Sum the series of two scores that a unit moves apart; return whether a stop at the second loses its price."""
+    run, levels, steps = ReducedAboveThreshold(0), (Fraction(3, 2), Fraction(5, 2)), 4
+    place = np.arange(-160, 161)
+    rates = [float(run.share * level) / steps for level in levels]
+    noises = [float((1 - run.share) * level) / 2 for level in levels]
+    keep = (math.sinh(rates[0] / 2) / math.sinh(rates[1] / 2)) ** 2
+    coarse, fine = np.meshgrid(place, place, indexing="ij")
+    back = keep * (coarse == fine) + (1 - keep) * math.tanh(rates[0] / 2) * np.exp(-rates[0] * np.abs(coarse - fine))
+
+    def stop(first: float, second: float) -> float:
+        """Return the chance of a stop at the second score, but for a factor."""
+        passes = 1 - np.exp(-np.maximum(noises[0] * (coarse / steps - first) + 1, 0))
+        last = np.exp(-np.maximum(noises[1] * (fine / steps - second) + 1, 0))
+        return float((np.exp(-rates[1] * np.abs(fine)) * back * passes * last).sum())
+
+    lost = max(math.log(stop(one, -10) / stop(one + 1, -11)) for one in (-10, 0, 10))
+    told = float(run.price(levels[1], levels[0]))
+    return (f"a stop at {told:.3f} loses {lost:.3f}",) * (lost > told)

@@ -14,6 +14,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the threshold of keys lowered",
         "units of few groups as large as the price allows",
         "a score of a run that moves both ways at the noise of one way",
+        "a stop of a reduced run at the share of its threshold",
         "a joint choice at the range of one score",
         "many runs at the price of one",
         "noise in floating point on top",
@@ -89,7 +90,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "every claim of a chain at the whole of beta",
         "what came after a pause counted twice",
     ),
-    "a place that is called settled is right as surely as is told": ("places settled by half the lead that it takes",),
+    "a place that is called settled is right as surely as is told": (
+        "places settled by half the lead that it takes",
+        "every place of a ranking at the whole of beta",
+        "a lead proved at each look as if it were the only one",
+    ),
     "of many candidates the best is told, and neither how many counted nor what one raised": (
         "only as many runs made as count",
         "the error of a candidate passed on",

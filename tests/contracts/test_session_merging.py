@@ -11,7 +11,7 @@ import pytest
 from sources import parsed
 
 import farthing.session
-from farthing import Bounds, Budget, Gdp, Session
+from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
 from farthing.session.core import transaction
@@ -82,7 +82,13 @@ KINDS = {
     ],
     "private_keys": [pair("count", by="g", keys="private", coarse={"absolute": 200}, sharp=None)],
     "top_k": [pair("top_k", "g", 2, keys=BY["keys"], coarse={"within": 2_000}, sharp=None)],
-    "ranking": [pair("ranking", "g", 2, keys=BY["keys"], apart=300, coarse={"cap": Gdp(0.01)}, sharp={"cap": Gdp(2)})],
+    "ranking": [
+        pair("ranking", "g", 2, keys=BY["keys"], apart=300, coarse={"cap": Gdp(0.01)}, sharp={"cap": Gdp(2)}),
+        pair(
+            "ranking", "g", 2, keys=BY["keys"], apart=300, budget=PURE,
+            coarse={"cap": Pure(0.004)}, sharp={"cap": Pure(2)},
+        ),
+    ],
     "contribution_report": [pair("bounds_report", coarse={"loss": Gdp(0.1)}, sharp={"loss": Gdp(0.3)})],
     "largest_counts": [
         pair(

@@ -2,13 +2,14 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from farthing.errors import InvalidBudget, NoiseError
 from farthing.mechanisms import AboveThreshold, LaplaceRefinement, PrivateTest, ReducedAboveThreshold
-from farthing.mechanisms.reduced_threshold import BAR_SHARE, MONOTONE_SHARE
+from farthing.mechanisms.reduced_threshold import BAR_SHARE, MONOTONE_SHARE, stop_loss
 from farthing.mechanisms.stopping import score_told
 from farthing.noise.bits import seeded
 from farthing.privacy.loss import Pure
@@ -55,13 +56,41 @@ EITHER = [(1, 1), (-1, 1), (1, -1)]
 
 @pytest.mark.parametrize("levels", [TWICE, APART])
 def test_every_outcome_is_within_its_price(levels):
-    """A stop costs its level, no stop the threshold's share; the same level twice uses most of it up."""
+    """A stop costs what the level before it leaves, no stop the threshold's share; most of each is used up."""
     share = float(BAR_SHARE)
-    price = np.array([levels[0], levels[1], share * levels[1]])
+    price = np.array(
+        [share * levels[0], stop_loss(share, levels[0] / levels[1], monotone=False) * levels[1], share * levels[1]]
+    )
     worst = losses(levels, share, EITHER)
 
     assert (worst <= price + 1e-6).all()
-    assert levels is APART or (worst[1:] > 0.9 * price[1:]).all()
+    assert (worst[1:] > 0.85 * price[1:]).all()
+
+
+def mean_of_moves(share, ratio, low, last, *, monotone):
+    """Return by what a stop moves, float64[...], where the score before passes below `low`, the last above `-last`."""
+    z = (np.arange(-7_500, 7_500) + 0.5) / 25
+    rate = (1 - share) / (1 if monotone else 2)
+    passes = np.where(z < low, (1 - ratio**2) / 2 * np.exp(np.minimum(share * ratio * (z - low), 0)),
+                      1 - (1 - ratio**2) / 2 * np.exp(-np.maximum(share * ratio * (z - low), 0)))  # fmt: skip
+    weights = passes * np.exp(-share * np.abs(z) - rate * np.maximum(z + last, 0))
+    moves = share * np.sign(z) + (rate if monotone else 2 * rate) * (z >= -last)
+    return (moves * weights).sum() / weights.sum()
+
+
+PLACES = [*np.linspace(-12, 12, 9), -60, 60]
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("ratio", [0.3, 0.5, 2**-0.5, 0.9])
+def test_no_places_of_the_scores_lose_more_than_the_corners(ratio, monotone):
+    """Over places of the score before and of the last one, the mean of what one unit moves is within the loss."""
+    share = float(MONOTONE_SHARE if monotone else BAR_SHARE)
+    told = stop_loss(share, ratio, monotone=monotone)
+    found = max(mean_of_moves(share, ratio, low, last, monotone=monotone) for low in PLACES for last in PLACES)
+
+    assert found <= told + 5e-3
+    assert told == share or found > told - 1e-2
 
 
 def test_less_noise_on_the_scores_would_pass_the_price():
@@ -95,6 +124,16 @@ def test_scores_above_2_to_the_53_keep_their_units(kind):
     assert [True, True, True] == answers
 
 
+def test_a_stop_costs_more_the_less_its_level_rose():
+    """From the threshold's share, for the first score, to the whole level, for a level that was asked before."""
+    for mechanism in (ReducedAboveThreshold(0), ReducedAboveThreshold(0, monotone=True)):
+        prices = [mechanism.price(Fraction(3), Fraction(before, 16)) for before in range(49)]
+
+        assert mechanism.share * 3 <= prices[0] < prices[40] < prices[48] == 3
+        assert prices == sorted(prices)
+        assert 80 == mechanism.price(Fraction(80), Fraction(80))
+
+
 def test_levels_may_stay_but_not_fall():
     """The same level again asks against the same noisy threshold; a run that has stopped is over."""
     run = ReducedAboveThreshold(0).start(seeded(1))
@@ -104,7 +143,8 @@ def test_levels_may_stay_but_not_fall():
     with pytest.raises(InvalidBudget, match="level falls"):
         run.above(0, 0.5)
     assert run.above(1000, 2)
-    assert Pure(2) == run.loss
+    assert Pure(ReducedAboveThreshold(0).price(Fraction(2), Fraction(1))) == run.loss
+    assert 0.5 * 2 < run.loss.amount < 0.57 * 2
     with pytest.raises(NoiseError, match="has ended"):
         run.above(1000, 3)
 

@@ -1,6 +1,7 @@
 """Noise reduction by name: what a refinement shows, what it has cost, what stops it, and what it refuses."""
 
 import math
+from fractions import Fraction
 from importlib import import_module
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_private_stops_are_refused_by_type(make, stop):
 
 
 def test_private_stops_have_their_price():
-    """AboveThreshold adds its epsilon; ReducedAboveThreshold its own level at the stop, or a share without one."""
+    """AboveThreshold adds its epsilon; ReducedAboveThreshold what a stop after the level before costs, or a share."""
     truth = 500
     near, never = PrivateTest(lambda look: -abs(look.values - truth)), PrivateTest(lambda _: -1e6)
     levels, prices = [0.5, 40, 80, 160], [1, 30, 60, 120]
@@ -152,7 +153,8 @@ def test_private_stops_have_their_price():
     assert fixed.passed
     assert Pure(30) + fixed.look.loss == fixed.loss
     assert reduced.passed
-    assert Pure(prices[reduced.look.number - 1]) == reduced.own
+    before, level = ([0, *prices][reduced.look.number + back] for back in (-1, 0))
+    assert Pure(ReducedAboveThreshold(-5).price(Fraction(level), Fraction(before))) == reduced.own
     assert reduced.own + reduced.look.loss == reduced.loss
     assert not without.passed
     assert Pure(ReducedAboveThreshold(-5).share * 120) == without.own

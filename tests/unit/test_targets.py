@@ -1,6 +1,7 @@
 """Shares of the groups, ratios, differences and rankings, through sessions, SQL and the command line."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -8,11 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 import farthing
+from farthing.accuracy.ranking_bounds import _PARTS, proved_leads
 from farthing.accuracy.ranking_places import RankingPlaces, looks
 from farthing.cli.app import app
 from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMismatch, UnsupportedQuery
+from farthing.normal import ndtri
 from farthing.query.aggregates import Count, Mean, Ratio, Sum, ratio_of
 from farthing.query.expressions import Case, Column, Compare, Literal, Operator
+from farthing.session.answering.laplace_count import chain_of
+from farthing.session.choosing import ranking_noise
 
 SIZES = (40_000, 20_000, 9_000, 4_000, 1_500, 500, 90, 10)
 ZONES = {"zone": list(range(len(SIZES)))}
@@ -383,7 +388,7 @@ def test_units_in_several_groups_pay_the_sum():
 
 
 def test_rankings_that_cannot_be_are_refused(rides):
-    """Too many places, no groups, unlisted groups, a wrong distance, a pure budget, a cap that buys nothing."""
+    """Too many places, no groups, unlisted groups, a wrong distance, a cap that buys nothing."""
     session = opened(rides)
     for wrong in ({"k": 0}, {"k": 9}, {"apart": -1}, {"apart_relative": 1.0}, {"apart": 5, "apart_relative": 0.1},
                   {"confidence": 2}, {"cap": farthing.Gdp(1e-9)}):  # fmt: skip
@@ -391,8 +396,6 @@ def test_rankings_that_cannot_be_are_refused(rides):
             session.ranking(**{"by": "zone", "keys": ZONES, "k": 3} | wrong)
     with pytest.raises(InvalidTarget, match="negative"):
         session.ranking("zone", k=2, value="delay", lower=-5, upper=60, keys=ZONES, apart_relative=0.1)
-    with pytest.raises(InvalidTarget, match="delta"):
-        farthing.Session(rides, budget=farthing.Budget(epsilon=1)).ranking("zone", k=2, keys=ZONES)
     with pytest.raises(UnsupportedQuery, match="ranked"):
         session.ranking("zone", k=2, keys="private")
     assert not session.spent
@@ -416,6 +419,38 @@ def test_a_ranking_has_no_error_and_needs_two_groups(rides):
         ranking.refine(3)
     with pytest.raises(InvalidTarget, match="unknown option absolute"):
         ranking.refine(absolute=50)
+
+
+def test_a_ranking_under_a_pure_budget(rides, monkeypatch):
+    """Its places and its numbers are right, each chain pays its last level, and a finer one the difference."""
+    paid = np.zeros(len(SIZES), np.int64)
+
+    def recorded(*given):
+        """Return a chain that adds up by how much its looks raise each group."""
+        chain = chain_of(*given)
+
+        def measure(state, levels, groups):
+            paid[groups] += levels - state.farthings
+            return chain.measure(state, levels, groups)
+
+        return SimpleNamespace(measure=measure)
+
+    monkeypatch.setattr(ranking_noise, "chain_of", recorded)
+    session = farthing.Session(rides, budget=farthing.Budget(epsilon=30))
+    first = session.ranking("zone", k=2, keys=ZONES)
+    assert paid.max() == first.paid.farthings
+    assert list(first.keys["zone"].to_pylist()) == [0, 1]
+    assert first.settled.all()
+    assert not session.ranking("zone", k=2, keys=ZONES).paid
+    whole = first.refine(k=7, cap="all")
+    assert paid.max() == session.spent.farthings == (first.paid + whole.paid).farthings
+    assert whole.place.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert ((whole.lower <= SIZES[:7]) & (whole.upper >= SIZES[:7])).all()
+    tied = session.ranking("zone", k=8, keys=ZONES, apart=200)
+    assert tied.settled.all()
+    with pytest.raises(InvalidTarget, match="2\\^-14 of epsilon"):
+        session.ranking("zone", k=3, keys=ZONES, confidence=0.9, cap=farthing.Pure(1e-6))
+    session.verify()
 
 
 def test_tied_groups_may_be_apart_but_not_in_the_wrong_order():
@@ -568,12 +603,36 @@ def test_arithmetic_with_aggregates_points_to_what_there_is(rides):
 
 
 def test_chances_add_up_to_at_most_one():
-    """Over all groups and looks, wherever the pilot says that groups are settled."""
-    for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7)):
-        rule = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 40, (2, 0.0))
-        total = sum(float(rule.chances(int(grains)).sum()) for grains in looks(1 << 20, 1 << 62))
+    """Over all groups, whatever the pilot shows, with fewer places than groups or as many."""
+    for pilot in (np.array([900.0, 899.0, 40.0]), np.linspace(0, 1, 50), np.zeros(7), np.array([3.0, 9e5])):
+        for k in range(1, len(pilot) + 1):
+            rule = RankingPlaces(k, 0.05, 2.0**-56, pilot, 1 << 40, (k, 0.0))
+            chances = rule.chances()
 
-        assert 0.05 < total <= 1
+            assert 0.9 < chances.sum() <= 1
+            assert chances.min() > 0
+            assert rule.likely().min() > 0
+
+
+def test_a_close_pair_has_most_of_the_chance():
+    """The larger of the only two that are close may err most: the others are told apart at a small chance, too."""
+    pilot = np.array([3_000.0, 10_500.0, 10_000.0, *[2_000.0] * 40])
+    chances = RankingPlaces(2, 0.05, 2.0**-56, pilot, 1 << 41, (2, 0.0)).chances()
+
+    assert chances[1] > 0.7
+    assert chances[3:].sum() < 0.05
+
+
+def test_a_lead_that_is_proved_has_its_likelihood_ratio():
+    """At the bound the mixture of likelihood ratios is one over the chance; a single look would take less."""
+    chances, likely, information = np.array([0.05, 0.001, 1e-9]), np.array([1.0, 30.0, 0.2]), 7.0
+    found = proved_leads(chances, likely, information)
+    leads = likely[:, None] * 2.0 ** (np.arange(-40, 41) / 4)
+    ratios = np.exp(leads * (found * information)[:, None] / 2 - leads**2 * information / 4) @ np.exp(_PARTS)
+
+    assert 1 / chances == pytest.approx(ratios, rel=1e-6)
+    assert (found > -ndtri(chances) * np.sqrt(2 / information)).all()
+    assert 1 == pytest.approx(np.exp(_PARTS).sum())
 
 
 def test_the_looks_are_the_same_for_all_questions():
@@ -581,7 +640,7 @@ def test_the_looks_are_the_same_for_all_questions():
     whole = looks(1 << 20, 1 << 62).tolist()
 
     assert looks(1 << 30, 1 << 40).tolist() == [look for look in whole if 1 << 30 <= look <= 1 << 40]
-    assert np.diff(np.log(whole)) == pytest.approx(np.log(1.25), rel=1e-5)
+    assert np.diff(np.log(whole)) == pytest.approx(np.log(1.05), abs=2e-6)
 
 
 def test_refining_an_answer_of_another_version_is_refused(rides):

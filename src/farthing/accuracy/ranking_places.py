@@ -8,12 +8,20 @@ below it by more than the noise could. Blocks of one group, and those beyond the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.normal import ndtri
+from farthing.accuracy.noise_laws import GAUSSIAN, LAPLACE, NoiseLaw
+from farthing.accuracy.ranking_bounds import (
+    half_width_of,
+    laplace_half_widths,
+    laplace_leads,
+    proved_leads_of,
+    stepped,
+)
+from farthing.normal import ndtr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,17 +33,16 @@ if TYPE_CHECKING:
 FIRST_GRAINS: Final = 1 << 20
 """Looks begin at 2^-36 of mu^2: there a count has an error of 2^18."""
 
-RATIO: Final = 1.25
+RATIO: Final = 1.05
 """The growth of information from one look to the next."""
 
-PILOT: Final = 0.05
-"""The part of the price that seems needed, and of the cap, at which the pilot ends."""
+PILOT: Final = 0.02
+"""The part of the cap at which the pilot ends."""
 
-_LEAD: Final = 3.5  # standard deviations of a lead that settles it, about: for predicted prices only
-_VAGUE: Final = 0.7  # standard deviations of the pilot; leads are not taken to be smaller than that
-_EVEN: Final = 0.1  # of the chance of an error goes to all groups alike
-_WIDTH: Final = math.log(3)  # how far around the predicted look most of a group's chance lies, in log information
-_NORM: Final = math.pi * _WIDTH / math.log(RATIO) + 1  # at least the sum of 1/(1 + (x/_WIDTH)^2) over all looks
+_CLEAR: Final = 0.7  # standard deviations of the pilot: it ends where no lead is smaller, if one place is close
+_SHARED: Final = 2.0  # the same: places with smaller leads are close, and have the same part of the chances
+_LIKELY: Final = 0.7  # the same: leads are not taken to be smaller
+_EVEN: Final = 0.02  # of the chance of an error goes to all groups alike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,12 +58,14 @@ class RankingPlaces:
         foreseen: (k, apart) as they were when the pilot was read.
         apart: groups are told as tied where no later one is larger by that much, in answer units; 0 for none.
         relative: the same, as a part of the larger of two.
+        law: the law of the noise; per_grain is in its terms.
 
     Guarantee: with probability at least 1 - beta, all cuts are right, so that no group above one is smaller than one
         below it; and of groups told as tied none is smaller than a later one by as much as they may be apart. With
         probability at least 1 - beta, all intervals hold their truths at once.
     Proof: docs/proofs/accuracy.ranking_places.md.
-    Assumes: means of the looks are N(truth, 1/(grains per_grain)), of independent groups, independent of the pilot.
+    Assumes: means of the looks are N(truth, 1/(grains per_grain)), of independent groups, independent of the pilot; or
+        have Laplace noise of scale 1/(grains per_grain).
     Rounds: nothing.
 
     >>> known = RankingPlaces(2, 0.05, 2.0**-56, np.array([900.0, 600.0, 40.0, 30.0]), 1 << 40, (2, 0.0))
@@ -73,37 +82,57 @@ class RankingPlaces:
     foreseen: tuple[int, float]
     apart: float = 0.0
     relative: float = 0.0
+    law: NoiseLaw = GAUSSIAN
+    _foresight: tuple[Floats, Floats] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_foresight", (self.chances(), self.likely()))
 
     @property
     def ties(self) -> bool:
         """Whether groups may be told as tied."""
         return self.apart > 0 or self.relative > 0
 
-    def predicted(self) -> Floats:
-        """Return about the grains after which each group is settled, float64[groups]: from the pilot."""
+    @property
+    def _noise(self) -> float:
+        """The standard deviation of the lead of two groups in the pilot."""
+        return math.sqrt(2 * self.law.variance) / float(self.law.precision(self.pilot_grains, self.per_grain))
+
+    def _shown(self) -> tuple[Ints, Floats]:
+        """Return the groups in the order of the pilot, and their leads there, float64[groups - 1].
+
+        They are those of each wanted place over the next one, then those of the last wanted place over the others.
+        """
         order = np.argsort(-self.pilot, kind="stable")
         shown, k = self.pilot[order], min(self.foreseen[0], len(order))
-        lead = np.abs(shown - shown[k - 1])
-        steps = np.concatenate([[np.inf], shown[:-1] - shown[1:], [np.inf]])
-        lead[:k] = np.minimum(steps[:k], steps[1 : k + 1])
-        least = _VAGUE * math.sqrt(2 / (self.pilot_grains * self.per_grain))
-        wanted = np.empty(len(order))
-        wanted[order] = 2 * (_LEAD / np.maximum(lead, max(least, self.foreseen[1]))) ** 2 / self.per_grain
-        return wanted
+        return order, np.concatenate([(shown[:-1] - shown[1:])[:k], shown[k - 1] - shown[k + 1 :]])
 
     def vague(self) -> bool:
-        """Return whether the pilot is too coarse to say what the places will cost."""
-        return self.pilot_grains < PILOT * float(self.predicted().max())
+        """Return whether the pilot is too coarse to say which places are close: one lead of several is small soon."""
+        leads = self._shown()[1]
+        close = max(1, int((leads[: self.foreseen[0]] < _SHARED * self._noise).sum()))
+        return max(float(leads.min()), self.foreseen[1]) < _CLEAR / math.sqrt(close) * self._noise
 
-    def chances(self, grains: int) -> Floats:
-        """Return each group's part of the chance of an error at a look; they add up to less than 1 over all looks.
+    def chances(self) -> Floats:
+        """Return each group's part of the chance of an error, float64[groups]; they add up to at most 1.
 
-        It is for the groups that are expensive to settle, at the looks where that seems likely.
+        They are for groups that may have to lead the next one: the closer, and the surer to be larger, the more.
         """
-        wanted = self.predicted()
-        share = _EVEN / len(wanted) + (1 - _EVEN) * wanted / wanted.sum()
-        away = np.log(grains / wanted) / _WIDTH
-        return np.asarray(share / (1 + away * away) / _NORM)
+        order, leads = self._shown()
+        k, share = self.foreseen[0], np.zeros(len(order))
+        hard = np.maximum(np.maximum(leads, _SHARED * self._noise), self.foreseen[1]) ** -2.0
+        behind = hard * ndtr(-leads / self._noise)
+        share[: len(hard[:k])] = (hard - behind)[:k]
+        share[1:] += behind
+        share = _EVEN / len(order) + (1 - _EVEN) * share / share.sum()
+        return stepped(share[np.argsort(order)], 16)
+
+    def likely(self) -> Floats:
+        """Return about how far each group leads the next one, or is led by the last wanted one, float64[groups]."""
+        order, leads = self._shown()
+        last = min(self.foreseen[0], len(leads)) - 1
+        lead = np.concatenate([leads[: last + 1], leads[last:]])
+        return stepped(np.maximum(lead, max(_LIKELY * self._noise, self.foreseen[1]))[np.argsort(order)], 4)
 
     def cut(self, block: Ints, values: Floats, grains: int) -> list[Ints]:
         """Return a block, in the order of what was shown, cut wherever the order is settled.
@@ -143,24 +172,30 @@ class RankingPlaces:
         width = np.full(len(information), np.inf)
         for grains in np.unique(information[information > 0]).tolist():
             here = np.flatnonzero(information == grains)
-            chance = self.beta * self.chances(grains)[here]
-            width[here] = -ndtri(chance / 2) / math.sqrt(grains * self.per_grain)
+            if self.law is LAPLACE:
+                chance, likely = (each[here] for each in self._foresight)
+                width[here] = laplace_half_widths(self.beta * chance, likely, grains * self.per_grain)
+            else:
+                width[here] = half_width_of(self._reach(here, grains, self.beta / 2))
         return width
 
     def _reach(self, groups: Ints, grains: int, beta: float) -> Floats:
-        """Return by how much a group has to lead, or to be led, float64[n]: of two groups the larger one counts."""
-        z = -ndtri(beta * self.chances(grains)[groups])
-        return np.asarray(z * math.sqrt(2 / (grains * self.per_grain)))
+        """Return by how much a group has to lead those after it, float64[n], at a chance of an error of all groups."""
+        chance, likely = self._foresight
+        leads = laplace_leads if self.law is LAPLACE else proved_leads_of
+        return leads(beta * chance[groups], likely[groups], grains * self.per_grain)
 
 
-def looks(start: int, most: int) -> Ints:
+def looks(start: int, most: int, law: NoiseLaw = GAUSSIAN) -> Ints:
     """Return the looks, int64, from the first of at least `start` grains up to `most`: the same for all questions.
 
-    >>> looks(1 << 20, 1 << 21).tolist()
-    [1048576, 1310720, 1638400, 2048000]
+    Those at Laplace noise are every fourth, since each has its own part of the chance of an error.
+
+    >>> looks(1 << 20, 1153434).tolist()
+    [1048576, 1101005]
     """
     count = math.floor(math.log(max(most / FIRST_GRAINS, 1)) / math.log(RATIO)) + 2
-    levels = np.rint(FIRST_GRAINS * RATIO ** np.arange(count)).astype(np.int64)
+    levels = np.rint(FIRST_GRAINS * RATIO ** np.arange(count)).astype(np.int64)[:: 4 if law is LAPLACE else 1]
     return np.asarray(levels[(levels >= start) & (levels <= most)])
 
 
@@ -170,8 +205,6 @@ def _leads(shown: Floats, close: Floats, reach: Floats) -> NDArray[np.bool_]:
     Args:
         shown: float64[n], falling.
         close: float64[n], falling: what a group is led by, the same as shown or less.
-        reach: float64[n]; of a pair the larger one has to be exceeded.
+        reach: float64[n], what has to be exceeded.
     """
-    above = np.minimum.accumulate(shown - reach)[:-1]
-    below = np.maximum.accumulate((close + reach)[::-1])[::-1][1:]
-    return np.asarray((above > close[1:]) & (shown[:-1] > below))
+    return np.asarray(np.minimum.accumulate(shown - reach)[:-1] > close[1:])

@@ -36,6 +36,7 @@ RESOLUTION: Final = 2.0**-30
 """Excess risks are read in float64: a score errs by less than this, which its sensitivity counts."""
 
 _FLOOR: Final = 2.0**-34
+_REDUCED: Final = ReducedAboveThreshold(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,22 +222,27 @@ class ReducedStop:
 
     @property
     def least(self) -> Fraction:
-        """The least level at which a score can pass: that of a hypothesis of length 0."""
+        """The least that a run can cost: at the least level at which a score can pass, that of a length of 0."""
         best = best_score(self.problem, np.zeros(1), self.target)
-        return Fraction(reduced_hurdle(self.looks, self.failure) / best)
+        return REDUCED_SHARE * Fraction(reduced_hurdle(self.looks, self.failure) / best)
 
     def worst(self, coins: int) -> Fraction:
+        """Return what the run has cost if it stops at a look; no stop costs no more."""
+        level = self._level(coins)
+        return self._watch.price_of_stop(level) if self._watch else _REDUCED.price(level, Fraction(0))
+
+    def _level(self, coins: int) -> Fraction:
         """Return the level that a look is asked at."""
         return Fraction(math.ceil(self.purse.level(coins) / FARTHING)) * FARTHING
 
     def accepts(self, look: FitLook) -> bool:
         """Tell whether the noisy score passes; a score that could not pass whatever the rows are is not asked."""
-        level = self.worst(look.coins)
+        level = self._level(look.coins)
         needed = reduced_hurdle(self.looks, self.failure) / float(level)
         if needed >= best_score(self.problem, look.theta, self.target):
             return False
         if self._watch is None:
-            self._watch = ReducedAboveThreshold(0).start(self.bits)
+            self._watch = _REDUCED.start(self.bits)
         return self._watch.above(score_of(self.problem, look.theta, self.target) - needed, level)
 
 

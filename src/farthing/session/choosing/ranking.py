@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from farthing.accuracy.ranking import FEWEST_GRAINS, RankingContest
+from farthing.accuracy.ranking import RankingContest
 from farthing.chosen import Ranking
 from farthing.errors import InvalidTarget, UnsupportedQuery
-from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
-from farthing.planning.gaussian_count import coin_of
-from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.words import about
@@ -21,6 +18,7 @@ from farthing.session.answering import reuse
 from farthing.session.answering.bounds import bounded
 from farthing.session.answering.looks import BegunLooks
 from farthing.session.answering.one_question import frame_of
+from farthing.session.choosing.ranking_noise import noise_of
 from farthing.session.choosing.ranking_record import blob_of, standing_of
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
@@ -32,17 +30,20 @@ if TYPE_CHECKING:
     from farthing.accuracy.jumps import Floats, Ints
     from farthing.accuracy.ranking import RankingState
     from farthing.ledger.entry import Receipt, Stored
-    from farthing.mechanisms.gaussian import Coin
     from farthing.planning import Frame
     from farthing.privacy.loss import Booked
     from farthing.query import AutoBounds, Bounds, Query
     from farthing.session.answering.bounds import Read
+    from farthing.session.choosing.ranking_noise import GaussianNoise, LaplaceNoise
     from farthing.session.choosing.ranking_record import RankingRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion
     from farthing.session.reading.request import Request
 _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
 """What may be changed of a ranking, and what it is called in `RankingRequest`."""
+
+_RULE: Final = "mixture"
+"""How leads are proved: what another rule has cut is not gone on from, since each rule may err with the whole beta."""
 
 _PRICE: Final = ("cap", "max_epsilon")
 """What may be said of its price."""
@@ -52,8 +53,8 @@ def rank(context: Context, read: Read, given: Bounds | AutoBounds, wanted: Ranki
     """Return the k largest groups in order, and what is settled of it.
 
     Guarantee: the numbers, the order and when it was settled are together as private as what the ledger charged.
-    Proof: mechanisms.gaussian for one run, privacy.filters for the sum; docs/proofs/accuracy.ranking_places.md for the
-    order.
+    Proof: mechanisms.gaussian and mechanisms.laplace for one run, privacy.filters for the sum;
+        docs/proofs/accuracy.ranking_places.md for the order.
     Assumes: an engine that keeps the contract of `engines.Engine.measure`.
     Rounds: prices up to whole farthings.
     """
@@ -130,7 +131,7 @@ class _RankingJob:
         context: the data and the books.
         query: the question, arranged.
         wanted: what is wanted of it.
-        coin: how information turns into loss.
+        noise: how groups are measured, and what it costs.
         contest: how its places are settled.
         blob: what the ledger keeps of it, or None.
         stored: the same, read.
@@ -140,7 +141,7 @@ class _RankingJob:
     context: Context
     query: Query
     wanted: RankingRequest
-    coin: Coin
+    noise: GaussianNoise | LaplaceNoise
     contest: RankingContest
     blob: bytes | None
     stored: RankingState | None
@@ -151,27 +152,21 @@ class _RankingJob:
         cls, context: Context, query: Query, wanted: RankingRequest, frame: Frame, found: Stored | None
     ) -> _RankingJob:
         """Return the job of a question, given what the ledger keeps of it."""
-        if context.budget.currency is Pure:
-            raise InvalidTarget(
-                "a ranking needs Gaussian noise, and therefore a delta > 0",
-                rule="groups are refined in looks whose noise averages out",
-                got="a pure budget",
-                next_step="session.top_k(..., within=50) chooses groups; or open the ledger with a delta",
-            )
         stored = None if found is None else standing_of(found.blob)
-        coin = coin_of(frame)
-        top = (0,) * coin.max_groups if stored is None else _top(stored, coin)
-        limit = coin.level(frame.remaining, top) if frame.cap is None else coin.level(frame.cap, (0,) * len(top))
-        if limit < FEWEST_GRAINS:
+        noise = noise_of(context, query, frame, stored)
+        going = noise.carried(stored)
+        top = (0,) * query.max_groups if going is None else _top(going, query.max_groups)
+        limit = noise.level(frame.remaining, top) if frame.cap is None else noise.level(frame.cap, (0,) * len(top))
+        if limit < noise.fewest:
             raise InvalidTarget(
                 "the allowed price is too small to look at the groups",
-                rule="at least 2^-44 of mu^2 for each of a unit's groups",
+                rule=f"at least {noise.least} for each of a unit's groups",
                 got=repr(frame.cap or frame.remaining),
                 next_step='allow more with cap= or max_epsilon=, or cap="all"',
             )
-        contest = RankingContest(wanted.k, frame.beta, coin.per_grain, limit, wanted.apart, wanted.relative)
+        contest = RankingContest(wanted.k, frame.beta, noise.per_grain, limit, wanted.apart, wanted.relative, noise.law)
         blob = None if found is None else found.blob
-        return cls(context, query, wanted, coin, contest, blob, stored, frame)
+        return cls(context, query, wanted, noise, contest, blob, stored, frame)
 
     @property
     def bill(self) -> Bill | None:
@@ -179,11 +174,12 @@ class _RankingJob:
         before, most = self.stored, self.contest.cap_grains
         if before is not None and not self.contest.goes_on(before):
             return None
-        top = (0,) * self.coin.max_groups if before is None else _top(before, self.coin)
+        before = self.noise.carried(before)
         query = self.query
+        top = (0,) * query.max_groups if before is None else _top(before, query.max_groups)
         return Bill(
-            self.coin.loss(sum(max(most - has, 0) for has in top)),
-            self.coin.loss(most * self.coin.max_groups),
+            self.noise.loss(sum(max(most - has, 0) for has in top)),
+            self.noise.loss(most * query.max_groups),
             f"the order of the {self.wanted.k} largest {', '.join(query.by)} of {query.table} by {query.aggregate}",
             lambda: 'cap="all" spends at most what is left',
             self.wanted.words,
@@ -198,23 +194,25 @@ class _RankingJob:
 
     def measured(self, receipt: Receipt) -> tuple[_RankingRelease, Booked]:
         """Run the contest, and price what it used."""
-        context, query, before = self.context, self.query, self.stored
-        step_log2 = query.measures[0].step_log2
-        mechanism = GaussianMeasurements(
-            context.engine.measure(query, receipt)[0], query.sensitivity, query.max_groups, step_log2=step_log2
-        )
-
+        context, query = self.context, self.query
+        before = self.noise.carried(self.stored, exclusive=receipt.exclusive)
         held = np.zeros(query.groups, np.int64) if before is None else before.paid
-        looks = BegunLooks(receipt, held, query.max_groups, self.coin.loss)
+        looks = BegunLooks(receipt, held, query.max_groups, self.noise.loss)
+        lines = self.noise.lines(context, query, receipt, before)
 
-        def measure(grains: Ints, groups: Ints) -> Floats:
-            """Begin a look, and return fresh noisy values of some groups."""
-            looks.begin(grains, groups)
-            return mechanism.measure(Measured.nothing(len(groups)), grains, groups).values
+        def begun(measure: Callable[[Ints, Ints], Floats]) -> Callable[[Ints, Ints], Floats]:
+            """Return looks that are begun in the books first."""
 
-        after = self.contest.run(before, query.groups, measure)
+            def look(grains: Ints, groups: Ints) -> Floats:
+                """Begin a look, and return what it shows of some groups."""
+                looks.begin(grains, groups)
+                return measure(grains, groups)
+
+            return look
+
+        after = self.contest.run(before, query.groups, begun(lines[0]), begun(lines[1]))
         price = context.loss(looks.price(after.paid - held).farthings)
-        return _RankingRelease(self, after, price), price
+        return _RankingRelease(self, replace(after, step_log2=self.noise.step_log2), price), price
 
     def merged(self, current: bytes | None, answer: _RankingRelease, receipt: Receipt) -> bytes:
         """Return what is kept: ours where an increase was charged, else what stands there."""
@@ -231,13 +229,13 @@ class _RankingRelease(NamedTuple):
 
 def _identity(context: Context, query: Query, wanted: RankingRequest) -> str:
     """Return the name of a ranking in the ledger."""
-    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative)]
+    facts = [query.canonical(), wanted.confidence, bool(wanted.apart or wanted.relative), _RULE]
     return reuse.identity(context.data(query), f"ranking {query.family()}", json.dumps(facts))
 
 
-def _top(standing: RankingState, coin: Coin) -> tuple[int, ...]:
+def _top(standing: RankingState, most: int) -> tuple[int, ...]:
     """Return the largest informations, as many as one unit can touch."""
-    return tuple(int(n) for n in np.sort(standing.paid)[-coin.max_groups :])
+    return tuple(int(n) for n in np.sort(standing.paid)[-most:])
 
 
 def _ranking_of(
@@ -292,8 +290,7 @@ def _advice(job: _RankingJob, settled: Any) -> list[str]:
         return ["all places are settled"]
     told = f"{int((~settled).sum())} of {len(settled)} places are not settled at this price: the leads are too small"
     if job.wanted.apart:
-        typical = 2 * 4.0**2 / job.wanted.apart**2 / job.coin.per_grain
-        price = job.coin.loss(int(typical) * job.coin.max_groups)
+        price = job.noise.loss(job.noise.typical(job.wanted.apart) * job.query.max_groups)
         needed = said(price, job.frame.budget.report_delta)
         return [f"{told}; an order wrong by less than {job.wanted.apart:,.6g} would take at most about {needed}"]
     return [f"{told}; allow more with cap=, or name a distance that does not matter, as in apart=50"]

@@ -72,7 +72,7 @@ def blob_of(standing: RankingState) -> bytes:
         "information": standing.information,
         "block": place,
     }
-    facts = {"grains": standing.pilot_grains, "foreseen": standing.foreseen}
+    facts = {"grains": standing.pilot_grains, "foreseen": standing.foreseen, "step": standing.step_log2}
     return write_blob(columns, {_FORMAT: json.dumps(facts).encode()})
 
 
@@ -83,4 +83,5 @@ def standing_of(blob: bytes) -> RankingState:
     order = np.lexsort((-means, place))
     blocks = tuple(np.split(order, 1 + np.flatnonzero(np.diff(place[order]))))
     k, apart = facts["foreseen"]
-    return RankingState(columns["pilot"], int(facts["grains"]), (k, apart), means, columns["information"], blocks)
+    pilot, step_log2 = (columns["pilot"], int(facts["grains"])), int(facts.get("step", 0))
+    return RankingState(*pilot, (k, apart), means, columns["information"], blocks, step_log2)

@@ -212,7 +212,10 @@ class BaseReleasePlan(Lines):
     @property
     def advice(self) -> str:
         """What to do about a plan that does not fit or does not reach; "" when all is well."""
-        return "" if self.fits and self.reachable else self.fitting
+        if self.fits and self.reachable:
+            return ""
+        more = 'max_epsilon= or cap="all" raises the cap' if self.cap < self.remaining else "no more is left to pay with"
+        return f"{self.fitting}; {more}" if not self.reachable else self.fitting
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, for JSON."""
@@ -244,6 +247,7 @@ class BaseReleasePlan(Lines):
             f"every {self.goal.what} is within +/-{self.half_width:.4g}, root mean squared error {self.rmse:.4g}",
             *(f"{one.name:>24}  {said(one.price, self.delta)}, rmse {one.rmse:.4g}" for one in self.contest),
             self.about,
+            *([f"note: this is out of reach: {self.advice}"] if self.advice else []),
         ]
         return "\n".join(map(outward.line, lines))
 

@@ -174,12 +174,12 @@ class BookedRelease(Generic[P, K]):
         if not made.reachable:
             needed, most = (said(loss, made.delta) for loss in (made.worst_price, made.cap))
             raise OutOfReach(
-                "the target is out of reach under the cap of the question",
+                f"the target is out of reach {'under the cap of the question' if made.cap < made.remaining else 'of what is left'}",
                 needed=made.worst_price,
                 left=made.cap,
                 rule="nothing is paid for a target that cannot be met; nothing was charged",
                 got=f"{made.goal.words} takes {needed}, at most {most}",
-                next_step=f'{made.fitting}; max_epsilon= or cap="all" raises the cap',
+                next_step=made.advice,
             )
         if made.too_much:
             raise InvalidTarget(

@@ -214,7 +214,9 @@ class BaseReleasePlan(Lines):
         """What to do about a plan that does not fit or does not reach; "" when all is well."""
         if self.fits and self.reachable:
             return ""
-        more = 'max_epsilon= or cap="all" raises the cap' if self.cap < self.remaining else "no more is left to pay with"
+        more = (
+            'max_epsilon= or cap="all" raises the cap' if self.cap < self.remaining else "no more is left to pay with"
+        )
         return f"{self.fitting}; {more}" if not self.reachable else self.fitting
 
     def to_dict(self) -> dict[str, Any]:

@@ -255,7 +255,10 @@ def _check_comparison(sides: tuple[Scalar, ...], operator: Operator, kinds: tupl
     if kinds[0] is not Type.BOOLEAN and operator is Operator.EQ and sides[1] == Literal(value=True):
         shown = _shown(sides[0])
         raise refused(
-            "type mismatch", "a condition is true or false on each row", f"{kinds[0]} {shown}", f"compare it: {shown} > 0"
+            "type mismatch",
+            "a condition is true or false on each row",
+            f"{kinds[0]} {shown}",
+            f"compare it: {shown} > 0",
         )
     if kinds[0] != kinds[1] and not set(kinds) <= NUMBER_TYPES:
         raise refused(

@@ -159,7 +159,7 @@ def test_tables_are_shown():
 
 @pytest.mark.usefixtures("folder")
 def test_rows_for_a_price_are_made_by_the_better_mechanism(monkeypatch):
-    """--synthetic with --loss takes "rows"; a folder of tables, another target and a named mechanism are as they are."""
+    """--synthetic with --loss takes "rows"; with a folder of tables or a named mechanism all is as it was."""
     from farthing.mechanisms.adaptive_tables import AdaptiveTables
 
     monkeypatch.setattr(AdaptiveTables, "first_deviation", lambda *_: 1e-3)

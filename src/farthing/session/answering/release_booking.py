@@ -173,8 +173,9 @@ class BookedRelease(Generic[P, K]):
             return None
         if not made.reachable:
             needed, most = (said(loss, made.delta) for loss in (made.worst_price, made.cap))
+            limit = "under the cap of the question" if made.cap < made.remaining else "of what is left"
             raise OutOfReach(
-                f"the target is out of reach {'under the cap of the question' if made.cap < made.remaining else 'of what is left'}",
+                f"the target is out of reach {limit}",
                 needed=made.worst_price,
                 left=made.cap,
                 rule="nothing is paid for a target that cannot be met; nothing was charged",

@@ -385,7 +385,7 @@ def _no_bounds(given: object) -> InvalidBounds:
     if isinstance(given, AutoBounds):
         return InvalidBounds(
             "bounds are not chosen for this kind of question",
-            rule="Bounds.auto() is for one question of aggregates; tables at once, models and online queries name theirs",
+            rule="Bounds.auto() is for one question of aggregates; releases and online queries name theirs",
             got="Bounds.auto()",
             next_step="pass bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data; "
             "session.bounds_report(...) tells what they cut",

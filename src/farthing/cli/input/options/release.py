@@ -64,7 +64,8 @@ class ReleaseOptions:
         str | None,
         typer.Option("--mechanism", metavar="tree", help="A model of the data at a --loss, whose errors are told: "
                      "tree, adaptive, mwem, projection, small database; or rows, residuals or adaptive, "
-                     "whichever is better for rows: the default of --synthetic with --loss.", rich_help_panel=options.PRICE),
+                     "whichever is better for rows: the default of --synthetic with --loss.",
+                     rich_help_panel=options.PRICE),
     ] = None  # fmt: skip
     max_epsilon: options.MaxEpsilon = None
     cap: options.Cap = None

@@ -208,7 +208,7 @@ class Projection:
         root = math.sqrt(min(log / max(squares, 1e-12), 1.0) / 2)
         answers = scale * queries.total() * queries.step * (log / root + 2 * root * squares)
         within = 2 * math.sqrt(2 * queries.cells * log) * scale * squares
-        ways = [
+        ways: list[tuple[float, IndependentNoise | CellNoise]] = [
             (_left(sigma, answers, many, rows), alone),
             (_left(cells.deviation(queries), within, many, rows), cells),
         ]

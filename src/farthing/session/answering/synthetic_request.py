@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +17,6 @@ from farthing.mechanisms.small_database import MOST_DATABASES, databases
 from farthing.planning.release import RESIDUALS, design_for, first_tables
 from farthing.planning.release_plan import Candidate, Goal
 from farthing.privacy.loss import Gdp, Zcdp
-from farthing.session.answering import reuse
 from farthing.session.answering.release_options import (
     ADAPTIVE,
     MOST_COLUMNS,
@@ -28,7 +26,10 @@ from farthing.session.answering.release_options import (
     SMALL,
     TREE,
     AskedRows,
+    identity_of,
+    reach_of,
     rows_and_goal,
+    source_of,
 )
 from farthing.session.answering.release_request import MOST_CELLS as MOST_RELEASED
 from farthing.session.reading.request import Request
@@ -86,7 +87,7 @@ class SyntheticRequest:
     @property
     def reach(self) -> int:
         """The most rows that one unit adds."""
-        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
+        return reach_of(self.query, self.lists)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -120,16 +121,13 @@ class SyntheticRequest:
     @property
     def words(self) -> str:
         """The question in words."""
-        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
-        part = f" [part {self.query.part}]" if self.query.part is not None else ""
-        return f"{self.workload!r} by {self.mechanism} FROM {self.query.table}{part}{where}"
+        return f"{self.workload!r} by {self.mechanism} {source_of(self.query)}"
 
     def question(self, loss: Booked) -> str:
         """Return its identity in the ledger."""
-        facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
-        facts += [self.workload.tables, self.mechanism, loss.farthings]
+        facts = [self.workload.tables, self.mechanism, loss.farthings]
         facts += [self.workload.weights] if self.mechanism == ADAPTIVE else []  # the others do not read them
-        return reuse.identity(self.context.data(self.query), f"synthetic {self.query.family()}", json.dumps(facts))
+        return identity_of(self.context, self.query, self.lists, "synthetic", facts)
 
 
 def read(

@@ -196,7 +196,7 @@ def _in_currency(named: Loss, budget: Budget, option: str) -> str:
 
     >>> from farthing.privacy.budget import Budget
     >>> _in_currency(Pure(0.1), Budget(epsilon=1, delta=1e-6), "loss")
-    'loss=farthing.Gdp(0.02755) costs epsilon 0.1 at delta 1e-06'
+    'loss=farthing.Gdp(0.02754) costs epsilon 0.1 at delta 1e-06'
     """
     currency, delta = budget.currency, budget.report_delta
     if not isinstance(named, Pure) or not named or not delta:

@@ -385,14 +385,14 @@ def _no_bounds(given: object) -> InvalidBounds:
     if isinstance(given, AutoBounds):
         return InvalidBounds(
             "bounds are not chosen for this kind of question",
-            rule="Bounds.auto() is for one question of aggregates; releases and online queries name theirs",
+            rule="Bounds.auto is for one question of aggregates; releases and online queries name theirs",
             got="Bounds.auto()",
             next_step="pass bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data; "
             "session.bounds_report(...) tells what they cut",
         )
     return InvalidBounds(
         "bounds is not a farthing.Bounds",
-        rule="bounds=farthing.Bounds(max_groups=, max_rows=), or Bounds.auto()",
+        rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
         got="Bounds.auto, which is a function" if given is Bounds.auto else type(given).__name__,
         next_step="pass bounds=Bounds(max_groups=5, max_rows=20)",
     )

@@ -351,7 +351,7 @@ ADVISED = {
     "chosen bounds": (lambda s: s.release(TWO, keys=KEYS, absolute=60, bounds=Bounds.auto()), "bounds are not chosen"),
     "a function": (lambda s: s.release(TWO, keys=KEYS, absolute=60, bounds=Bounds.auto), "is a function"),
     "private keys": (lambda s: s.release(TWO, keys="private", absolute=60), "do not find their groups"),
-    "a number": (lambda s: s.release(conditions(["a * 2"]), absolute=60), "true or false.*compare it: .a .*> 0"),
+    "a number": (lambda s: s.release(conditions(["a * 2"]), absolute=60), r"true or false.*, as in \(a \* 2\) > 0"),
     "an epsilon": (lambda s: s.release(TWO, keys=KEYS, loss=Pure(1)), r"loss=farthing.Gdp\(.* costs epsilon 1 at"),
     "a capped epsilon": (lambda s: s.release(TWO, keys=KEYS, absolute=9, cap=Pure(1)), r"cap=farthing.Gdp\(.* costs"),
     "a rho": (lambda s: s.release(TWO, keys=KEYS, loss=Zcdp(1)), r"name a Gdp: loss=farthing.Gdp\("),

@@ -196,13 +196,13 @@ def _in_currency(named: Loss, budget: Budget, option: str) -> str:
 
     >>> from farthing.privacy.budget import Budget
     >>> _in_currency(Pure(0.1), Budget(epsilon=1, delta=1e-6), "loss")
-    'loss=farthing.Gdp(0.02754) costs epsilon 0.1 at delta 1e-06'
+    'loss=farthing.Gdp(0.02753) costs epsilon 0.1 at delta 1e-06'
     """
     currency, delta = budget.currency, budget.report_delta
     if not isinstance(named, Pure) or not named or not delta:
         return f"name a {currency.__name__}: {option}=farthing.{currency.__name__}(0.05)"
     worth, epsilon = budget.loss(named.amount), float(named.amount)
-    amount = worth.value if isinstance(worth, Gdp | Zcdp) else float(worth.amount)
+    amount = (worth.value if isinstance(worth, Gdp | Zcdp) else float(worth.amount)) * (1 - 5e-4)  # never above it
     return f"{option}=farthing.{currency.__name__}({amount:.4g}) costs epsilon {epsilon:.4g} at delta {delta:g}"
 
 

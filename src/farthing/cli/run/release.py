@@ -70,13 +70,14 @@ def _for_rows(wanted: ReleaseOptions, workload: Any) -> ReleaseOptions:
 
 def _most(wanted: ReleaseOptions) -> int | None:
     """Return the most rows of a table to show; refuse what goes with no other, before anything is paid."""
-    if wanted.dry_run and wanted.to is not None:
-        raise InvalidOption(
-            "--to with --dry-run",
-            rule="a price is told, and nothing is released",
-            got=f"--to {wanted.to}",
-            next_step="drop one of them",
-        )
+    for option, written in (("--to", wanted.to), ("--synthetic", wanted.synthetic)):
+        if wanted.dry_run and written is not None:
+            raise InvalidOption(
+                f"{option} with --dry-run",
+                rule="a price is told, and nothing is released",
+                got=f"{option} {written}",
+                next_step="drop one of them",
+            )
     if wanted.rows is not None:
         return typed.rows(wanted.rows)
     return show.MOST_ROWS if sys.stdout.isatty() else None
@@ -96,7 +97,6 @@ def _new_file(wanted: ReleaseOptions, workload: Any) -> Path | None:
         return None
     file = Path(wanted.synthetic)
     checks = {
-        "with --dry-run": wanted.dry_run,
         "of prefix sums, ranges, conditions or matrices": not isinstance(workload, Marginals) and not model,
         "into a file that is there already": file.exists(),
         "into a folder that is not there": not file.absolute().parent.is_dir(),

@@ -282,9 +282,10 @@ def main():
     if given.picture:
         picture(points, given.picture)
     if given.data:
+        synthetic(given.data, "adult", "rows", (None, 488_420))
+        synthetic(given.data, "nltcs", "rows", (None, 1_000_000))
+        synthetic(given.data, "adult", None, (None,))
         synthetic(given.data, "adult", "tree", (None,))
-        synthetic(given.data, "adult", "adaptive", (None, 488_420))
-        synthetic(given.data, "nltcs", None, (None, 1_000_000))
         synthetic(given.data, "nltcs", "tree", (None,))
         synthetic(given.data, "nltcs", "adaptive", (None,))
 

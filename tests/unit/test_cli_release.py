@@ -67,6 +67,7 @@ def test_tables_are_near_the_truth_and_agree():
     "how",
     [
         ("--absolute", "100"),
+        ("--loss", "mu=0.2", "--cap", "all"),
         pytest.param(("--loss", "mu=0.2", "--cap", "all", "--mechanism", "tree"), marks=pytest.mark.thorough),
     ],
 )
@@ -154,6 +155,45 @@ def test_tables_are_shown():
     plan = run("release", *THREE, "--absolute", "100", "--simultaneous", "--dry-run").stdout
     assert "at once" in plan
     assert "residuals" in plan
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_for_a_price_are_made_by_the_better_mechanism(monkeypatch):
+    """--synthetic with --loss takes "rows"; with a folder of tables or a named mechanism all is as it was."""
+    from farthing.mechanisms.adaptive_tables import AdaptiveTables
+
+    monkeypatch.setattr(AdaptiveTables, "first_deviation", lambda *_: 1e-3)
+    how = ("release", *THREE, "--loss", "mu=0.2", "--cap", "all")
+    assert "by adaptive" in run(*how, "--synthetic", "a.parquet").stdout
+    assert pq.read_table("a.parquet").num_rows > 12_000
+    for options in (
+        ("--to", "tables", "--synthetic", "b.parquet"),
+        ("--mechanism", "auto", "--synthetic", "c.parquet"),
+    ):
+        assert told(*how, *options)["mechanism"] == "residuals"
+    assert told(*how)["mechanism"] == "residuals"
+
+
+SETS = ("ask", "SELECT zone, late, COUNT(*) AS n FROM rides GROUP BY CUBE (zone, late)")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("asked", [SETS, (*SETS, "--keys", "private"), ("release", *THREE[:2], "--keys", "private")])
+def test_tables_at_once_do_not_advise_to_find_groups(asked):
+    """What they refuse they do not suggest; the listed values are what is missing."""
+    ended = run(*asked, "--absolute", "100")
+    assert ended.exit_code == 2
+    assert "next: --keys zone=A,B,C" in ended.stderr or "next: --keys day=A,B,C" in ended.stderr
+    assert "--keys private finds" not in ended.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_price_out_of_reach_is_told_with_what_would_fit():
+    """In the words of the command line: the plan's note, and its advice for machines."""
+    plan = ("release", *THREE, "--absolute", "1", "--dry-run")
+    assert "note: this is out of reach: --absolute " in run(*plan).stdout
+    assert told(*plan)["advice"].startswith("--absolute ")
+    assert "--cap all raises the cap" in told(*plan)["advice"]
 
 
 BAD = {

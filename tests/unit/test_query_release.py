@@ -273,6 +273,30 @@ def test_errors_fall_with_the_rows_at_least_as_the_post_says(run, exponent):
     assert slope(run, largest=exponent > -1 / 2) < exponent + 0.12
 
 
+def test_the_pure_bound_grows_with_the_fourth_root_of_the_fewer():
+    """Few rows, where projecting decides: k^(1/4) while queries are fewer than cells, T^(1/4) where cells are."""
+
+    def bound(many, cells):
+        """Return the bound for random signs and hardly a row."""
+        queries = MatrixQueries(np.random.default_rng(1).choice([-1.0, 1.0], (many, cells)))
+        return Projection(Pure(1)).error(queries, many, 1e-3)
+
+    assert bound(1024, 2048) / bound(64, 2048) == pytest.approx(2, rel=1e-6)
+    logs = (np.log(1024) / np.log(64)) ** 0.25
+    assert bound(2048, 512) / bound(2048, 32) == pytest.approx(2 * logs, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [(64, 512), (4, 512)])
+def test_pure_noise_has_no_more_in_common_with_a_row_than_its_bound(size):
+    """The mean of the most that noise on answers has in common with a row is below what the bound of few rows holds."""
+    queries = MatrixQueries(np.random.default_rng(1).choice([-1.0, 1.0], size))
+    noise = [IndependentNoise(Pure(15 / 16)).run(np.zeros(size[1], np.int64), queries) for _ in range(40)]
+    found = np.mean([abs(queries.back(one)).max() for one in noise])
+    reach = Projection(Pure(1)).error(queries, size[0], 1e-3) ** 2 * size[0] / 4e-3
+
+    assert reach / 12 < found < reach
+
+
 def test_errors_that_do_not_fall_are_seen():
     """Power: noise that grows with the rows leaves a slope of zero."""
     with pytest.raises(AssertionError):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing
-from farthing import Bounds, Budget, BudgetExceeded, Gdp, Session, Zcdp
+from farthing import Bounds, Budget, BudgetExceeded, Gdp, Pure, Session, Zcdp
 from farthing.engines.duck.engine import DuckDBEngine
 from farthing.errors import (
     DataError,
@@ -27,7 +27,7 @@ from farthing.limits import marginals_error
 from farthing.mechanisms import residuals
 from farthing.mechanisms.residuals import ResidualMeasurements
 from farthing.session.answering import release as releasing
-from farthing.workloads import Marginals, marginals
+from farthing.workloads import Marginals, conditions, marginals
 
 SIZES = {"a": 5, "b": 4, "c": 3, "d": 1}
 ROWS = 20_000
@@ -341,6 +341,47 @@ def test_what_is_refused_costs_nothing(case):
             ask(session)
         assert not session.history()
         assert refused.value.__cause__ is None
+
+
+ROWS_OF = {"keys": KEYS, "mechanism": "rows"}
+
+ADVISED = {
+    "rows with a target": (lambda s: s.release(TWO, absolute=60, **ROWS_OF), "the error of 'rows' is not known"),
+    "rows of no tables": (lambda s: s.release(["a"], loss=Gdp(1), **ROWS_OF), "'rows' is for tables"),
+    "chosen bounds": (lambda s: s.release(TWO, keys=KEYS, absolute=60, bounds=Bounds.auto()), "bounds are not chosen"),
+    "a function": (lambda s: s.release(TWO, keys=KEYS, absolute=60, bounds=Bounds.auto), "is a function"),
+    "private keys": (lambda s: s.release(TWO, keys="private", absolute=60), "do not find their groups"),
+    "a number": (lambda s: s.release(conditions(["a * 2"]), absolute=60), r"true or false.*, as in \(a \* 2\) > 0"),
+    "an epsilon": (lambda s: s.release(TWO, keys=KEYS, loss=Pure(1)), r"loss=farthing.Gdp\(.* costs epsilon 1 at"),
+    "a capped epsilon": (lambda s: s.release(TWO, keys=KEYS, absolute=9, cap=Pure(1)), r"cap=farthing.Gdp\(.* costs"),
+    "a rho": (lambda s: s.release(TWO, keys=KEYS, loss=Zcdp(1)), r"name a Gdp: loss=farthing.Gdp\("),
+    "the cap": (lambda s: s.release(TWO, keys=KEYS, absolute=2), r"under the cap.* would fit; .*raises the cap"),
+    "all of it": (lambda s: s.release(TWO, keys=KEYS, absolute=2, cap="all"), "of what is left.*; no more is left to"),
+}
+
+
+@pytest.mark.parametrize("case", ADVISED)
+def test_a_refusal_names_what_was_typed_and_what_would_do(case):
+    """The mechanism, bounds, keys and losses as they were named, and a way on that is there."""
+    ask, words = ADVISED[case]
+    with opened(budget=Budget(epsilon=1, delta=1e-6)) as session, pytest.raises(FarthingError, match=words):
+        ask(session)
+
+
+def test_a_plan_that_does_not_reach_says_what_would():
+    """In its text and in its facts, in the words of the refusal; a model's plan, too. One that reaches says nothing."""
+    with opened(budget=Budget(epsilon=1, delta=1e-6)) as session:
+        small = session.plan_release(TWO, keys=KEYS, absolute=2)
+        assert str(small).endswith(f"note: this is out of reach: {small.advice}")
+        assert small.to_dict()["advice"] == small.advice
+        with pytest.raises(OutOfReach) as refused:
+            session.release(TWO, keys=KEYS, absolute=2)
+        assert refused.value.next_step == small.advice
+        model = {"keys": KEYS, "mechanism": "tree"}
+        assert "note: this does not fit" in str(session.plan_release(TWO, loss=Gdp(3), **model))
+        fine = session.plan_release(TWO, keys=KEYS, absolute=400), session.plan_release(TWO, loss=Gdp(0.01), **model)
+        assert ["", ""] == [one.to_dict()["advice"] for one in fine]
+        assert not any("note:" in str(one) for one in fine)
 
 
 def test_a_pure_budget_is_refused():

@@ -19,7 +19,7 @@ from farthing.session.answering.release_options import MODELS
 from farthing.synthetic import HistogramModel, TreeModel, cliques
 from farthing.synthetic import rows as rows_module
 from farthing.synthetic.mixing import apportioned, shuffled
-from farthing.synthetic.model import forest, furthest_pairs, rake, simplex
+from farthing.synthetic.model import forest, furthest_pairs, neighbours, rake, simplex
 from farthing.synthetic.rows import noise_reach, tallies
 from farthing.synthetic.shrinking import centred, shrunk
 from farthing.workloads import conditions, marginals, matrix, prefixes, ranges
@@ -80,6 +80,15 @@ def test_rows_by_residuals_are_the_release_itself():
         for wanted in ({"absolute": 50}, {"loss": Gdp(0.1), "rms": 3}, {}):
             with pytest.raises(InvalidTarget, match="loss="):
                 session.release(TWO, keys=KEYS, mechanism="rows", **wanted)
+
+
+def test_cells_are_rounded_beside_cells_that_differ_in_one_column():
+    """Every cell once, each a step in one column from the one before."""
+    for sizes in ((), (3,), (2, 3, 4), (5, 1, 2, 3)):
+        order = neighbours(sizes)
+        assert sorted(order.tolist()) == list(range(math.prod(sizes)))
+        places = np.stack(np.unravel_index(order, sizes), axis=1) if sizes else np.zeros((1, 0))
+        assert (abs(np.diff(places, axis=0)).sum(axis=1) == 1).all()
 
 
 @pytest.fixture(autouse=True)

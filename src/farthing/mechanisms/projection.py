@@ -176,40 +176,55 @@ class Projection:
         self, counts: Sealed | Int64, queries: LinearQueries, *, bits: BitSource | None = None
     ) -> HistogramEstimate:
         """Return the projected histogram, with the noisy answers; arguments as of `IndependentNoise.run`."""
-        first, rest = shared(self.loss, 1, TOTAL_SHARE - 1)
-        total = noisy_total(counts, first, self.reach, bits)
-        noise: IndependentNoise | CellNoise = IndependentNoise(rest, self.reach)
-        noise = CellNoise(rest, self.reach) if self._by_cells(queries) else noise
+        total = noisy_total(counts, shared(self.loss, 1, TOTAL_SHARE - 1)[0], self.reach, bits)
+        noise = self._ways(queries, queries.groups[-1].stop, total)[0][1]
         measured = noise.run(counts, queries, bits=bits)
         return HistogramEstimate(closest(measured, queries, total, self.rounds), total, measured)
 
     def error(self, queries: LinearQueries, many: int, rows: float) -> float:
         """Return a bound of the root mean squared error of a query, in rows, expected over the noise.
 
-        It is the least of what the noise has, and of what the projection leaves of it after infinitely many rounds.
+        It is the least of what the noise has, and of what the projection leaves of it after infinitely many rounds;
+        under a pure loss of noise on answers and of noise in cells, whichever is less. `run` takes that way, too.
 
         Args:
             queries: what is asked.
             many: how many queries there are.
             rows: how many rows there are.
 
-        Rounds: leaves out what the total's own noise adds, at most its deviation.
+        Rounds: leaves out what the total's own noise adds, at most its deviation; `run` chooses at that total.
         """
-        rest, cells = shared(self.loss, 1, TOTAL_SHARE - 1)[1], queries.cells
-        longest = math.sqrt(queries.squares()) * queries.step
-        if self._by_cells(queries):
-            spread = 2 * math.sqrt(2 * cells * math.log(2 * cells)) * self.reach / float(rest.amount)
-            return min(CellNoise(rest, self.reach).deviation(queries), longest * math.sqrt(4 * rows * spread / many))
-        sigma = IndependentNoise(rest, self.reach).deviation(queries)
-        if isinstance(self.loss, Pure):
-            return sigma
-        return min(sigma, math.sqrt(4 * rows * sigma * longest * math.sqrt(2 * math.log(2 * cells)) / many))
+        return self._ways(queries, many, rows)[0][0]
 
-    def _by_cells(self, queries: LinearQueries) -> bool:
-        """Return whether noise in the cells of the histogram is less than noise on each answer: public numbers."""
-        rest = shared(self.loss, 1, TOTAL_SHARE - 1)[1]
-        alone = IndependentNoise(rest, self.reach).deviation(queries)
-        return isinstance(self.loss, Pure) and CellNoise(rest, self.reach).deviation(queries) < alone
+    def _ways(self, queries: LinearQueries, many: int, rows: float) -> list[tuple[float, IndependentNoise | CellNoise]]:
+        """Return the ways to put noise, with a bound of the error each, the least first: public numbers."""
+        rest, log = shared(self.loss, 1, TOTAL_SHARE - 1)[1], math.log(2 * queries.cells)
+        squares = queries.squares() * queries.step**2
+        alone, cells = IndependentNoise(rest, self.reach), CellNoise(rest, self.reach)
+        sigma = alone.deviation(queries)
+        if not isinstance(self.loss, Pure):
+            return [(_left(sigma, sigma * math.sqrt(2 * log * squares), many, rows), alone)]
+        scale = self.reach / float(rest.amount)
+        root = math.sqrt(min(log / max(squares, 1e-12), 1.0) / 2)
+        answers = scale * queries.total() * queries.step * (log / root + 2 * root * squares)
+        within = 2 * math.sqrt(2 * queries.cells * log) * scale * squares
+        ways: list[tuple[float, IndependentNoise | CellNoise]] = [
+            (_left(sigma, answers, many, rows), alone),
+            (_left(cells.deviation(queries), within, many, rows), cells),
+        ]
+        return sorted(ways, key=lambda way: way[0])
+
+
+def _left(noise: float, reach: float, many: int, rows: float) -> float:
+    """Return a bound of the root mean squared error of a query after projecting, in rows.
+
+    Args:
+        noise: the root mean square of the noise.
+        reach: a bound of the mean of the most that the noise has in common with the answers of one row.
+        many: how many queries there are.
+        rows: how many rows there are.
+    """
+    return min(noise, math.sqrt(4 * rows * reach / many))
 
 
 def closest(measured: Float64, queries: LinearQueries, total: float, rounds: int) -> Float64:

@@ -134,7 +134,7 @@ class Frame:
                 "the loss is in another currency than the ledger",
                 rule=f"this ledger is kept in {budget.currency.__name__}",
                 got=type(named).__name__,
-                next_step=f"pass a {budget.currency.__name__}",
+                next_step=_in_currency(named, budget, "cap" if request.loss is None else "loss"),
             )
         _refuse_above(request.loss, limit, budget)
         most = remaining if named == "all" else named
@@ -195,6 +195,21 @@ def require_storable(query: Query) -> None:
             got=f"{query.groups:,} groups of {each} bytes each, and their keys",
             next_step="ask for fewer groups at a time",
         )
+
+
+def _in_currency(named: Loss, budget: Budget, option: str) -> str:
+    """Return how a loss is named in the ledger's currency: of an epsilon, the loss that costs it.
+
+    >>> from farthing.privacy.budget import Budget
+    >>> _in_currency(Pure(0.1), Budget(epsilon=1, delta=1e-6), "loss")
+    'loss=farthing.Gdp(0.02753) costs epsilon 0.1 at delta 1e-06'
+    """
+    currency, delta = budget.currency, budget.report_delta
+    if not isinstance(named, Pure) or not named or not delta:
+        return f"name a {currency.__name__}: {option}=farthing.{currency.__name__}(0.05)"
+    worth, epsilon = budget.loss(named.amount), float(named.amount)
+    amount = (worth.value if isinstance(worth, Gdp | Zcdp) else float(worth.amount)) * (1 - 5e-4)  # never above it
+    return f"{option}=farthing.{currency.__name__}({amount:.4g}) costs epsilon {epsilon:.4g} at delta {delta:g}"
 
 
 def _refuse_above(loss: Loss | None, limit: Loss | str | None, budget: Budget) -> None:

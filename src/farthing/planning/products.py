@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.mechanisms.gaussian import GRAIN
-from farthing.planning.release_plan import BEYOND, CLOSE, BaseReleasePlan, Candidate, raised, total_of
+from farthing.planning.release_plan import BEYOND, CLOSE, BaseReleasePlan, Candidate, raised, spending, total_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def design_for(way: Way, coin: Coin, goal: Goal, held: Float64, reach: int) -> P
     before = ProductDesign(way, reach, held)
     shares = way.least_squares() if goal.absolute is None else way.least_largest()
     if goal.loss is not None:
-        return _spending(before, shares, coin.grains(goal.loss))
+        return spending(before, shares, coin.grains(goal.loss))
     if before.excess(goal) <= CLOSE:
         return before
     unit = ProductDesign(way, reach, shares)
@@ -116,14 +116,6 @@ def design_for(way: Way, coin: Coin, goal: Goal, held: Float64, reach: int) -> P
     return before.sharper(
         raised(held, shares, top, lambda grains: before.sharper(grains).excess(goal) > CLOSE, up=True)
     )
-
-
-def _spending(before: ProductDesign, shares: Float64, grains: int) -> ProductDesign:
-    """Return the best design whose grains add up to at most so many, on top of what is held."""
-    if before.total >= grains:
-        return before
-    fits = raised(before.grains, shares, float(grains), lambda made: total_of(made) <= grains, up=False)
-    return before.sharper(fits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +171,7 @@ class ProductPlan(BaseReleasePlan):
         """Return the largest and the mean error, as they count, that so many more grains would reach."""
         way = self.design.way
         shares = way.least_squares() if self.goal.absolute is None else way.least_largest()
-        made = _spending(self.before, shares, self.before.total + grains)
+        made = spending(self.before, shares, self.before.total + grains)
         return made.largest, made.mean
 
     @property

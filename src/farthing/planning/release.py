@@ -17,7 +17,7 @@ import numpy as np
 from farthing.limits.tables import Residuals
 from farthing.mechanisms.adaptive_tables import AdaptiveTables
 from farthing.mechanisms.gaussian import GRAIN, ROUNDING_VARIANCE
-from farthing.planning.release_plan import BEYOND, CLOSE, BaseReleasePlan, Candidate, raised, total_of
+from farthing.planning.release_plan import BEYOND, CLOSE, BaseReleasePlan, Candidate, raised, spending, total_of
 from farthing.planning.synthetic import of_models
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def design_for(basis: Residuals, coin: Coin, goal: Goal, held: Float64, reach: i
     """
     before = ReleaseDesign(basis, reach, held)
     if goal.loss is not None:
-        return _spending(before, basis.least_squares(), coin.grains(goal.loss))
+        return spending(before, basis.least_squares(), coin.grains(goal.loss))
     if before.meets(goal):
         return before
     shares = basis.least_squares() if goal.absolute is None else basis.least_largest()[0]
@@ -133,14 +133,6 @@ def _needed(unit: ReleaseDesign, goal: Goal) -> float:
         return float((unit.basis.counted * unit.variances).max()) * (goal.critical / goal.absolute) ** 2
     assert goal.rms is not None  # noqa: S101  # there is a goal
     return (unit.counted / goal.rms) ** 2
-
-
-def _spending(before: ReleaseDesign, shares: Float64, grains: int) -> ReleaseDesign:
-    """Return the best design whose grains add up to at most so many, on top of what is held."""
-    if before.total >= grains:
-        return before
-    fits = raised(before.grains, shares, float(grains), lambda made: total_of(made) <= grains, up=False)
-    return before.sharper(fits)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +189,7 @@ class ReleasePlan(BaseReleasePlan):
         """Return the largest and the mean error, as they count, that so many more grains would reach."""
         basis = self.design.basis
         shares = basis.least_squares() if self.goal.absolute is None else basis.least_largest()[0]
-        made = _spending(self.before, shares, self.before.total + grains)
+        made = spending(self.before, shares, self.before.total + grains)
         return math.sqrt(float((basis.counted * made.variances).max())), made.counted
 
     @property

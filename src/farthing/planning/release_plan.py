@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -103,6 +103,24 @@ class ReleaseDesigned(Protocol):
     @property
     def total(self) -> int:
         """What a unit pays in all, in grains."""
+
+
+class Sharpened(Protocol):
+    """A design that can be made sharper."""
+
+    @property
+    def total(self) -> int:
+        """What a unit pays in all, in grains."""
+
+    @property
+    def grains(self) -> Float64:
+        """float64[measured], what each pays."""
+
+    def sharper(self, grains: Float64) -> Self:
+        """Return the design with other grains, none below what is held."""
+
+
+D = TypeVar("D", bound=Sharpened)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +230,12 @@ class BaseReleasePlan(Lines):
     @property
     def advice(self) -> str:
         """What to do about a plan that does not fit or does not reach; "" when all is well."""
-        return "" if self.fits and self.reachable else self.fitting
+        if self.fits and self.reachable:
+            return ""
+        more = (
+            'max_epsilon= or cap="all" raises the cap' if self.cap < self.remaining else "no more is left to pay with"
+        )
+        return f"{self.fitting}; {more}" if not self.reachable else self.fitting
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, for JSON."""
@@ -244,8 +267,23 @@ class BaseReleasePlan(Lines):
             f"every {self.goal.what} is within +/-{self.half_width:.4g}, root mean squared error {self.rmse:.4g}",
             *(f"{one.name:>24}  {said(one.price, self.delta)}, rmse {one.rmse:.4g}" for one in self.contest),
             self.about,
+            *([f"note: this is out of reach: {self.advice}"] if self.advice else []),
         ]
         return "\n".join(map(outward.line, lines))
+
+
+def spending(before: D, shares: Float64, grains: int) -> D:
+    """Return the best design whose grains add up to at most so many, on top of what is held.
+
+    Args:
+        before: what is held.
+        shares: float64[measured], how further grains are shared out.
+        grains: the most of all together.
+    """
+    if before.total >= grains:
+        return before
+    fits = raised(before.grains, shares, float(grains), lambda made: total_of(made) <= grains, up=False)
+    return before.sharper(fits)
 
 
 def raised(held: Float64, shares: Float64, top: float, low_side: Callable[[Float64], bool], *, up: bool) -> Float64:

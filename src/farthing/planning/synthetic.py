@@ -61,6 +61,11 @@ class SyntheticPlan(Lines):
         return self.worst_price <= self.remaining
 
     @property
+    def advice(self) -> str:
+        """What to do about a plan that does not fit; "" when all is well."""
+        return "" if self.fits else "name a smaller loss"
+
+    @property
     def free(self) -> bool:
         """Whether what was released before already answers."""
         return not self.worst_price
@@ -75,6 +80,7 @@ class SyntheticPlan(Lines):
             "fits": self.fits,
             "free": self.free,
             "about": self.about,
+            "advice": self.advice,
         } | ({"contest": {one.name: one.rmse for one in self.contest}} if self.contest else {})
 
     def __str__(self) -> str:
@@ -85,5 +91,6 @@ class SyntheticPlan(Lines):
             "the error of each table is not known beforehand; it is told with the answer",
             *(f"{one.name}: root mean squared error of a cell {one.rmse:.4g}" for one in self.contest),
             self.about,
+            *([f"note: this does not fit in what is left: {self.advice}"] if self.advice else []),
         ]
         return "\n".join(map(outward.line, lines))

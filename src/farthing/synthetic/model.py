@@ -52,8 +52,21 @@ class HistogramModel:
 
     def rows(self, many: int, seed: int = 0) -> Int64:
         """Return int64[rows, columns], the places of values: each cell as often as its share says, within one."""
-        cells = np.repeat(np.arange(len(self.weights)), apportioned(self.weights, many))
+        order = neighbours(self.sizes)  # what rounding moves goes to a cell that differs in one column
+        cells = np.repeat(order, apportioned(self.weights[order], many))
         return np.stack(np.unravel_index(cells[shuffled(seed, 0, many)], self.sizes), axis=1).astype(np.int64)
+
+
+def neighbours(sizes: tuple[int, ...]) -> Int64:
+    """Return all cells of a table in an order in which each differs from the one before by one, in one column.
+
+    >>> neighbours((2, 3)).tolist()
+    [0, 1, 2, 5, 4, 3]
+    """
+    found = np.zeros(1, np.int64)
+    for size in reversed(sizes):
+        found = np.concatenate([at * len(found) + (found[::-1] if at % 2 else found) for at in range(size)])
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

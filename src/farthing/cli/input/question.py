@@ -71,7 +71,8 @@ def _question(
         given = {name: getattr(asked.options, name) or getattr(bounds, name) for name in ("max_groups", "max_rows")}
         require_bounds(Bounds(**given), config, grouped=bool(asked.by))
     by = {} if "keys" in left else kinds(asked, session, unit)
-    keys = question_keys(wanted, by, config, session, expressions=dict(asked.groupings))
+    findable, expressions = not asked.sets, dict(asked.groupings)
+    keys = question_keys(wanted, by, config, session, findable=findable, expressions=expressions)
     return TypedQuestion(asked, {"keys": keys, "bounds": bounds}, how)
 
 
@@ -128,6 +129,12 @@ def question_keys(
                 next_step="add GROUP BY, or drop it",
             )
         return PRIVATE
+    if by and wanted.private:
+        raise InvalidKeys(
+            "--keys private for many tables at once",
+            rule="the values of each column are listed: they are public",
+            next_step=f"{_how_to_list(next(iter(by)))}; `farthing ask` finds the groups of one column, at a price",
+        )
     from farthing.session.reading.defaults import with_defaults
 
     given = group_keys(wanted.keys or (), session.schema | dict(by), sources(config, session, Path.cwd()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from farthing.cli.input import released, typed
 from farthing.cli.input.options.question import QuestionOptions
 from farthing.cli.input.question import listed_bounds, question_keys, require_bounds, schema_of
 from farthing.cli.input.session import opened
+from farthing.cli.run.plan import tell_plan
 from farthing.errors import InvalidOption, InvalidTarget, whole
 from farthing.privacy.words import state
 from farthing.released_synthetic import BaseSynthetic
+from farthing.session.answering.release_options import ROWS
 from farthing.workloads import Marginals
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
     """Release tables, or with --dry-run tell what that would cost."""
     most = _most(wanted)
     workload = released.workload(wanted)
+    wanted = _for_rows(wanted, workload)
     file = _new_file(wanted, workload)
     _goal(wanted)  # what cannot be read is refused before books are opened
     chosen = settings.read(config)
@@ -36,7 +40,7 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
         columns = released.columns_of(workload)
         asked = whole(lambda left: _asked(wanted, columns, chosen, session, left))
         if wanted.dry_run:
-            _tell(session.plan_release(workload, **asked), as_json=as_json)
+            tell_plan(session.plan_release(workload, **asked), as_json=as_json)
             return
         folder = None if wanted.to is None else _empty(Path(wanted.to))
         made = session.release(workload, **asked)
@@ -56,15 +60,24 @@ def release(wanted: ReleaseOptions, config: str | None, *, as_json: bool) -> Non
         show.say(line)
 
 
+def _for_rows(wanted: ReleaseOptions, workload: Any) -> ReleaseOptions:
+    """Return what is wanted, by the better mechanism for rows where rows are all that a price is to buy."""
+    rows_alone = wanted.synthetic is not None and wanted.loss is not None and wanted.to is None
+    if wanted.mechanism is None and rows_alone and isinstance(workload, Marginals):
+        return replace(wanted, mechanism=ROWS)
+    return wanted
+
+
 def _most(wanted: ReleaseOptions) -> int | None:
     """Return the most rows of a table to show; refuse what goes with no other, before anything is paid."""
-    if wanted.dry_run and wanted.to is not None:
-        raise InvalidOption(
-            "--to with --dry-run",
-            rule="a price is told, and nothing is released",
-            got=f"--to {wanted.to}",
-            next_step="drop one of them",
-        )
+    for option, written in (("--to", wanted.to), ("--synthetic", wanted.synthetic)):
+        if wanted.dry_run and written is not None:
+            raise InvalidOption(
+                f"{option} with --dry-run",
+                rule="a price is told, and nothing is released",
+                got=f"{option} {written}",
+                next_step="drop one of them",
+            )
     if wanted.rows is not None:
         return typed.rows(wanted.rows)
     return show.MOST_ROWS if sys.stdout.isatty() else None
@@ -84,7 +97,6 @@ def _new_file(wanted: ReleaseOptions, workload: Any) -> Path | None:
         return None
     file = Path(wanted.synthetic)
     checks = {
-        "with --dry-run": wanted.dry_run,
         "of prefix sums, ranges, conditions or matrices": not isinstance(workload, Marginals) and not model,
         "into a file that is there already": file.exists(),
         "into a folder that is not there": not file.absolute().parent.is_dir(),
@@ -172,14 +184,6 @@ def _empty(folder: Path) -> Path:
             next_step="name another folder",
         )
     return folder
-
-
-def _tell(plan: Any, *, as_json: bool) -> None:
-    """Print a plan."""
-    if as_json:
-        show.echo_json(plan.to_dict())
-    else:
-        show.say(str(plan))
 
 
 def _facts(made: BaseRelease, files: list[Path]) -> dict[str, Any]:

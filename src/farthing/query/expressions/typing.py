@@ -252,6 +252,14 @@ def _check_comparison(sides: tuple[Scalar, ...], operator: Operator, kinds: tupl
     """Refuse a comparison whose sides do not compare."""
     if Type.OTHER in kinds:
         raise refused("column type", "only numbers, texts, truth values, dates and times compare", _shown(*sides))
+    if kinds[0] is not Type.BOOLEAN and operator is Operator.EQ and sides[1] == Literal(value=True):
+        shown, known = _shown(sides[0]), "> 0" if kinds[0] in NUMBER_TYPES else "IS NOT NULL"
+        raise refused(
+            "type mismatch",
+            "a condition is true or false on each row",
+            f"{kinds[0]} {shown}",
+            f"say what is to hold of it, as in {shown} {known}; {DECLARE}",
+        )
     if kinds[0] != kinds[1] and not set(kinds) <= NUMBER_TYPES:
         raise refused(
             "type mismatch",

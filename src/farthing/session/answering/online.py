@@ -19,7 +19,7 @@ from farthing.privacy.words import said
 from farthing.query.words import about
 from farthing.sealed import opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
-from farthing.session.answering.release_options import MOST_COLUMNS
+from farthing.session.answering.release_options import MOST_COLUMNS, reach_of
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.ceiling import ceiling
 from farthing.session.core.shield import shielded
@@ -309,7 +309,7 @@ def opened_online(
             got=f"{cells:,}",
             next_step="fewer columns or values; session.release(...) of tables never holds the domain",
         )
-    reach = query.max_rows * min(query.max_groups, cells)
+    reach = reach_of(query, lists)
     rule = OnlineRule(**promise, cells=cells, reach=reach, currency=context.budget.currency)
     words = f"online queries by {', '.join(names)} FROM {query.table} [{cells:,} cells]"
     return Online(rule, names, about(query), context, query, lists, words, at_most)

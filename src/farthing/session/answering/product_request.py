@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ from farthing.errors import InvalidKeys, InvalidOption
 from farthing.mechanisms.strategy import MOST_CELLS
 from farthing.planning.ways import EACH, JOINT, TOTAL
 from farthing.query.expressions import Case, Compare, Literal, Operator
-from farthing.session.answering import reuse
 from farthing.session.answering.release_booking import BaseReleaseRequest
 from farthing.session.answering.release_options import (
     MOST_COLUMNS,
     AskedRows,
     Read,
+    identity_of,
     refuse_pure,
     rows_and_goal,
     wanted,
@@ -62,15 +61,8 @@ class ProductRequest(BaseReleaseRequest):
 
     def question(self, way: str) -> str:
         """Return its identity in the ledger: rows, cells, workload, which error is to be least, and the way."""
-        facts = [
-            self.query.canonical(),
-            self.query.max_groups,
-            *(keys.fingerprint for keys in self.lists),
-            hashlib.sha256(repr(self.workload.products).encode()).hexdigest(),
-            self.largest,
-            way,
-        ]
-        return reuse.identity(self.context.data(self.query), f"products {self.query.family()}", json.dumps(facts))
+        facts = [hashlib.sha256(repr(self.workload.products).encode()).hexdigest(), self.largest, way]
+        return identity_of(self.context, self.query, self.lists, "products", facts)
 
 
 def read(

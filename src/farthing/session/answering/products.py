@@ -14,7 +14,6 @@ from farthing.planning.product_pilot import ProductPilot
 from farthing.planning.products import ProductDesign, ProductPlan, contest, design_for
 from farthing.planning.same_total import answers_of
 from farthing.planning.ways import Way, Ways, ways_of
-from farthing.query.words import about
 from farthing.released_products import ProductRelease
 from farthing.sealed import Sealed, opened, sealed
 from farthing.session.answering.crossed_counts import crossed_counts
@@ -88,16 +87,11 @@ def release(asked: ProductRequest) -> ProductRelease:
     made, kept = done.plan, done.kept
     means = [state.mean for state in kept.states]
     return ProductRelease(
-        name=asked.name,
+        **asked.told(done),
         workload=asked.workload,
-        paid=context.loss(done.price.farthings),
-        remaining=context.loss(context.ledger.remaining),
-        delta=context.budget.report_delta,
         about=f"{made.about}; a row counts if it is in every column's list and between all edges; {context.where_kept}",
         _keys={axis: asked.lists[place].column(asked.query.by[place]) for axis, place in asked.places.items()},
         _values=answers_of(made.design.way, means, made.design.noises),
-        _plan=made,
-        _together=done.together(asked),
         _refine=partial(_refined, asked),
         _limit=partial(limit_of, made),
     )
@@ -150,7 +144,7 @@ def _find(asked: ProductRequest, chosen: _Chosen, stored: Stored | None) -> Book
     if stored is not None and stored.blob is not None:
         kept = KeptStrategies.from_bytes(stored.blob)
         way = replace(way, strategies=kept.strategies)
-    context, frame, coin = asked.context, asked.frame, asked.coin
+    coin = asked.coin
     before = ProductDesign(way, asked.reach, kept.grains)
 
     def find(goal: Goal, claims: tuple[float, ...]) -> _BookedProducts:
@@ -164,16 +158,7 @@ def _find(asked: ProductRequest, chosen: _Chosen, stored: Stored | None) -> Book
                 looks = _more(kept.pilot, pilot.most)
         needed = sum(_more(kept.states, design.grains).values()) + sum(looks.values())
         made = ProductPlan(
-            question=asked.words,
-            goal=goal,
-            worst_price=context.loss(coin.loss(needed).farthings),
-            cap=frame.cap or frame.remaining,
-            remaining=frame.remaining,
-            delta=context.budget.report_delta,
-            about=about(asked.query),
-            coin=coin,
-            most_rows=asked.query.max_rows,
-            free=not needed,
+            **asked.priced(goal, needed),
             ways=chosen.ways,
             design=design,
             before=before,

@@ -16,7 +16,6 @@ from farthing.planning.release import ReleaseDesign, ReleasePlan, design_for
 from farthing.planning.release_pilot import Pilot
 from farthing.planning.release_plan import CLOSE
 from farthing.planning.release_shaped import MOST_SHAPED, ShapedDesign
-from farthing.query.words import about
 from farthing.released import Release
 from farthing.session.answering.crossed_counts import crossed_counts
 from farthing.session.answering.release_booking import BookedRelease, booked, refined_options
@@ -147,18 +146,13 @@ def release(asked: ReleaseRequest) -> Release:
         state = kept.shaped[at].state
     shown = asked.shown
     return Release(
-        name=asked.name,
+        **asked.told(done),
         columns=asked.workload.columns,
         tables=asked.workload.tables,
-        paid=context.loss(done.price.farthings),
-        remaining=context.loss(context.ledger.remaining),
-        delta=context.budget.report_delta,
         about=f"{made.about}; a row counts if its value is listed in every column; {context.where_kept}",
         _keys={name: shown[name].column(name) for name in asked.workload.columns},
         _places={name: _back(shown[name]) for name in shown},
         _contrasts={subset: state[subset].mean for subset in made.design.basis.subsets},
-        _plan=made,
-        _together=done.together(asked),
         _refine=partial(_refined, asked),
         _limit=partial(limit_of, made),
     )
@@ -223,40 +217,11 @@ def _found(asked: ReleaseRequest, kept: Kept, goal: Goal, claims: tuple[float, .
         needed = max(needed, _allowed(pilot) - looks) if shaping else needed
     else:
         needed = sum(_more(kept.answer, asked, design.grains).values())
-    found = _BookedTables(
-        asked, _planned(asked, goal, needed, design, before, aimed, looks + more), kept, claims, "cell"
-    )
+    priced = asked.priced(goal, needed)
+    made = ReleasePlan(**priced, design=design, before=before, aimed=aimed, pilot=looks + more)
+    found = _BookedTables(asked, made, kept, claims, "cell")
     found.pilot, found.shaped = pilot, number
     return found
-
-
-def _planned(  # noqa: PLR0917  # the parts of a plan, in their order
-    asked: ReleaseRequest,
-    goal: Goal,
-    needed: int,
-    design: ReleaseDesign,
-    before: ReleaseDesign,
-    aimed: Residuals,
-    pilot: int,
-) -> ReleasePlan:
-    """Return the plan of a release that takes so many grains."""
-    context, frame, coin = asked.context, asked.frame, asked.coin
-    return ReleasePlan(
-        question=asked.words,
-        goal=goal,
-        worst_price=context.loss(coin.loss(needed).farthings),
-        cap=frame.cap or frame.remaining,
-        remaining=frame.remaining,
-        delta=context.budget.report_delta,
-        about=about(asked.query),
-        coin=coin,
-        most_rows=asked.query.max_rows,
-        free=not needed,
-        design=design,
-        before=before,
-        aimed=aimed,
-        pilot=pilot,
-    )
 
 
 def _allowed(pilot: Pilot) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -13,6 +12,8 @@ from farthing.mechanisms.gaussian import Coin
 from farthing.planning import Frame
 from farthing.planning.release_plan import Goal
 from farthing.privacy.words import said
+from farthing.query.words import about
+from farthing.session.answering.release_options import reach_of, source_of
 from farthing.session.core.booked_question import Bill
 from farthing.session.core.merging import merge
 from farthing.session.core.records import claims_of, with_claims
@@ -71,15 +72,13 @@ class BaseReleaseRequest:
     @property
     def reach(self) -> int:
         """The most rows that one unit adds to any table."""
-        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
+        return reach_of(self.query, self.lists)
 
     @property
     def words(self) -> str:
         """The question in words."""
-        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
-        part = f" [part {self.query.part}]" if self.query.part is not None else ""
         many = f"{self.many:,} {self.what}{'s' if self.many > 1 else ''}"
-        return f"{self.workload!r} FROM {self.query.table}{part}{where} [{many}]"
+        return f"{self.workload!r} {source_of(self.query)} [{many}]"
 
     @property
     def coin(self) -> Coin:
@@ -117,6 +116,34 @@ class BaseReleaseRequest:
             self.relative,
             self.what,
         )
+
+    def priced(self, goal: Goal, needed: int) -> dict[str, Any]:
+        """Return what plans of every kind say of a goal that takes so many more grains."""
+        context, frame, coin = self.context, self.frame, self.coin
+        return {
+            "question": self.words,
+            "goal": goal,
+            "worst_price": context.loss(coin.loss(needed).farthings),
+            "cap": frame.cap or frame.remaining,
+            "remaining": frame.remaining,
+            "delta": context.budget.report_delta,
+            "about": about(self.query),
+            "coin": coin,
+            "most_rows": self.query.max_rows,
+            "free": not needed,
+        }
+
+    def told(self, done: Released[P, K]) -> dict[str, Any]:
+        """Return what releases of every kind tell of how they were made and paid."""
+        context = self.context
+        return {
+            "name": self.name,
+            "paid": context.loss(done.price.farthings),
+            "remaining": context.loss(context.ledger.remaining),
+            "delta": context.budget.report_delta,
+            "_plan": done.plan,
+            "_together": done.together(self),
+        }
 
 
 class KeptRelease(Protocol):
@@ -173,13 +200,14 @@ class BookedRelease(Generic[P, K]):
             return None
         if not made.reachable:
             needed, most = (said(loss, made.delta) for loss in (made.worst_price, made.cap))
+            limit = "under the cap of the question" if made.cap < made.remaining else "of what is left"
             raise OutOfReach(
-                "the target is out of reach under the cap of the question",
+                f"the target is out of reach {limit}",
                 needed=made.worst_price,
                 left=made.cap,
                 rule="nothing is paid for a target that cannot be met; nothing was charged",
                 got=f"{made.goal.words} takes {needed}, at most {most}",
-                next_step=f'{made.fitting}; max_epsilon= or cap="all" raises the cap',
+                next_step=made.advice,
             )
         if made.too_much:
             raise InvalidTarget(

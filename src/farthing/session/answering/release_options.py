@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -9,11 +11,12 @@ from farthing.accuracy.target import Target
 from farthing.errors import InvalidTarget, UnsupportedQuery, whole
 from farthing.privacy.loss import Pure
 from farthing.query import Bounds
+from farthing.session.answering import reuse
 from farthing.session.reading.reader import LATER
 from farthing.session.reading.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from farthing.query import Query
     from farthing.query.expressions import Scalar
@@ -128,6 +131,31 @@ def rows_and_goal(
         return found, goal[0]({**options, **goal[1]} if "target" in left else options)
 
     return whole(begun)
+
+
+def reach_of(query: Query, lists: Sequence[Keys]) -> int:
+    """Return the most rows that one unit adds to any table by listed columns."""
+    return query.max_rows * min(query.max_groups, math.prod(map(len, lists)))
+
+
+def source_of(query: Query) -> str:
+    """Return which rows are counted, in words: FROM, the part, WHERE."""
+    part = f" [part {query.part}]" if query.part is not None else ""
+    return f"FROM {query.table}{part}" + (f" WHERE {query.where}" if query.where is not None else "")
+
+
+def identity_of(context: Context, query: Query, lists: Sequence[Keys], kind: str, facts: Sequence[Any] = ()) -> str:
+    """Return the identity in the ledger of what is measured of rows by listed columns.
+
+    Args:
+        context: the data.
+        query: the rows, the unit and the bounds.
+        lists: the listed values of each column.
+        kind: what is measured.
+        facts: what else decides on it.
+    """
+    rows = [query.canonical(), query.max_groups, *(keys.fingerprint for keys in lists)]
+    return reuse.identity(context.data(query), f"{kind} {query.family()}", json.dumps([*rows, *facts]))
 
 
 def refuse_pure(context: Context) -> None:

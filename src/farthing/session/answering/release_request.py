@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from farthing.errors import InvalidOption, InvalidTarget
 from farthing.limits.tables import Residuals
-from farthing.session.answering import reuse
 from farthing.session.answering.release_booking import BaseReleaseRequest
 from farthing.session.answering.release_options import (
     MOST_COLUMNS,
     AskedRows,
     Wanted,
     check_name,
+    identity_of,
     refuse_pure,
     rows_and_goal,
     wanted,
@@ -57,8 +56,7 @@ class ReleaseRequest(BaseReleaseRequest):
     @property
     def question(self) -> str:
         """Its identity in the ledger: that of the rows, whatever tables of them are wanted."""
-        facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
-        return reuse.identity(self.context.data(self.query), f"tables {self.query.family()}", json.dumps(facts))
+        return identity_of(self.context, self.query, self.lists, "tables")
 
 
 def read(

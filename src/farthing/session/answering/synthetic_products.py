@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -13,9 +12,8 @@ import numpy as np
 from farthing.errors import InvalidOption
 from farthing.mechanisms.linear_queries import MatrixQueries
 from farthing.released_synthetic import ToldProduct
-from farthing.session.answering import reuse
 from farthing.session.answering.product_request import answers_of, check_axes, named_axes
-from farthing.session.answering.release_options import AskedRows, Read, rows_and_goal
+from farthing.session.answering.release_options import AskedRows, Read, identity_of, rows_and_goal
 from farthing.session.answering.synthetic_request import HELD, SyntheticRequest, check_domain, refuse_size, request_of
 
 if TYPE_CHECKING:
@@ -77,10 +75,9 @@ class SyntheticProductsRequest(SyntheticRequest):
 
     def question(self, loss: Booked) -> str:
         """Return its identity in the ledger."""
-        facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
         workload = hashlib.sha256(repr(self.workload.products).encode()).hexdigest()
-        facts += [workload, self.mechanism, loss.farthings]
-        return reuse.identity(self.context.data(self.query), f"synthetic {self.query.family()}", json.dumps(facts))
+        facts = [workload, self.mechanism, loss.farthings]
+        return identity_of(self.context, self.query, self.lists, "synthetic", facts)
 
 
 def read(

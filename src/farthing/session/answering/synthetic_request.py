@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,16 +17,19 @@ from farthing.mechanisms.small_database import MOST_DATABASES, databases
 from farthing.planning.release import RESIDUALS, design_for, first_tables
 from farthing.planning.release_plan import Candidate, Goal
 from farthing.privacy.loss import Gdp, Zcdp
-from farthing.session.answering import reuse
 from farthing.session.answering.release_options import (
     ADAPTIVE,
     MOST_COLUMNS,
     MWEM,
     PROJECTION,
+    ROWS,
     SMALL,
     TREE,
     AskedRows,
+    identity_of,
+    reach_of,
     rows_and_goal,
+    source_of,
 )
 from farthing.session.answering.release_request import MOST_CELLS as MOST_RELEASED
 from farthing.session.reading.request import Request
@@ -85,7 +87,7 @@ class SyntheticRequest:
     @property
     def reach(self) -> int:
         """The most rows that one unit adds."""
-        return self.query.max_rows * min(self.query.max_groups, math.prod(map(len, self.lists)))
+        return reach_of(self.query, self.lists)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -119,16 +121,13 @@ class SyntheticRequest:
     @property
     def words(self) -> str:
         """The question in words."""
-        where = f" WHERE {self.query.where}" if self.query.where is not None else ""
-        part = f" [part {self.query.part}]" if self.query.part is not None else ""
-        return f"{self.workload!r} by {self.mechanism} FROM {self.query.table}{part}{where}"
+        return f"{self.workload!r} by {self.mechanism} {source_of(self.query)}"
 
     def question(self, loss: Booked) -> str:
         """Return its identity in the ledger."""
-        facts = [self.query.canonical(), self.query.max_groups, *(keys.fingerprint for keys in self.lists)]
-        facts += [self.workload.tables, self.mechanism, loss.farthings]
+        facts = [self.workload.tables, self.mechanism, loss.farthings]
         facts += [self.workload.weights] if self.mechanism == ADAPTIVE else []  # the others do not read them
-        return reuse.identity(self.context.data(self.query), f"synthetic {self.query.family()}", json.dumps(facts))
+        return identity_of(self.context, self.query, self.lists, "synthetic", facts)
 
 
 def read(
@@ -145,12 +144,13 @@ def read(
         reader: reads keys and conditions.
         workload: the tables.
         rows: which rows.
-        options: mechanism, loss, confidence, simultaneous, max_epsilon, cap, at_most.
+        options: mechanism, which may be "rows" for "adaptive"; loss, confidence, simultaneous, max_epsilon, cap,
+            at_most.
     """
-    mechanism = str(options["mechanism"])
+    typed = str(options["mechanism"])
     if not isinstance(workload, Marginals) or not 1 <= len(workload.columns) <= MOST_COLUMNS:
         raise InvalidOption(
-            f"{mechanism!r} is for tables",
+            f"{typed!r} is for tables",
             rule=f"a workload of marginals over 1 to {MOST_COLUMNS} columns",
             got=type(workload).__name__,
             next_step='marginals(["sex", "age"], ways=2); mechanism="auto" for prefixes, ranges and conditions',
@@ -161,11 +161,12 @@ def read(
         rows,
         options,
         lambda under: under.read(reader, columns, keys=under.keys),
-        (lambda given: request_of(mechanism, given), {"loss": context.loss(1)}),
+        (lambda given: request_of(typed, given), {"loss": context.loss(1)}),
     )
     lists = tuple(one.arranged() for one in shown)
+    mechanism = ADAPTIVE if typed == ROWS else typed
     asked = SyntheticRequest(context, query, lists, workload, request, mechanism, rows.name)
-    _check_sizes(asked)
+    _check_sizes(asked, typed)
     return asked
 
 
@@ -181,9 +182,9 @@ def for_rows(
         context: the data and the books.
         reader: reads keys and conditions.
         workload: the tables.
-        wanted: the rows and the price, as for "adaptive".
+        wanted: the rows and the price, as for "adaptive", with mechanism="rows".
     """
-    asked = read(context, reader, workload, *AskedRows.of({**wanted, "mechanism": ADAPTIVE}))
+    asked = read(context, reader, workload, *AskedRows.of(wanted))
     cells, tables = math.prod(asked.sizes), len(asked.tables)
     request, reach, loss = asked.request, asked.reach, asked.request.loss
     if not isinstance(loss, Gdp | Zcdp) or cells > MOST_RAKED or cells * tables > MOST_WORK:
@@ -214,14 +215,19 @@ def request_of(mechanism: str, options: Mapping[str, Any]) -> Request:
     return Request.of(**given)
 
 
-def _check_sizes(asked: SyntheticRequest) -> None:
-    """Refuse domains and tables that a mechanism cannot hold: with their size, the limit, and what would do."""
+def _check_sizes(asked: SyntheticRequest, typed: str) -> None:
+    """Refuse domains and tables that a mechanism cannot hold: with their size, the limit, and what would do.
+
+    Args:
+        asked: by its mechanism.
+        typed: what the mechanism was called.
+    """
     tables = {*asked.tables, *(() if asked.mechanism in HELD else asked.more)}
     told = sum(math.prod(asked.sizes[at] for at in table) for table in tables)
     refuse_size("tables", told, MOST_RELEASED, "fewer ways, fewer columns, or fewer listed values")
     if asked.mechanism == ADAPTIVE:
-        instead = 'mechanism="tree" chooses among pairs alone'
-        refuse_size(f"{ADAPTIVE!r}", len(tables), MOST_CANDIDATES, instead, counted="tables")
+        instead = 'mechanism="tree" chooses among pairs alone; mechanism="residuals" chooses nothing'
+        refuse_size(repr(typed), len(tables), MOST_CANDIDATES, instead, counted="tables")
     if asked.mechanism in HELD:
         check_domain(asked, 'mechanism="adaptive", "tree" and "residuals" never hold the domain')
 

@@ -273,12 +273,7 @@ class QuestionReader:
         if bounds is None:
             bounds = self.bounds
         if not isinstance(bounds, Bounds):
-            raise InvalidBounds(
-                "bounds is not a farthing.Bounds",
-                rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
-                got=type(bounds).__name__,
-                next_step="pass bounds=Bounds(max_groups=5, max_rows=20)",
-            )
+            raise _no_bounds(bounds)
         return bounds
 
     def _groupings(self, by: Any) -> tuple[tuple[str, ...], dict[str, Scalar]]:
@@ -385,8 +380,33 @@ class QuestionReader:
         )
 
 
+def _no_bounds(given: object) -> InvalidBounds:
+    """Return the error of a question whose bounds are none, or would have to be chosen first."""
+    if isinstance(given, AutoBounds):
+        return InvalidBounds(
+            "bounds are not chosen for this kind of question",
+            rule="Bounds.auto is for one question of aggregates; releases and online queries name theirs",
+            got="Bounds.auto()",
+            next_step="pass bounds=Bounds(max_groups=5, max_rows=20), with numbers that fit the data; "
+            "session.bounds_report(...) tells what they cut",
+        )
+    return InvalidBounds(
+        "bounds is not a farthing.Bounds",
+        rule="bounds=farthing.Bounds(max_groups=, max_rows=)",
+        got="Bounds.auto, which is a function" if given is Bounds.auto else type(given).__name__,
+        next_step="pass bounds=Bounds(max_groups=5, max_rows=20)",
+    )
+
+
 def _unlisted(columns: tuple[str, ...], given: Any) -> InvalidKeys:
     """Return the error of a release whose columns are not all listed, or others are."""
+    if given == PRIVATE:
+        return InvalidKeys(
+            "many tables at once do not find their groups",
+            rule="the values of each column are listed: they are public",
+            got='keys="private"',
+            next_step='session.count(by="zone", keys="private") finds those of a column, at a price; then list them',
+        )
     named = sorted(map(str, given)) if isinstance(given, Mapping) else []
     left = [column for column in columns if column not in named]
     return InvalidKeys(

@@ -63,8 +63,9 @@ class ReleaseOptions:
     mechanism: Annotated[
         str | None,
         typer.Option("--mechanism", metavar="tree", help="A model of the data at a --loss, whose errors are told: "
-                     "tree, adaptive, mwem, projection, small database; or rows, what is best for "
-                     "--synthetic.", rich_help_panel=options.PRICE),
+                     "tree, adaptive, mwem, projection, small database; or rows, residuals or adaptive, "
+                     "whichever is better for rows: the default of --synthetic with --loss.",
+                     rich_help_panel=options.PRICE),
     ] = None  # fmt: skip
     max_epsilon: options.MaxEpsilon = None
     cap: options.Cap = None

@@ -25,8 +25,12 @@ from farthing.workloads import marginals
 
 BASIS = Residuals((3, 2, 4), ((0, 1), (0, 2), (1, 2)), (1.0, 1.0, 1.0))
 WEIGHTS = {0: np.array([1, 2, 4]), 1: np.array([1, 1]), 2: np.array([3, 1, 1, 2])}
-GROUPS = (np.array([[True, True, False]]), np.zeros((0, 2), bool), np.array([[False, True, True, True]]))
-NOISE = SharedNoise(np.array([[0, 0, 0], [2, 1, -1], [-1, 1, 3]]), GROUPS, np.array([4.0, 9.0, 25.0]))
+PATTERNS = (
+    np.array([[1.0, 0, 0], [0, 0, 1], [0.5, 0.5, 0]]),
+    np.array([[1.0, 0], [0, 1], [1.75, -0.75]]),
+    np.array([[1.0, 0, 0, 0], [0, 1 / 3, 1 / 3, 1 / 3], [-0.5, 0.25, 0.25, 1.0]]),
+)
+NOISE = SharedNoise(PATTERNS, np.array([4.0, 9.0, 25.0]))
 NOISES = {subset: 2.0 + number for number, subset in enumerate(BASIS.subsets)}
 ROWS = np.array(list(product(range(3), range(2), range(4))))
 
@@ -59,7 +63,7 @@ def test_what_a_row_pays_is_what_the_whole_covariance_says():
         base.append(np.full(int(np.prod(shape)), NOISES[subset]))
         made.append(np.array([summed(unit, [along[p] for p in subset]).reshape(-1) for unit in np.eye(3)]).T)
     whole = np.diag(np.concatenate(base)) + np.concatenate(made) @ np.diag(NOISE.scales / 7) @ np.concatenate(made).T
-    every = SharedNoise(ROWS, tuple(np.zeros((0, size), bool) for size in BASIS.sizes), np.ones(len(ROWS)))
+    every = SharedNoise(tuple(np.eye(n)[ROWS[:, i]] for i, n in enumerate(BASIS.sizes)), np.ones(len(ROWS)))
     each = every.along(WEIGHTS)
     moved = np.concatenate(
         [np.array([summed(u, [each[p] for p in s]).reshape(-1) for u in np.eye(len(ROWS))]).T for s in BASIS.subsets]
@@ -87,7 +91,7 @@ def told_errors(joined, many=70, looks=2):
     weights = {place: np.ones(size, np.int64) for place, size in enumerate(BASIS.sizes)}
     shapes = {s: NoiseShape(tuple(weights[i] for i in s), np.zeros([BASIS.sizes[i] for i in s])) for s in BASIS.subsets}
     grains, along, found = np.full(len(BASIS.subsets), 2.0**46), NOISE.along(weights), []
-    noise = SharedNoise(NOISE.rows, NOISE.groups, NOISE.scales * 2.0**56)
+    noise = SharedNoise(NOISE.patterns, NOISE.scales * 2.0**56)
     for _ in range(many):
         state = {s: Residual.nothing([BASIS.sizes[i] for i in s]) for s in BASIS.subsets}
         for _ in range(looks):
@@ -114,7 +118,7 @@ def test_the_noise_of_each_cell_is_as_told():
     assert abs(told_errors(joined=False).std(axis=0) - 1).max() > 6 / np.sqrt(2 * len(errors))
 
 
-@pytest.mark.parametrize("noise", [None, SharedNoise(NOISE.rows, NOISE.groups, NOISE.scales * 2.0**53)])
+@pytest.mark.parametrize("noise", [None, SharedNoise(NOISE.patterns, NOISE.scales * 2.0**53)])
 def test_no_signs_have_a_larger_variance_than_is_told(noise):
     """Over all signs of the cells of each table, the variance of the signed sum is at most what is told."""
     weights = {place: np.ones(size, np.int64) for place, size in enumerate(BASIS.sizes)}

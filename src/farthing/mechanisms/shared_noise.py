@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -41,23 +40,16 @@ class SharedNoise:
     """Made-up rows, and how random their numbers are.
 
     Attributes:
-        rows: int64[rows, columns], the value of each column; -1 - g for all values of group g of the column alike.
-        groups: by column bool[groups, size], which values each group has.
+        patterns: by column float64[rows, size], how a row is shared out over the values: of sum 1, of any sign.
         scales: float64[rows], the variance of the number of each row, times the grains of the total's residual.
 
-    >>> noise = SharedNoise(np.array([[0], [-1]]), (np.array([[False, True, True]]),), np.array([4.0, 8.0]))
-    >>> noise.patterns[0].tolist(), noise.spread((0,)).round(1).tolist()
-    ([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]], [4.0, 2.0, 2.0])
+    >>> noise = SharedNoise((np.array([[1.0, 0, 0], [0, 1.5, -0.5]]),), np.array([4.0, 8.0]))
+    >>> noise.spread((0,)).round(1).tolist()
+    [4.0, 18.0, 2.0]
     """
 
-    rows: Int64
-    groups: tuple[NDArray[np.bool_], ...]
+    patterns: tuple[Float64, ...]
     scales: Float64
-
-    @cached_property
-    def patterns(self) -> tuple[Float64, ...]:
-        """By column float64[rows, size], how a row is shared out over the values, each of sum 1."""
-        return tuple(patterns_of(self.rows[:, place], groups) for place, groups in enumerate(self.groups))
 
     def spread(self, table: Subset) -> Float64:
         """Return the variance of each cell of a table, times the grains of the total's residual.
@@ -68,6 +60,24 @@ class SharedNoise:
             table: places of columns, in rising order.
         """
         return summed(self.scales * _SLACK, [self.patterns[place] ** 2 for place in table])
+
+    def signed(self, table: Subset) -> float:
+        """Return the largest variance of a sum of a table's cells with signs, times the grains of the total's residual.
+
+        Guarantee: no signs have a larger one.
+        Proof: docs/proofs/mechanisms.residuals.md, section 6.
+        Assumes: nothing.
+        Rounds: up, by 2^-10.
+
+        Args:
+            table: places of columns, in rising order.
+        """
+        lengths = np.prod([abs(self.patterns[place]).sum(axis=1) for place in table], axis=0)
+        along = np.prod([self.patterns[place] @ self.patterns[place].T for place in table], axis=0)
+        roots = np.sqrt(self.scales)
+        cells = math.prod(self.patterns[place].shape[1] for place in table)
+        widest = float(np.linalg.eigvalsh(roots[:, None] * along * roots)[-1])
+        return min(float(self.scales @ lengths**2), cells * widest) * _SLACK
 
     def drawn(self, grains: int, bits: BitSource | None = None) -> Float64:
         """Return float64[rows], numbers of rows for one measurement of all residuals.
@@ -99,14 +109,22 @@ class SharedNoise:
         """Return whether another is the same, to the last bit."""
         return (
             other is not None
-            and np.array_equal(self.rows, other.rows)
             and np.array_equal(self.scales, other.scales)
-            and all(map(np.array_equal, self.groups, other.groups))
+            and all(map(np.array_equal, self.patterns, other.patterns))
         )
 
 
 def patterns_of(rows: Int64, groups: NDArray[np.bool_]) -> Float64:
-    """Return float64[rows, size], how rows are shared out over the values of a column."""
+    """Return float64[rows, size], how rows are shared out over the values of a column: all of a row in one value, or
+    evenly over a group of them.
+
+    Args:
+        rows: int64[rows], the value of each; -1 - g for all values of group g alike.
+        groups: bool[groups, size], which values each group has.
+
+    >>> patterns_of(np.array([0, -1]), np.array([[False, True, True]])).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
+    """
     whole = np.eye(groups.shape[1])
     parts = groups / np.maximum(groups.sum(axis=1, keepdims=True), 1)
     return np.concatenate([whole, parts[::-1]])[rows]  # -1 is the last of them: group 0
@@ -167,6 +185,24 @@ class Information:
         for place, weights in self.weights.items():
             along[place] = (one[place] / weights) @ other[place].T - 1 / weights.sum()
         return self._added(along, np.zeros((len(one[0]), len(other[0]))))
+
+    def slopes(self, along: Mapping[int, Float64]) -> tuple[Float64, dict[int, Float64]]:
+        """Return the sum over subsets of the product of the columns' factors, over the noise; and by column its slope.
+
+        Args:
+            along: by column, factors of one shape.
+        """
+        first = next(iter(along.values()))
+        found, slopes = np.zeros_like(first), {place: np.zeros_like(first) for place in along}
+        for subset, noise in self.noises.items():
+            if not math.isfinite(noise):
+                continue
+            one = np.full_like(first, 1 / noise)
+            for place in subset:
+                rest = math.prod((along[other] for other in subset if other != place), start=one)
+                slopes[place] += rest
+            found += rest * along[subset[-1]] if subset else one
+        return found, slopes
 
     def told(self, rows: Int64, other: Sequence[Float64]) -> Float64:
         """Return float64[rows, others] of rows, as places of values, and patterns."""

@@ -1,5 +1,6 @@
 """Made-up rows: what their numbers do to tables, what a member pays beside them, and how looks share them out."""
 
+import json
 from itertools import product
 from types import SimpleNamespace
 
@@ -15,12 +16,14 @@ from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurements, put_together, residual_table
 from farthing.mechanisms.shared_noise import Information, SharedNoise, pressed, summed
 from farthing.planning.release import design_for
+from farthing.planning.release_patterns import SharedProgram
 from farthing.planning.release_plan import Goal
 from farthing.planning.release_rows import RowTree
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
 from farthing.session.answering.release import WORST_MOST, limit_of
 from farthing.session.answering.release_booking import LOOKS, _alike
 from farthing.session.answering.release_record import Kept
+from farthing.session.core.records import write_blob
 from farthing.workloads import marginals
 
 BASIS = Residuals((3, 2, 4), ((0, 1), (0, 2), (1, 2)), (1.0, 1.0, 1.0))
@@ -159,7 +162,50 @@ def test_every_cell_keeps_its_width_and_members_of_large_cells_pay_little():
     paid, booked = best.paid(ROWS), best.total * 2.0**-56
     assert paid.max() <= booked * (1 + 1e-9)
     assert paid[0] < booked / 3
+    assert all(abs(each.sum(axis=1) - 1).max() < 1e-12 for each in best.shared.patterns)
+    assert min(each.min() for each in best.shared.patterns) < -0.01
     assert asked.mean_loss(best) < 0.6 * booked
+
+
+def test_the_search_goes_down_the_slope_of_what_rows_pay():
+    """Slopes in variances and in shares are those of the mean loss, at noise as large as a norm of the room allows."""
+    told, power, step = Information(NOISES, WEIGHTS), 5.0, 1e-5
+    room = tuple(1 + RANDOM.random([BASIS.sizes[place] for place in table]) for table in BASIS.tables)
+    search = SharedProgram(BASIS.tables, room, told, RowTree(BASIS.sizes, {(): np.array(9.0)}, {}))
+
+    def paid(patterns, logs):
+        """Return the mean loss of all rows, over that without made-up rows."""
+        full = [
+            summed(np.exp(logs), [patterns[i] ** 2 for i in table]) / own
+            for table, own in zip(BASIS.tables, room, strict=True)
+        ]
+        height = sum((each**power).sum() for each in full) ** (1 / power)
+        left = told.left(ROWS, SharedNoise(patterns, np.exp(logs) / height), 1.0)
+        return height, left.mean() / told.of(ROWS).mean()
+
+    logs, small = np.log(NOISE.scales), [each.astype(np.float32) for each in PATTERNS]
+    height, own, shares = search.slopes(small, NOISE.scales.astype(np.float32), ROWS, power)
+    before, start = paid(PATTERNS, logs)
+    assert height == pytest.approx(before, rel=1e-4)
+    for row, unit in enumerate(np.eye(len(logs))):
+        assert own[row] == pytest.approx((paid(PATTERNS, logs + step * unit)[1] - start) / step, rel=2e-2, abs=1e-4)
+    for place, slope in enumerate(shares):
+        move = RANDOM.normal(size=slope.shape)
+        move -= move.mean(axis=1, keepdims=True)
+        moved = tuple(each + step * move if i == place else each for i, each in enumerate(PATTERNS))
+        assert (slope * move).sum() == pytest.approx((paid(moved, logs)[1] - start) / step, rel=2e-2, abs=1e-4)
+
+
+def test_made_up_rows_of_older_versions_are_read():
+    """Rows that were kept as groups of values are shared out as they were."""
+    said = {"residuals": [[2, [0], [2], 7]], "weights": [{"0": [1, 1, 1]}], "wanted": [[9]], "shared": [[2, 1]]}
+    numbers = np.array([5.0, 6.0, 0, 0, 0, 2, -1, 1, 1, 0, 4, 8])
+    blob = write_blob({"mean": numbers}, {b"farthing-residuals-3": json.dumps(said).encode()})
+    (one,) = Kept.from_bytes(blob).shaped
+    assert one.shared.same(SharedNoise((np.array([[0, 0, 1.0], [0.5, 0.5, 0]]),), np.array([4.0, 8.0])))
+    assert (one.state[0,].mean.tolist(), one.wanted) == ([5.0, 6.0], {(0,): 9})
+    (again,) = Kept.from_bytes(Kept(shaped=(one,)).to_bytes()).shaped
+    assert again.alike(one)
 
 
 def test_rows_of_a_tree_follow_its_pairs():

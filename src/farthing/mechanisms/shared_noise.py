@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -32,7 +33,7 @@ FINE: Final = 1 << 20
 _SLACK: Final = 1 + 2.0**-10
 """More than grids, roundings and looks of grains that are not quite in proportion can change a variance by."""
 
-_BLOCK: Final = 1 << 22  # numbers that are held at once
+_BLOCK: Final = 1 << 19  # numbers that are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,31 +178,27 @@ class Information:
             rows: int64[rows, columns], places of values.
         """
         along = {place: 1 / each[rows[:, place]] - 1 / each.sum() for place, each in self.weights.items()}
-        return self._added(along, np.zeros(len(rows)))
+        return self._added(along)
 
     def between(self, one: Sequence[Float64], other: Sequence[Float64]) -> Float64:
         """Return float64[rows, others] of patterns, by column float64[rows, size]."""
         along = {}
         for place, weights in self.weights.items():
             along[place] = (one[place] / weights) @ other[place].T - 1 / weights.sum()
-        return self._added(along, np.zeros((len(one[0]), len(other[0]))))
+        return self._added(along)
 
-    def slopes(self, along: Mapping[int, Float64]) -> tuple[Float64, dict[int, Float64]]:
+    def slopes(self, along: Mapping[int, Any]) -> tuple[Any, dict[int, Any]]:
         """Return the sum over subsets of the product of the columns' factors, over the noise; and by column its slope.
 
         Args:
             along: by column, factors of one shape.
         """
-        first = next(iter(along.values()))
-        found, slopes = np.zeros_like(first), {place: np.zeros_like(first) for place in along}
-        for subset, noise in self.noises.items():
-            if not math.isfinite(noise):
-                continue
-            one = np.full_like(first, 1 / noise)
+        stack, rising = self._rising(along)
+        found = self._total(along, stack, rising)
+        slopes = dict(zip(self.weights, rising, strict=True))
+        for subset, noise in self._higher.items():
             for place in subset:
-                rest = math.prod((along[other] for other in subset if other != place), start=one)
-                slopes[place] += rest
-            found += rest * along[subset[-1]] if subset else one
+                slopes[place] += math.prod(along[other] for other in subset if other != place) / noise
         return found, slopes
 
     def told(self, rows: Int64, other: Sequence[Float64]) -> Float64:
@@ -209,7 +206,7 @@ class Information:
         along = {}
         for place, weights in self.weights.items():
             along[place] = (other[place] / weights).T[rows[:, place]] - 1 / weights.sum()
-        return self._added(along, np.zeros((len(rows), len(other[0]))))
+        return self._added(along)
 
     def left(self, rows: Int64, noise: SharedNoise, grains: float) -> Float64:
         """Return float64[rows], what each row's member pays where noise is shared, in mu squared.
@@ -231,15 +228,44 @@ class Information:
             found[part] -= ((crossing @ within) * crossing).sum(axis=1)
         return np.maximum(found, 0.0)
 
-    def _added(self, along: Mapping[int, Float64], found: Float64) -> Float64:
-        """Return the sum over subsets of the product over their columns, over the variance of the noise."""
+    @cached_property
+    def _lower(self) -> tuple[float, Float64, Float64]:
+        """The factors of a sum over subsets of no column, by column of one, and by columns of two."""
+        at = {place: number for number, place in enumerate(self.weights)}
+        none, one, two = 0.0, np.zeros(len(at)), np.zeros((len(at), len(at)))
         for subset, noise in self.noises.items():
-            if math.isfinite(noise):
-                part = np.ones_like(found) if not subset else along[subset[0]]
-                for place in subset[1:]:
-                    part = part * along[place]
-                found += part / noise
+            if not subset:
+                none = 1 / noise
+            elif len(subset) == 1:
+                one[at[subset[0]]] = 1 / noise
+            elif len(subset) == 2:  # noqa: PLR2004  # a pair
+                first, second = (at[place] for place in subset)
+                two[first, second] = two[second, first] = 1 / noise
+        return none, one, two
+
+    @cached_property
+    def _higher(self) -> dict[Subset, float]:
+        """The noise of the other subsets that were measured."""
+        pairs = 2
+        return {s: noise for s, noise in self.noises.items() if len(s) > pairs and math.isfinite(noise)}
+
+    def _rising(self, along: Mapping[int, Any]) -> tuple[Any, Any]:
+        """Return all factors, and the slopes of the sum over subsets of two columns at most, by column."""
+        stack = np.stack([along[place] for place in self.weights])
+        _, one, two = (np.asarray(each, stack.dtype) for each in self._lower)
+        return stack, np.tensordot(two, stack, 1) + one.reshape([-1] + [1] * (stack.ndim - 1))
+
+    def _total(self, along: Mapping[int, Any], stack: Any, rising: Any) -> Any:
+        """Return the sum over subsets of the product of their columns' factors, over the noise."""
+        none, one, _ = (np.asarray(each, stack.dtype) for each in self._lower)
+        found = none + (np.einsum("i...,i...->...", stack, rising) + np.tensordot(one, stack, 1)) / 2
+        for subset, noise in self._higher.items():
+            found += math.prod(along[place] for place in subset) / noise
         return found
+
+    def _added(self, along: Mapping[int, Float64]) -> Float64:
+        """Return the sum over subsets of the product over their columns, over the variance of the noise."""
+        return np.asarray(self._total(along, *self._rising(along)))
 
 
 def _parts(many: int, wide: int) -> Iterator[slice]:

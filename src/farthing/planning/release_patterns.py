@@ -64,7 +64,7 @@ class SharedProgram:
     def best(self, grains: float) -> SharedNoise:
         """Return noise with which members pay little in the mean, where the total's residual has such grains.
 
-        Guarantee: no cell has more variance of it than it has room for.
+        Guarantee: no cell has more variance of it than it has room for; the shares of each row add up to one.
         Proof: docs/proofs/mechanisms.residuals.md, section 6; it is checked, not trusted.
         Assumes: nothing.
         Rounds: to the nearest.
@@ -147,7 +147,8 @@ class SharedProgram:
         return height, rising, pushing
 
     def _fitting(self, patterns: list[Float64], numbers: Float64, grains: float) -> SharedNoise:
-        """Return noise as large as its fullest cell has room for."""
+        """Return noise as large as its fullest cell has room for, of rows whose shares add up to one."""
+        patterns = [each + (1 - each.sum(axis=1, keepdims=True)) / each.shape[1] for each in patterns]
         squares = [each**2 for each in patterns]
         pairs = zip(self.tables, self.room, strict=True)
         full = [summed(numbers, [squares[place] for place in table]) / room for table, room in pairs]

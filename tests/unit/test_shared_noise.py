@@ -15,6 +15,7 @@ from farthing.limits.tables import Residuals, tables_of
 from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurements, put_together, residual_table
 from farthing.mechanisms.shared_noise import Information, SharedNoise, pressed, summed
+from farthing.planning import release_patterns
 from farthing.planning.release import design_for
 from farthing.planning.release_patterns import SharedProgram
 from farthing.planning.release_plan import Goal
@@ -194,6 +195,20 @@ def test_the_search_goes_down_the_slope_of_what_rows_pay():
         move -= move.mean(axis=1, keepdims=True)
         moved = tuple(each + step * move if i == place else each for i, each in enumerate(PATTERNS))
         assert (slope * move).sum() == pytest.approx((paid(moved, logs)[1] - start) / step, rel=2e-2, abs=1e-4)
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**80])
+def test_the_search_knows_no_unit(unit, monkeypatch):
+    """Where all variances are as many times larger, so is the noise that is found, whatever the target."""
+    monkeypatch.setattr(release_patterns, "_TURNS", 20)
+    asked, found = program(), []
+    for times in (1.0, unit):
+        told = Information({subset: noise * times for subset, noise in NOISES.items()}, WEIGHTS)
+        found.append(SharedProgram(BASIS.tables, tuple(each * times for each in asked.widest), told, asked.tree))
+    one, other = (each.best(1.0) for each in found)
+    assert one.scales * unit == pytest.approx(other.scales)
+    for table, room in zip(BASIS.tables, asked.widest, strict=True):
+        assert (one.spread(table) <= room).all()
 
 
 def test_made_up_rows_of_older_versions_are_read():

@@ -33,6 +33,7 @@ FINE: Final = 1 << 20
 _SLACK: Final = 1 + 2.0**-10
 """More than grids, roundings and looks of grains that are not quite in proportion can change a variance by."""
 
+_PAIR: Final = 2  # columns
 _BLOCK: Final = 1 << 19  # numbers that are held at once
 
 
@@ -238,7 +239,7 @@ class Information:
                 none = 1 / noise
             elif len(subset) == 1:
                 one[at[subset[0]]] = 1 / noise
-            elif len(subset) == 2:  # noqa: PLR2004  # a pair
+            elif len(subset) == _PAIR:
                 first, second = (at[place] for place in subset)
                 two[first, second] = two[second, first] = 1 / noise
         return none, one, two
@@ -246,8 +247,7 @@ class Information:
     @cached_property
     def _higher(self) -> dict[Subset, float]:
         """The noise of the other subsets that were measured."""
-        pairs = 2
-        return {s: noise for s, noise in self.noises.items() if len(s) > pairs and math.isfinite(noise)}
+        return {s: noise for s, noise in self.noises.items() if len(s) > _PAIR and math.isfinite(noise)}
 
     def _rising(self, along: Mapping[int, Any]) -> tuple[Any, Any]:
         """Return all factors, and the slopes of the sum over subsets of two columns at most, by column."""

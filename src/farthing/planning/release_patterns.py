@@ -8,7 +8,7 @@ members pay is computed from it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from farthing.mechanisms.shared_noise import SharedNoise, crossed, summed
 from farthing.planning.release_rows import frequent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -35,10 +35,10 @@ MOST_SHARED: Final = 1 << 18
 
 _ROWS: Final = 300
 _BATCH: Final = 500  # rows of the tree that stand for the members in one turn
-_TURNS: Final = 250
-_WORK: Final = 1e11  # about the most multiplications of a search
+_TURNS: Final = 400
+_WORK: Final = 2e11  # about the most multiplications of a search
 _STEEP: Final = (4.0, 48.0)  # powers by which the cells with the least room count
-_STEPS: Final = (0.1, 0.02)  # of the logarithms of variances, and of shares
+_STEPS: Final = (0.1, 0.04)  # of the logarithms of variances, and of shares
 _AT_LAST: Final = 0.03  # of a step, in the last turn
 _KEPT: Final = (0.9, 0.98)  # of the mean slope and of its square, in the next turn
 _NOTHING: Final = 1e-9
@@ -69,6 +69,17 @@ class SharedProgram:
         Assumes: nothing.
         Rounds: to the nearest.
         """
+        unit = 1 / float(self.told.of(self.tree.members[:1])[0])  # of variances, in float32 as near to one as may be
+        near = replace(
+            self,
+            room=tuple(each / unit for each in self.room),
+            told=replace(self.told, noises={subset: noise / unit for subset, noise in self.told.noises.items()}),
+        )
+        patterns, numbers = near._searched()
+        return self._fitting(patterns, numbers * unit, grains)
+
+    def _searched(self) -> tuple[list[Float64], Float64]:
+        """Return by column how made-up rows are shared out, and the variances of their numbers up to one factor."""
         patterns = [each.astype(np.float32) for each in frequent(self.tree, min(_ROWS, self._rank))]
         logs = np.zeros(len(patterns[0]), np.float32)
         turns, moves = self._turns(len(logs)), [_Moves() for _ in range(len(patterns) + 1)]
@@ -80,7 +91,7 @@ class SharedProgram:
             for place, each in enumerate(slopes):  # each row stays of sum 1
                 move = _centred(moves[place].next(_centred(each)))
                 patterns[place] = (patterns[place] - length * _STEPS[1] * move).astype(np.float32)
-        return self._fitting([each.astype(np.float64) for each in patterns], np.exp(logs.astype(np.float64)), grains)
+        return [each.astype(np.float64) for each in patterns], np.exp(logs.astype(np.float64))
 
     def slopes(
         self, patterns: Sequence[Float32], numbers: Float32, rows: Int64, power: float

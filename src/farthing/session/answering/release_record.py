@@ -138,9 +138,7 @@ def _flat(noise: SharedNoise) -> list[NDArray[np.float64]]:
     return [each.reshape(-1) for each in (*noise.patterns, noise.scales)]
 
 
-def _shared(
-    taken: Callable[[list[int]], NDArray[np.float64]], sizes: list[int], many: int | list[int]
-) -> SharedNoise:
+def _shared(taken: Callable[[list[int]], NDArray[np.float64]], sizes: list[int], many: int | list[int]) -> SharedNoise:
     """Return the made-up rows whose numbers are taken next: so many; or, of an earlier version, as groups of values."""
     if isinstance(many, int):
         return SharedNoise(tuple(taken([many, size]) for size in sizes), taken([many]))

@@ -79,7 +79,7 @@ class SharedNoise:
         roots = np.sqrt(self.scales)
         cells = math.prod(self.patterns[place].shape[1] for place in table)
         widest = float(np.linalg.eigvalsh(roots[:, None] * along * roots)[-1])
-        return min(float(self.scales @ lengths**2), cells * widest) * _SLACK
+        return float(min(float(self.scales @ lengths**2), cells * widest) * _SLACK)
 
     def drawn(self, grains: int, bits: BitSource | None = None) -> Float64:
         """Return float64[rows], numbers of rows for one measurement of all residuals.

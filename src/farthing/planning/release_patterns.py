@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from farthing.planning.release_rows import RowTree
 
     Float64 = NDArray[np.float64]
-    Float32 = NDArray[np.float32]
+    Single = NDArray[np.float32]
     Int64 = NDArray[np.int64]
     Subset = tuple[int, ...]
 
@@ -75,10 +75,10 @@ class SharedProgram:
             room=tuple(each / unit for each in self.room),
             told=replace(self.told, noises={subset: noise / unit for subset, noise in self.told.noises.items()}),
         )
-        patterns, numbers = near._searched()
+        patterns, numbers = near.searched()
         return self._fitting(patterns, numbers * unit, grains)
 
-    def _searched(self) -> tuple[list[Float64], Float64]:
+    def searched(self) -> tuple[list[Float64], Float64]:
         """Return by column how made-up rows are shared out, and the variances of their numbers up to one factor."""
         patterns = [each.astype(np.float32) for each in frequent(self.tree, min(_ROWS, self._rank))]
         logs = np.zeros(len(patterns[0]), np.float32)
@@ -94,8 +94,8 @@ class SharedProgram:
         return [each.astype(np.float64) for each in patterns], np.exp(logs.astype(np.float64))
 
     def slopes(
-        self, patterns: Sequence[Float32], numbers: Float32, rows: Int64, power: float
-    ) -> tuple[float, Float32, list[Float32]]:
+        self, patterns: Sequence[Single], numbers: Single, rows: Int64, power: float
+    ) -> tuple[float, Single, list[Single]]:
         """Return by which number variances are too large, and the slopes of the mean loss of rows once they fit: in the
         logarithms of the variances, and by column in the shares.
 
@@ -111,7 +111,7 @@ class SharedProgram:
         slope = more * rising - gains * height / numbers**2
         return height, slope * numbers, [own + more * push for own, push in zip(paid, pushing, strict=True)]
 
-    def _loss(self, patterns: Sequence[Float32], numbers: Float32, rows: Int64) -> tuple[Float32, list[Float32]]:
+    def _loss(self, patterns: Sequence[Single], numbers: Single, rows: Int64) -> tuple[Single, list[Single]]:
         """Return the slopes of the mean loss of rows, over what they pay without made-up rows: in one over each
         variance, and by column in the shares.
         """
@@ -133,15 +133,14 @@ class SharedProgram:
             found.append((slope / each).astype(np.float32))
         return np.diag(square), found
 
-    def _height(
-        self, patterns: Sequence[Float32], numbers: Float32, power: float
-    ) -> tuple[float, Float32, list[Float32]]:
+    def _height(self, patterns: Sequence[Single], numbers: Single, power: float) -> tuple[float, Single, list[Single]]:
         """Return a norm of variances over the room, a little above the largest; and its slopes, in variances and by
         column in shares.
         """
-        squares = [each**2 for each in patterns]
+        every: Any = numbers
+        squares: list[Any] = [each**2 for each in patterns]
         full = [
-            summed(numbers, [squares[place] for place in table]) / room
+            summed(every, [squares[place] for place in table]) / room
             for table, room in zip(self.tables, self._small, strict=True)
         ]
         most = max(float(each.max()) for each in full)
@@ -152,7 +151,7 @@ class SharedProgram:
             for axis, place in enumerate(table):
                 others = [squares[other] for other in table if other != place]
                 flat = np.moveaxis(press, axis, -1).reshape(-1, press.shape[axis])
-                pushed = crossed(np.ones_like(numbers), others) @ flat
+                pushed = crossed(np.ones_like(every), others) @ flat
                 pushing[place] += 2 * numbers[:, None] * patterns[place] * pushed
             rising += (pushed * squares[table[-1]]).sum(axis=1)
         return height, rising, pushing
@@ -167,7 +166,7 @@ class SharedProgram:
         return SharedNoise(tuple(patterns), np.maximum(fitting, fitting.max() * _NOTHING) * (grains * _BELOW))
 
     @cached_property
-    def _small(self) -> list[Float32]:
+    def _small(self) -> list[Single]:
         """The room, in float32."""
         return [each.astype(np.float32) for each in self.room]
 
@@ -188,7 +187,7 @@ class SharedProgram:
         return self.tree.members[start : start + _BATCH]
 
 
-def _centred(table: Float32) -> Float32:
+def _centred(table: Single) -> Single:
     """Return a table less the mean of each of its rows."""
     return np.asarray(table - table.mean(axis=1, keepdims=True))
 
@@ -197,11 +196,11 @@ def _centred(table: Float32) -> Float32:
 class _Moves:
     """Steps down a slope of which only rough values are known, each number by its own size [KingmaB15]."""
 
-    mean: Float32 = field(default_factory=lambda: np.zeros(1, np.float32))
-    square: Float32 = field(default_factory=lambda: np.zeros(1, np.float32))
+    mean: Single = field(default_factory=lambda: np.zeros(1, np.float32))
+    square: Single = field(default_factory=lambda: np.zeros(1, np.float32))
     many: int = 0
 
-    def next(self, slope: Float32) -> Float32:
+    def next(self, slope: Single) -> Single:
         """Return the next step, of about one, up the slope."""
         self.many += 1
         self.mean = _KEPT[0] * self.mean + (1 - _KEPT[0]) * slope

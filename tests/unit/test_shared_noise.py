@@ -197,6 +197,22 @@ def test_the_search_goes_down_the_slope_of_what_rows_pay():
         assert (slope * move).sum() == pytest.approx((paid(moved, logs)[1] - start) / step, rel=2e-2, abs=1e-4)
 
 
+def test_sums_over_subsets_of_any_size_and_their_slopes():
+    """Of three columns, too: the sum of products over the noise, what was not measured left out, and its slopes."""
+    noises = {(): 2.0, (0,): 3.0, (2,): np.inf, (0, 1): 5.0, (1, 2): 7.0, (0, 1, 2): 11.0}
+    told, one, step = Information(noises, WEIGHTS), dict(enumerate(RANDOM.normal(size=(3, 4)))), 1e-6
+
+    def exact(along):
+        """Return the sum, subset by subset."""
+        return sum(np.prod([along[place] for place in s], axis=0) / noise for s, noise in noises.items())
+
+    found, slopes = told.slopes(one)
+    assert found == pytest.approx(exact(one))
+    for place in range(3):
+        more = {**one, place: one[place] + step}
+        assert slopes[place] == pytest.approx((exact(more) - exact(one)) / step, abs=1e-5)
+
+
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**80])
 def test_the_search_knows_no_unit(unit, monkeypatch):
     """Where all variances are as many times larger, so is the noise that is found, whatever the target."""

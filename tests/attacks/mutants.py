@@ -898,6 +898,13 @@ RELEASES = (
         "tables",
     ),
     _one(
+        "negative shares of made-up rows not told",
+        "mechanisms/shared_noise.py",
+        "[self.patterns[place] ** 2 for place in table]",
+        "[self.patterns[place].clip(0) ** 2 for place in table]",
+        "tables",
+    ),
+    _one(
         "the pilot's noise in the answer",
         "session/answering/release.py",
         'self._sharpened(measuring, receipt, kept, "answer", made.design.grains)',

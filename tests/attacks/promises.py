@@ -208,6 +208,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a residual that is not charged",
         "what a look stored counted again",
         "contrasts that are not orthogonal",
+        "negative shares of made-up rows not told",
         "a strategy that is not charged",
         "a strategy priced by its shortest column",
         "sums of cells that lose a carry",

@@ -12,6 +12,7 @@ import farthing
 from farthing.mechanisms import adaptive_tables, noisy_answers, residuals, spanning_tree
 from farthing.mechanisms.online_weights import OnlineRule
 from farthing.mechanisms.residuals import NoiseShape, ResidualMeasurements
+from farthing.mechanisms.shared_noise import SharedNoise, summed
 from farthing.mechanisms.strategy import Strategy, StrategyMeasurements, on_grid
 from farthing.session.answering import release as releasing
 from farthing.session.answering import synthetic
@@ -21,8 +22,8 @@ GRAIN = 2.0**-56
 
 
 def tables() -> tuple[str, ...]:
-    """Look at the contrasts, then at what a release measures beside what it books."""
-    return (*_contrasts(), *_booked(releasing.MOST_SHAPED), *_booked(0))
+    """Look at the contrasts and at made-up rows, then at what a release measures beside what it books."""
+    return (*_contrasts(), *_made_up(), *_booked(releasing.MOST_SHAPED), *_booked(0))
 
 
 def _contrasts() -> tuple[str, ...]:
@@ -42,6 +43,20 @@ def _contrasts() -> tuple[str, ...]:
         if not np.isclose(max(moved), shape.price):
             found.append(f"a row moves the weighted contrasts of {sizes} by more than is priced")
     return tuple(found)
+
+
+def _made_up() -> tuple[str, ...]:
+    """Return whether a made-up row moves the cells of a table otherwise than the told variance says."""
+    patterns = (np.array([[1.5, 0.0, -0.5], [0.0, 1.0, 0.0]]), np.array([[-0.25, 1.25], [0.5, 0.5]]))
+    noise, sizes = SharedNoise(patterns, np.array([4.0, 1.0])), {0: 3, 1: 2}
+    along = noise.along({place: np.ones(size, np.int64) for place, size in sizes.items()})
+    exact = np.zeros((3, 2))
+    for scale, unit in zip(noise.scales, np.eye(2), strict=True):
+        moved = {s: residuals.residual_table(summed(unit, [along[i] for i in s])) for s in ((), (0,), (1,), (0, 1))}
+        exact += scale * residuals.put_together((0, 1), sizes, moved) ** 2
+    told = noise.spread((0, 1))
+    fits = np.allclose(told, exact, rtol=2e-3) and (told >= exact * (1 - 1e-9)).all()
+    return () if fits else ("a made-up row moves a table by more than is told",)
 
 
 def _booked(most_shaped: int) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Made-up rows: what their numbers do to tables, what a member pays beside them, and how looks share them out."""
 
+import json
 from itertools import product
 from types import SimpleNamespace
 
@@ -14,19 +15,26 @@ from farthing.limits.tables import Residuals, tables_of
 from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurements, put_together, residual_table
 from farthing.mechanisms.shared_noise import Information, SharedNoise, pressed, summed
+from farthing.planning import release_patterns
 from farthing.planning.release import design_for
+from farthing.planning.release_patterns import SharedProgram
 from farthing.planning.release_plan import Goal
 from farthing.planning.release_rows import RowTree
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
 from farthing.session.answering.release import WORST_MOST, limit_of
 from farthing.session.answering.release_booking import LOOKS, _alike
 from farthing.session.answering.release_record import Kept
+from farthing.session.core.records import write_blob
 from farthing.workloads import marginals
 
 BASIS = Residuals((3, 2, 4), ((0, 1), (0, 2), (1, 2)), (1.0, 1.0, 1.0))
 WEIGHTS = {0: np.array([1, 2, 4]), 1: np.array([1, 1]), 2: np.array([3, 1, 1, 2])}
-GROUPS = (np.array([[True, True, False]]), np.zeros((0, 2), bool), np.array([[False, True, True, True]]))
-NOISE = SharedNoise(np.array([[0, 0, 0], [2, 1, -1], [-1, 1, 3]]), GROUPS, np.array([4.0, 9.0, 25.0]))
+PATTERNS = (
+    np.array([[1.0, 0, 0], [0, 0, 1], [0.5, 0.5, 0]]),
+    np.array([[1.0, 0], [0, 1], [1.75, -0.75]]),
+    np.array([[1.0, 0, 0, 0], [0, 1 / 3, 1 / 3, 1 / 3], [-0.5, 0.25, 0.25, 1.0]]),
+)
+NOISE = SharedNoise(PATTERNS, np.array([4.0, 9.0, 25.0]))
 NOISES = {subset: 2.0 + number for number, subset in enumerate(BASIS.subsets)}
 ROWS = np.array(list(product(range(3), range(2), range(4))))
 
@@ -59,7 +67,7 @@ def test_what_a_row_pays_is_what_the_whole_covariance_says():
         base.append(np.full(int(np.prod(shape)), NOISES[subset]))
         made.append(np.array([summed(unit, [along[p] for p in subset]).reshape(-1) for unit in np.eye(3)]).T)
     whole = np.diag(np.concatenate(base)) + np.concatenate(made) @ np.diag(NOISE.scales / 7) @ np.concatenate(made).T
-    every = SharedNoise(ROWS, tuple(np.zeros((0, size), bool) for size in BASIS.sizes), np.ones(len(ROWS)))
+    every = SharedNoise(tuple(np.eye(n)[ROWS[:, i]] for i, n in enumerate(BASIS.sizes)), np.ones(len(ROWS)))
     each = every.along(WEIGHTS)
     moved = np.concatenate(
         [np.array([summed(u, [each[p] for p in s]).reshape(-1) for u in np.eye(len(ROWS))]).T for s in BASIS.subsets]
@@ -87,7 +95,7 @@ def told_errors(joined, many=70, looks=2):
     weights = {place: np.ones(size, np.int64) for place, size in enumerate(BASIS.sizes)}
     shapes = {s: NoiseShape(tuple(weights[i] for i in s), np.zeros([BASIS.sizes[i] for i in s])) for s in BASIS.subsets}
     grains, along, found = np.full(len(BASIS.subsets), 2.0**46), NOISE.along(weights), []
-    noise = SharedNoise(NOISE.rows, NOISE.groups, NOISE.scales * 2.0**56)
+    noise = SharedNoise(NOISE.patterns, NOISE.scales * 2.0**56)
     for _ in range(many):
         state = {s: Residual.nothing([BASIS.sizes[i] for i in s]) for s in BASIS.subsets}
         for _ in range(looks):
@@ -114,7 +122,7 @@ def test_the_noise_of_each_cell_is_as_told():
     assert abs(told_errors(joined=False).std(axis=0) - 1).max() > 6 / np.sqrt(2 * len(errors))
 
 
-@pytest.mark.parametrize("noise", [None, SharedNoise(NOISE.rows, NOISE.groups, NOISE.scales * 2.0**53)])
+@pytest.mark.parametrize("noise", [None, SharedNoise(NOISE.patterns, NOISE.scales * 2.0**53)])
 def test_no_signs_have_a_larger_variance_than_is_told(noise):
     """Over all signs of the cells of each table, the variance of the signed sum is at most what is told."""
     weights = {place: np.ones(size, np.int64) for place, size in enumerate(BASIS.sizes)}
@@ -155,7 +163,80 @@ def test_every_cell_keeps_its_width_and_members_of_large_cells_pay_little():
     paid, booked = best.paid(ROWS), best.total * 2.0**-56
     assert paid.max() <= booked * (1 + 1e-9)
     assert paid[0] < booked / 3
+    assert all(abs(each.sum(axis=1) - 1).max() < 1e-12 for each in best.shared.patterns)
+    assert min(each.min() for each in best.shared.patterns) < -0.01
     assert asked.mean_loss(best) < 0.6 * booked
+
+
+def test_the_search_goes_down_the_slope_of_what_rows_pay():
+    """Slopes in variances and in shares are those of the mean loss, at noise as large as a norm of the room allows."""
+    told, power, step = Information(NOISES, WEIGHTS), 5.0, 1e-5
+    room = tuple(1 + RANDOM.random([BASIS.sizes[place] for place in table]) for table in BASIS.tables)
+    search = SharedProgram(BASIS.tables, room, told, RowTree(BASIS.sizes, {(): np.array(9.0)}, {}))
+
+    def paid(patterns, logs):
+        """Return the mean loss of all rows, over that without made-up rows."""
+        full = [
+            summed(np.exp(logs), [patterns[i] ** 2 for i in table]) / own
+            for table, own in zip(BASIS.tables, room, strict=True)
+        ]
+        height = sum((each**power).sum() for each in full) ** (1 / power)
+        left = told.left(ROWS, SharedNoise(patterns, np.exp(logs) / height), 1.0)
+        return height, left.mean() / told.of(ROWS).mean()
+
+    logs, small = np.log(NOISE.scales), [each.astype(np.float32) for each in PATTERNS]
+    height, own, shares = search.slopes(small, NOISE.scales.astype(np.float32), ROWS, power)
+    before, start = paid(PATTERNS, logs)
+    assert height == pytest.approx(before, rel=1e-4)
+    for row, unit in enumerate(np.eye(len(logs))):
+        assert own[row] == pytest.approx((paid(PATTERNS, logs + step * unit)[1] - start) / step, rel=2e-2, abs=1e-4)
+    for place, slope in enumerate(shares):
+        move = RANDOM.normal(size=slope.shape)
+        move -= move.mean(axis=1, keepdims=True)
+        moved = tuple(each + step * move if i == place else each for i, each in enumerate(PATTERNS))
+        assert (slope * move).sum() == pytest.approx((paid(moved, logs)[1] - start) / step, rel=2e-2, abs=1e-4)
+
+
+def test_sums_over_subsets_of_any_size_and_their_slopes():
+    """Of three columns, too: the sum of products over the noise, what was not measured left out, and its slopes."""
+    noises = {(): 2.0, (0,): 3.0, (2,): np.inf, (0, 1): 5.0, (1, 2): 7.0, (0, 1, 2): 11.0}
+    told, one, step = Information(noises, WEIGHTS), dict(enumerate(RANDOM.normal(size=(3, 4)))), 1e-6
+
+    def exact(along):
+        """Return the sum, subset by subset."""
+        return sum(np.prod([along[place] for place in s], axis=0) / noise for s, noise in noises.items())
+
+    found, slopes = told.slopes(one)
+    assert found == pytest.approx(exact(one))
+    for place in range(3):
+        more = {**one, place: one[place] + step}
+        assert slopes[place] == pytest.approx((exact(more) - exact(one)) / step, abs=1e-5)
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**80])
+def test_the_search_knows_no_unit(unit, monkeypatch):
+    """Where all variances are as many times larger, so is the noise that is found, whatever the target."""
+    monkeypatch.setattr(release_patterns, "_TURNS", 20)
+    asked, found = program(), []
+    for times in (1.0, unit):
+        told = Information({subset: noise * times for subset, noise in NOISES.items()}, WEIGHTS)
+        found.append(SharedProgram(BASIS.tables, tuple(each * times for each in asked.widest), told, asked.tree))
+    one, other = (each.best(1.0) for each in found)
+    assert one.scales * unit == pytest.approx(other.scales)
+    for table, room in zip(BASIS.tables, asked.widest, strict=True):
+        assert (one.spread(table) <= room).all()
+
+
+def test_made_up_rows_of_older_versions_are_read():
+    """Rows that were kept as groups of values are shared out as they were."""
+    said = {"residuals": [[2, [0], [2], 7]], "weights": [{"0": [1, 1, 1]}], "wanted": [[9]], "shared": [[2, 1]]}
+    numbers = np.array([5.0, 6.0, 0, 0, 0, 2, -1, 1, 1, 0, 4, 8])
+    blob = write_blob({"mean": numbers}, {b"farthing-residuals-3": json.dumps(said).encode()})
+    (one,) = Kept.from_bytes(blob).shaped
+    assert one.shared.same(SharedNoise((np.array([[0, 0, 1.0], [0.5, 0.5, 0]]),), np.array([4.0, 8.0])))
+    assert (one.state[0,].mean.tolist(), one.wanted) == ([5.0, 6.0], {(0,): 9})
+    (again,) = Kept.from_bytes(Kept(shaped=(one,)).to_bytes()).shaped
+    assert again.alike(one)
 
 
 def test_rows_of_a_tree_follow_its_pairs():

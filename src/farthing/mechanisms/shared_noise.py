@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -33,7 +33,8 @@ FINE: Final = 1 << 20
 _SLACK: Final = 1 + 2.0**-10
 """More than grids, roundings and looks of grains that are not quite in proportion can change a variance by."""
 
-_BLOCK: Final = 1 << 22  # numbers that are held at once
+_PAIR: Final = 2  # columns
+_BLOCK: Final = 1 << 19  # numbers that are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,23 +42,16 @@ class SharedNoise:
     """Made-up rows, and how random their numbers are.
 
     Attributes:
-        rows: int64[rows, columns], the value of each column; -1 - g for all values of group g of the column alike.
-        groups: by column bool[groups, size], which values each group has.
+        patterns: by column float64[rows, size], how a row is shared out over the values: of sum 1, of any sign.
         scales: float64[rows], the variance of the number of each row, times the grains of the total's residual.
 
-    >>> noise = SharedNoise(np.array([[0], [-1]]), (np.array([[False, True, True]]),), np.array([4.0, 8.0]))
-    >>> noise.patterns[0].tolist(), noise.spread((0,)).round(1).tolist()
-    ([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]], [4.0, 2.0, 2.0])
+    >>> noise = SharedNoise((np.array([[1.0, 0, 0], [0, 1.5, -0.5]]),), np.array([4.0, 8.0]))
+    >>> noise.spread((0,)).round(1).tolist()
+    [4.0, 18.0, 2.0]
     """
 
-    rows: Int64
-    groups: tuple[NDArray[np.bool_], ...]
+    patterns: tuple[Float64, ...]
     scales: Float64
-
-    @cached_property
-    def patterns(self) -> tuple[Float64, ...]:
-        """By column float64[rows, size], how a row is shared out over the values, each of sum 1."""
-        return tuple(patterns_of(self.rows[:, place], groups) for place, groups in enumerate(self.groups))
 
     def spread(self, table: Subset) -> Float64:
         """Return the variance of each cell of a table, times the grains of the total's residual.
@@ -68,6 +62,24 @@ class SharedNoise:
             table: places of columns, in rising order.
         """
         return summed(self.scales * _SLACK, [self.patterns[place] ** 2 for place in table])
+
+    def signed(self, table: Subset) -> float:
+        """Return the largest variance of a sum of a table's cells with signs, times the grains of the total's residual.
+
+        Guarantee: no signs have a larger one.
+        Proof: docs/proofs/mechanisms.residuals.md, section 6.
+        Assumes: nothing.
+        Rounds: up, by 2^-10.
+
+        Args:
+            table: places of columns, in rising order.
+        """
+        lengths = np.prod([abs(self.patterns[place]).sum(axis=1) for place in table], axis=0)
+        along = np.prod([self.patterns[place] @ self.patterns[place].T for place in table], axis=0)
+        roots = np.sqrt(self.scales)
+        cells = math.prod(self.patterns[place].shape[1] for place in table)
+        widest = float(np.linalg.eigvalsh(roots[:, None] * along * roots)[-1])
+        return float(min(float(self.scales @ lengths**2), cells * widest) * _SLACK)
 
     def drawn(self, grains: int, bits: BitSource | None = None) -> Float64:
         """Return float64[rows], numbers of rows for one measurement of all residuals.
@@ -99,14 +111,22 @@ class SharedNoise:
         """Return whether another is the same, to the last bit."""
         return (
             other is not None
-            and np.array_equal(self.rows, other.rows)
             and np.array_equal(self.scales, other.scales)
-            and all(map(np.array_equal, self.groups, other.groups))
+            and all(map(np.array_equal, self.patterns, other.patterns))
         )
 
 
 def patterns_of(rows: Int64, groups: NDArray[np.bool_]) -> Float64:
-    """Return float64[rows, size], how rows are shared out over the values of a column."""
+    """Return float64[rows, size], how rows are shared out over the values of a column: all of a row in one value, or
+    evenly over a group of them.
+
+    Args:
+        rows: int64[rows], the value of each; -1 - g for all values of group g alike.
+        groups: bool[groups, size], which values each group has.
+
+    >>> patterns_of(np.array([0, -1]), np.array([[False, True, True]])).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
+    """
     whole = np.eye(groups.shape[1])
     parts = groups / np.maximum(groups.sum(axis=1, keepdims=True), 1)
     return np.concatenate([whole, parts[::-1]])[rows]  # -1 is the last of them: group 0
@@ -159,21 +179,35 @@ class Information:
             rows: int64[rows, columns], places of values.
         """
         along = {place: 1 / each[rows[:, place]] - 1 / each.sum() for place, each in self.weights.items()}
-        return self._added(along, np.zeros(len(rows)))
+        return self._added(along)
 
     def between(self, one: Sequence[Float64], other: Sequence[Float64]) -> Float64:
         """Return float64[rows, others] of patterns, by column float64[rows, size]."""
         along = {}
         for place, weights in self.weights.items():
             along[place] = (one[place] / weights) @ other[place].T - 1 / weights.sum()
-        return self._added(along, np.zeros((len(one[0]), len(other[0]))))
+        return self._added(along)
+
+    def slopes(self, along: Mapping[int, Any]) -> tuple[Any, dict[int, Any]]:
+        """Return the sum over subsets of the product of the columns' factors, over the noise; and by column its slope.
+
+        Args:
+            along: by column, factors of one shape.
+        """
+        stack, rising = self._rising(along)
+        found = self._total(along, stack, rising)
+        slopes = dict(zip(self.weights, rising, strict=True))
+        for subset, noise in self._higher.items():
+            for place in subset:
+                slopes[place] += math.prod(along[other] for other in subset if other != place) / noise
+        return found, slopes
 
     def told(self, rows: Int64, other: Sequence[Float64]) -> Float64:
         """Return float64[rows, others] of rows, as places of values, and patterns."""
         along = {}
         for place, weights in self.weights.items():
             along[place] = (other[place] / weights).T[rows[:, place]] - 1 / weights.sum()
-        return self._added(along, np.zeros((len(rows), len(other[0]))))
+        return self._added(along)
 
     def left(self, rows: Int64, noise: SharedNoise, grains: float) -> Float64:
         """Return float64[rows], what each row's member pays where noise is shared, in mu squared.
@@ -195,15 +229,43 @@ class Information:
             found[part] -= ((crossing @ within) * crossing).sum(axis=1)
         return np.maximum(found, 0.0)
 
-    def _added(self, along: Mapping[int, Float64], found: Float64) -> Float64:
-        """Return the sum over subsets of the product over their columns, over the variance of the noise."""
+    @cached_property
+    def _lower(self) -> tuple[float, Float64, Float64]:
+        """The factors of a sum over subsets of no column, by column of one, and by columns of two."""
+        at = {place: number for number, place in enumerate(self.weights)}
+        none, one, two = 0.0, np.zeros(len(at)), np.zeros((len(at), len(at)))
         for subset, noise in self.noises.items():
-            if math.isfinite(noise):
-                part = np.ones_like(found) if not subset else along[subset[0]]
-                for place in subset[1:]:
-                    part = part * along[place]
-                found += part / noise
+            if not subset:
+                none = 1 / noise
+            elif len(subset) == 1:
+                one[at[subset[0]]] = 1 / noise
+            elif len(subset) == _PAIR:
+                first, second = (at[place] for place in subset)
+                two[first, second] = two[second, first] = 1 / noise
+        return none, one, two
+
+    @cached_property
+    def _higher(self) -> dict[Subset, float]:
+        """The noise of the other subsets that were measured."""
+        return {s: noise for s, noise in self.noises.items() if len(s) > _PAIR and math.isfinite(noise)}
+
+    def _rising(self, along: Mapping[int, Any]) -> tuple[Any, Any]:
+        """Return all factors, and the slopes of the sum over subsets of two columns at most, by column."""
+        stack = np.stack([along[place] for place in self.weights])
+        _, one, two = (np.asarray(each, stack.dtype) for each in self._lower)
+        return stack, np.tensordot(two, stack, 1) + one.reshape([-1] + [1] * (stack.ndim - 1))
+
+    def _total(self, along: Mapping[int, Any], stack: Any, rising: Any) -> Any:
+        """Return the sum over subsets of the product of their columns' factors, over the noise."""
+        none, one, _ = (np.asarray(each, stack.dtype) for each in self._lower)
+        found = none + (np.einsum("i...,i...->...", stack, rising) + np.tensordot(one, stack, 1)) / 2
+        for subset, noise in self._higher.items():
+            found += math.prod(along[place] for place in subset) / noise
         return found
+
+    def _added(self, along: Mapping[int, Float64]) -> Float64:
+        """Return the sum over subsets of the product over their columns, over the variance of the noise."""
+        return np.asarray(self._total(along, *self._rising(along)))
 
 
 def _parts(many: int, wide: int) -> Iterator[slice]:

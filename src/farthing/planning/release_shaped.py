@@ -18,7 +18,8 @@ from farthing.mechanisms.gaussian import GRAIN, ROUNDING_VARIANCE
 from farthing.mechanisms.residuals import ADDED_PARTS, NoiseShape, shared_out, shares_of, spread_of
 from farthing.mechanisms.shared_noise import Information, SharedNoise
 from farthing.planning.release import ReleaseDesign
-from farthing.planning.release_rows import MOST_SHARED, RowTree, SharedProgram
+from farthing.planning.release_patterns import MOST_SHARED, SharedProgram
+from farthing.planning.release_rows import RowTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +43,7 @@ _ABOVE: Final = 1.05  # so much above the least price that was found, made-up ro
 _ROOM: Final = 1.003  # where less is left above that price, noise that is the same in all cells is tried in its place
 _LOOKS: Final = 1 << 20  # the least grains of a residual that looks share out in proportion
 _CLOSE: Final = 1e-9
+_MEMBERS: Final = 1_500  # rows of the tree whose mean loss tells which design is better
 _LITTLE: Final = 0.05  # added noise below so much of a cell's own is left out
 
 
@@ -113,7 +115,7 @@ class ShapedDesign(ReleaseDesign):
                 beyond = math.prod(self.basis.sizes[place] for place in table if place not in subset)
                 each = self.noises[subset] * (1 + float(shape.added.max())) + 1 / (12 * ADDED_PARTS**2)
                 parts.append(each / beyond)
-        shared = 0.0 if self.shared is None else float(self.shared.spread(()) / self.grains[0])
+        shared = 0.0 if self.shared is None else self.shared.signed(table) / float(self.grains[0])
         return math.prod(sizes) * max(parts) + shared
 
     def excess(self, widest: Sequence[Float64]) -> float:
@@ -226,7 +228,7 @@ class ShapeProgram:
     def mean_loss(self, design: ShapedDesign) -> float:
         """Return what a member pays in the mean, in mu squared: of rows of the tree, where rows are made up."""
         if design.shared is not None:
-            return float(design.paid(self.tree.members).mean())
+            return float(design.paid(self.tree.members[:_MEMBERS]).mean())
         total = 0.0
         for subset, counts in self.counts.items():
             total += float((design.losses(subset) * counts).sum() / max(float(counts.sum()), 1.0))

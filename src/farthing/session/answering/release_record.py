@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.mechanisms.residuals import NoiseShape, Residual
-from farthing.mechanisms.shared_noise import SharedNoise
+from farthing.mechanisms.shared_noise import SharedNoise, patterns_of
 from farthing.session.core.records import read_blob, write_blob
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 State = dict[tuple[int, ...], Residual]
 """The residuals by the places of their columns."""
 
-_FORMAT: Final = b"farthing-residuals-3"
-_BEFORE: Final = (b"farthing-residuals-2", b"farthing-residuals-1")
+_FORMAT: Final = b"farthing-residuals-4"
+_BEFORE: Final = (b"farthing-residuals-3", b"farthing-residuals-2", b"farthing-residuals-1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +94,7 @@ class Kept:
             numbers += [] if one.shared is None else _flat(one.shared)
         weights = [{place: each.tolist() for place, each in one.weights.items()} for one in self.shaped]
         wanted = [[one.wanted[subset] for subset in _ordered(one.state)] for one in self.shaped]
-        shared = [None if one.shared is None else _groups_of(one.shared) for one in self.shaped]
+        shared = [None if one.shared is None else len(one.shared.scales) for one in self.shaped]
         said = json.dumps({"residuals": facts, "weights": weights, "wanted": wanted, "shared": shared}).encode()
         return write_blob({"mean": np.concatenate(numbers)}, {_FORMAT: said})
 
@@ -135,20 +135,17 @@ class Kept:
 
 def _flat(noise: SharedNoise) -> list[NDArray[np.float64]]:
     """Return the numbers of made-up rows, as `_shared` takes them."""
-    return [each.astype(np.float64).reshape(-1) for each in (noise.rows, *noise.groups, noise.scales)]
+    return [each.reshape(-1) for each in (*noise.patterns, noise.scales)]
 
 
-def _groups_of(noise: SharedNoise) -> list[int]:
-    """Return how many rows there are, and how many groups each column has."""
-    return [len(noise.rows), *map(len, noise.groups)]
-
-
-def _shared(taken: Callable[[list[int]], NDArray[np.float64]], sizes: list[int], many: list[int]) -> SharedNoise:
-    """Return the made-up rows whose numbers are taken next."""
+def _shared(taken: Callable[[list[int]], NDArray[np.float64]], sizes: list[int], many: int | list[int]) -> SharedNoise:
+    """Return the made-up rows whose numbers are taken next: so many; or, of an earlier version, as groups of values."""
+    if isinstance(many, int):
+        return SharedNoise(tuple(taken([many, size]) for size in sizes), taken([many]))
     count, *groups = many
     rows = taken([count, len(sizes)]).astype(np.int64)
-    masks = tuple(taken([number, size]) > 0 for number, size in zip(groups, sizes, strict=True))
-    return SharedNoise(rows, masks, taken([count]))
+    masks = [taken([number, size]) > 0 for number, size in zip(groups, sizes, strict=True)]
+    return SharedNoise(tuple(patterns_of(rows[:, at], each) for at, each in enumerate(masks)), taken([count]))
 
 
 def _ordered(subsets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -1,0 +1,209 @@
+"""Made-up rows for a release: how they are shared out, and how random their numbers are, so that members pay the least.
+
+The search goes down the slope of what rows of a tree pay in the mean, in the shares of all made-up rows at once, with
+the noise always as large as the room in the cells allows. It need not find the best: what it found is checked, and what
+members pay is computed from it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from farthing.mechanisms.shared_noise import SharedNoise, crossed, summed
+from farthing.planning.release_rows import frequent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from farthing.mechanisms.shared_noise import Information
+    from farthing.planning.release_rows import RowTree
+
+    Float64 = NDArray[np.float64]
+    Single = NDArray[np.float32]
+    Int64 = NDArray[np.int64]
+    Subset = tuple[int, ...]
+
+MOST_SHARED: Final = 1 << 18
+"""The most cells of all tables for which rows are made up: more take too long."""
+
+_ROWS: Final = 300
+_BATCH: Final = 500  # rows of the tree that stand for the members in one turn
+_TURNS: Final = 400
+_WORK: Final = 2e11  # about the most multiplications of a search
+_STEEP: Final = (4.0, 48.0)  # powers by which the cells with the least room count
+_STEPS: Final = (0.1, 0.04)  # of the logarithms of variances, and of shares
+_AT_LAST: Final = 0.03  # of a step, in the last turn
+_KEPT: Final = (0.9, 0.98)  # of the mean slope and of its square, in the next turn
+_NOTHING: Final = 1e-9
+_BELOW: Final = 1 - 2.0**-9  # of the room, for what looks and grids take
+
+
+@dataclass(frozen=True, eq=False)
+class SharedProgram:
+    """What the made-up rows of a release are chosen from.
+
+    Attributes:
+        tables: the places of the columns of each table, one or more each.
+        room: for each table, the variance that each cell has room for, > 0.
+        told: what the other noise tells of rows.
+        tree: rows as the pilot tells of them.
+    """
+
+    tables: tuple[Subset, ...]
+    room: tuple[Float64, ...]
+    told: Information
+    tree: RowTree
+
+    def best(self, grains: float) -> SharedNoise:
+        """Return noise with which members pay little in the mean, where the total's residual has such grains.
+
+        Guarantee: no cell has more variance of it than it has room for; the shares of each row add up to one.
+        Proof: docs/proofs/mechanisms.residuals.md, section 6; it is checked, not trusted.
+        Assumes: nothing.
+        Rounds: to the nearest.
+        """
+        unit = 1 / float(self.told.of(self.tree.members[:1])[0])  # of variances, in float32 as near to one as may be
+        near = replace(
+            self,
+            room=tuple(each / unit for each in self.room),
+            told=replace(self.told, noises={subset: noise / unit for subset, noise in self.told.noises.items()}),
+        )
+        patterns, numbers = near.searched()
+        return self._fitting(patterns, numbers * unit, grains)
+
+    def searched(self) -> tuple[list[Float64], Float64]:
+        """Return by column how made-up rows are shared out, and the variances of their numbers up to one factor."""
+        patterns = [each.astype(np.float32) for each in frequent(self.tree, min(_ROWS, self._rank))]
+        logs = np.zeros(len(patterns[0]), np.float32)
+        turns, moves = self._turns(len(logs)), [_Moves() for _ in range(len(patterns) + 1)]
+        for turn in range(turns):
+            power = _STEEP[0] * (_STEEP[1] / _STEEP[0]) ** (turn / turns)
+            length = 1 - (1 - _AT_LAST) * turn / turns
+            height, slope, slopes = self.slopes(patterns, np.exp(logs), self._batch(turn), power)
+            logs = (logs - math.log(height) - length * _STEPS[0] * moves[-1].next(slope)).astype(np.float32)
+            for place, each in enumerate(slopes):  # each row stays of sum 1
+                move = _centred(moves[place].next(_centred(each)))
+                patterns[place] = (patterns[place] - length * _STEPS[1] * move).astype(np.float32)
+        return [each.astype(np.float64) for each in patterns], np.exp(logs.astype(np.float64))
+
+    def slopes(
+        self, patterns: Sequence[Single], numbers: Single, rows: Int64, power: float
+    ) -> tuple[float, Single, list[Single]]:
+        """Return by which number variances are too large, and the slopes of the mean loss of rows once they fit: in the
+        logarithms of the variances, and by column in the shares.
+
+        Args:
+            patterns: by column, how made-up rows are shared out.
+            numbers: the variance of the number of each.
+            rows: int64[rows, columns], whose loss it is.
+            power: how steeply the fullest cells count.
+        """
+        height, rising, pushing = self._height(patterns, numbers, power)
+        gains, paid = self._loss(patterns, numbers / height, rows)
+        more = float((gains / numbers).sum())  # of the loss, as the height grows
+        slope = more * rising - gains * height / numbers**2
+        return height, slope * numbers, [own + more * push for own, push in zip(paid, pushing, strict=True)]
+
+    def _loss(self, patterns: Sequence[Single], numbers: Single, rows: Int64) -> tuple[Single, list[Single]]:
+        """Return the slopes of the mean loss of rows, over what they pay without made-up rows: in one over each
+        variance, and by column in the shares.
+        """
+        weights = self.told.weights
+        own, crossing = {}, {}
+        for place, each in weights.items():
+            scaled, most = (patterns[place] / each).astype(np.float32), np.float32(1 / each.sum())
+            own[place] = scaled @ patterns[place].T - most
+            crossing[place] = scaled[:, rows[:, place]] - most
+        within, inner = self.told.slopes(own)
+        across, outer = self.told.slopes(crossing)
+        left = np.linalg.inv(within.astype(np.float64) + np.diag(1 / numbers.astype(np.float64))).astype(np.float32)
+        held = left @ across
+        unit, found = np.float32(1 / self.told.of(rows).sum()), []
+        square = unit * held @ held.T
+        for place, each in weights.items():
+            slope = 2 * (square * inner[place]) @ patterns[place]
+            slope -= 2 * unit * (held * outer[place]) @ np.eye(len(each), dtype=np.float32)[rows[:, place]]
+            found.append((slope / each).astype(np.float32))
+        return np.diag(square), found
+
+    def _height(self, patterns: Sequence[Single], numbers: Single, power: float) -> tuple[float, Single, list[Single]]:
+        """Return a norm of variances over the room, a little above the largest; and its slopes, in variances and by
+        column in shares.
+        """
+        every: Any = numbers
+        squares: list[Any] = [each**2 for each in patterns]
+        full = [
+            summed(every, [squares[place] for place in table]) / room
+            for table, room in zip(self.tables, self._small, strict=True)
+        ]
+        most = max(float(each.max()) for each in full)
+        height = most * math.fsum(float(((each / most) ** power).sum()) for each in full) ** (1 / power)
+        rising, pushing = np.zeros_like(numbers), [np.zeros_like(each) for each in patterns]
+        for table, own, room in zip(self.tables, full, self._small, strict=True):
+            press = (own / height) ** (power - 1) / room
+            for axis, place in enumerate(table):
+                others = [squares[other] for other in table if other != place]
+                flat = np.moveaxis(press, axis, -1).reshape(-1, press.shape[axis])
+                pushed = crossed(np.ones_like(every), others) @ flat
+                pushing[place] += 2 * numbers[:, None] * patterns[place] * pushed
+            rising += (pushed * squares[table[-1]]).sum(axis=1)
+        return height, rising, pushing
+
+    def _fitting(self, patterns: list[Float64], numbers: Float64, grains: float) -> SharedNoise:
+        """Return noise as large as its fullest cell has room for, of rows whose shares add up to one."""
+        patterns = [each + (1 - each.sum(axis=1, keepdims=True)) / each.shape[1] for each in patterns]
+        squares = [each**2 for each in patterns]
+        pairs = zip(self.tables, self.room, strict=True)
+        full = [summed(numbers, [squares[place] for place in table]) / room for table, room in pairs]
+        fitting = numbers / max(float(each.max()) for each in full)
+        return SharedNoise(tuple(patterns), np.maximum(fitting, fitting.max() * _NOTHING) * (grains * _BELOW))
+
+    @cached_property
+    def _small(self) -> list[Single]:
+        """The room, in float32."""
+        return [each.astype(np.float32) for each in self.room]
+
+    @property
+    def _rank(self) -> int:
+        """How many numbers the residuals are."""
+        return sum(math.prod(self.tree.sizes[place] - 1 for place in subset) for subset in self.told.noises)
+
+    def _turns(self, many: int) -> int:
+        """Return how many turns are taken, with so many made-up rows."""
+        products = sum(len(subset) for subset in self.told.noises) * many * (many + _BATCH)
+        cells = sum(len(table) * room.size for table, room in zip(self.tables, self.room, strict=True))
+        return max(1, min(_TURNS, int(_WORK / (products + 4 * cells * many))))
+
+    def _batch(self, turn: int) -> Int64:
+        """Return the rows of the tree that stand for the members in one turn."""
+        start = turn * _BATCH % len(self.tree.members)
+        return self.tree.members[start : start + _BATCH]
+
+
+def _centred(table: Single) -> Single:
+    """Return a table less the mean of each of its rows."""
+    return np.asarray(table - table.mean(axis=1, keepdims=True))
+
+
+@dataclass(slots=True)
+class _Moves:
+    """Steps down a slope of which only rough values are known, each number by its own size [KingmaB15]."""
+
+    mean: Single = field(default_factory=lambda: np.zeros(1, np.float32))
+    square: Single = field(default_factory=lambda: np.zeros(1, np.float32))
+    many: int = 0
+
+    def next(self, slope: Single) -> Single:
+        """Return the next step, of about one, up the slope."""
+        self.many += 1
+        self.mean = _KEPT[0] * self.mean + (1 - _KEPT[0]) * slope
+        self.square = _KEPT[1] * self.square + (1 - _KEPT[1]) * slope**2
+        mean, square = self.mean / (1 - _KEPT[0] ** self.many), self.square / (1 - _KEPT[1] ** self.many)
+        return np.asarray(mean / (np.sqrt(square) + 1e-12))

@@ -108,6 +108,94 @@ def test_an_iceberg_table_is_its_current_version(iceberg):
     assert told(path) == (Lake, in_order(crossed, crossed))
 
 
+def delete_places(table, file, places):
+    """Delete rows of an Iceberg table's file by their places, as Spark and Trino do: by a file and its manifest."""
+    from pyiceberg import manifest as of
+
+    class Deletes(of.ManifestWriterV2):
+        def content(self):
+            return of.ManifestContent.DELETES
+
+    folder = Path(table.location().removeprefix("file://"))
+    pq.write_table(pa.table({"file_path": [file] * len(places), "pos": places}), folder / "deletes.parquet")
+    snapshot, io = table.current_snapshot(), table.io
+    args = (
+        table.spec(),
+        table.schema(),
+        io.new_output(f"{table.location()}/metadata/deletes.avro"),
+        snapshot.snapshot_id,
+    )
+    listed = snapshot.manifests(io)
+    with Deletes(*args, "deflate") as writer:
+        about = of.DataFile.from_args(
+            content=of.DataFileContent.POSITION_DELETES, file_path=f"{table.location()}/deletes.parquet",
+            file_format=of.FileFormat.PARQUET, partition=of.Record(), record_count=len(places), file_size_in_bytes=1,
+        )  # fmt: skip
+        writer.add(
+            of.ManifestEntry.from_args(
+                status=of.ManifestEntryStatus.ADDED, snapshot_id=snapshot.snapshot_id, data_file=about
+            )
+        )
+    Path(snapshot.manifest_list.removeprefix("file://")).unlink()
+    numbers = (snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.sequence_number)
+    with of.write_manifest_list(2, io.new_output(snapshot.manifest_list), *numbers, "deflate") as whole:
+        whole.add_manifests([*listed, writer.to_manifest_file()])
+
+
+def test_rows_of_an_iceberg_table_that_are_deleted_by_their_places(iceberg):
+    """Of one of two files alike: by places, which count from its first row."""
+    table, path = iceberg
+    file = next(iter(table.scan().plan_files())).file.file_path
+    delete_places(table, file, [0, 2])
+    version = lakehouse.version_of(path)
+
+    assert told(path) == (Lake, in_order(ROWS, ROWS.slice(1, 1)))
+    assert any(name.endswith("deletes.parquet") for name in version.beside)
+
+
+def test_an_iceberg_table_whose_columns_and_parts_changed(iceberg):
+    """Wider, added, dropped, and parts by a column from now on: old files lack what new ones have."""
+    from pyiceberg.types import LongType
+
+    table, path = iceberg
+    narrow = pa.table({"n": pa.array([7], pa.int32())})
+    with table.update_schema() as change:
+        change.union_by_name(narrow.schema)
+        change.delete_column("w")
+    table.append(pa.table({"a": [9], "s": ["z"], "n": pa.array([8], pa.int32())}))
+    with table.update_schema() as change:
+        change.update_column("n", LongType())
+    with table.update_spec() as change:
+        change.add_identity("s")
+    table.append(pa.table({"a": [9, 9], "s": ["y", None], "n": [2**40, None]}))
+    old = [(str(row["a"]), "None", str(row["s"])) for row in ROWS.to_pylist()]
+
+    new = [("9", "8", "z"), ("9", str(2**40), "y"), ("9", "None", "None")]
+    assert told(path) == (Lake, sorted(old + old + new))
+
+
+def test_files_that_an_iceberg_table_took_over(iceberg, tmp_path):
+    """Without numbers of columns: told by the names that the table keeps for them."""
+    table, path = iceberg
+    pq.write_table(ROWS.drop_columns(["w"]), tmp_path / "other.parquet")
+    table.add_files([f"file://{tmp_path}/other.parquet"])
+    with table.update_schema() as change:
+        change.rename_column("a", "b")
+    both = ROWS.rename_columns(["b", "s", "w"])
+
+    assert told(path) == (Lake, in_order(both, both, both.set_column(2, "w", pa.nulls(3))))
+
+
+def test_an_iceberg_table_without_rows_or_without_numbers(iceberg):
+    """No file is a table, too; and what needs a reader that is not here is refused when it is opened."""
+    table, path = iceberg
+    table.delete()
+    assert told(path) == (Lake, [])
+    (path / "metadata" / "99999-x.metadata.json").write_text("{}", "utf-8")
+    with pytest.raises(DataError, match="Iceberg table cannot be read"):
+        source_of(path)
+
+
 def test_questions_are_of_the_version_that_was_opened(tmp_path):
     """What is appended later is no part of the table; a ledger of it tells the two versions apart."""
     delta, path = library("deltalake"), tmp_path / "t"
@@ -360,13 +448,16 @@ def test_a_table_without_rows(tmp_path):
         assert session.count(loss=Gdp(7)).value == pytest.approx(0, abs=1.5)
 
 
-def test_lists_are_there_or_not(tmp_path):
-    """Whatever they hold; of what holds values only that can be asked."""
+def test_lists_are_as_they_are_or_left_out(tmp_path):
+    """Never another value, which would make one unit of two: within them columns may have been renamed, too."""
     delta, path = library("deltalake"), tmp_path / "t"
-    rows = pa.table({"a": [1, 2], "l": [[{"b": 1}], None], "p": ["x", "x"]})
+    rows = pa.table({"a": [1, 2], "l": [[{"b": 1}], None], "k": [b"x", b"y"], "p": ["x", "x"]})
     delta.write_deltalake(path, rows, partition_by=["p"])
+    assert told(path) == (Lake, in_order(rows))
+    log = path / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text("utf-8").replace(r"\"name\":\"b\"", r"\"name\":\"c\""), "utf-8")
 
-    assert told(path) == (Lake, [("1", "[]", "x"), ("2", "None", "x")])
+    assert told(path) == (Lake, in_order(rows.drop_columns(["l"])))
 
 
 def test_folders_that_hold_no_table(tmp_path, monkeypatch):

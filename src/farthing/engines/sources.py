@@ -257,7 +257,7 @@ def _of_version(version: Version) -> Files | Lake:
     footers = {footer(each) for each in files.files}  # all are whole
     if version.plain and [{name.partition(".")[0] for name, *_ in each} for each in footers] == [{*version.names}]:
         return files
-    version.require_lossless()
+    version = version.readable()
     return Lake(Arrow(version.read, opened_by=os.getpid()), Files(version.files + version.beside, parquet=True))
 
 

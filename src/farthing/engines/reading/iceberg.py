@@ -54,24 +54,29 @@ def _places(delete: Any) -> dict[str, NDArray[np.int64]]:
     from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
     from pyiceberg.table.puffin import PuffinFile
 
-    (path,) = local([delete.file_path])
+    path = _path(delete.file_path)
     if delete.file_format == FileFormat.PUFFIN:
         vectors = deletion_vectors_from_puffin_file(PuffinFile(Path(path).read_bytes()))
-        return {one.referenced_data_file: np.asarray(one.to_vector(), np.int64) for one in vectors}
+        return {_path(one.referenced_data_file): np.asarray(one.to_vector(), np.int64) for one in vectors}
     rows = pq.read_table(path, columns=["file_path", "pos"], partitioning=None)
     files = rows.column("file_path")
     return {
-        file: np.asarray(rows.filter(pc.equal(files, file)).column("pos"), np.int64)
+        _path(file): np.asarray(rows.filter(pc.equal(files, file)).column("pos"), np.int64)
         for file in pc.unique(files).to_pylist()
     }
 
 
+def _path(address: str) -> str:
+    """Return the path of a local file, however its address is spelled."""
+    return local([address])[0]
+
+
 def _file(table: Any, task: Any, deleted: Deleted) -> DataFile:
     """Return a data file, the values that it may lack, and which of its rows are deleted."""
-    path, none = task.file.file_path, nothing()
+    path, none = _path(task.file.file_path), nothing()
     gone = [deleted[one.file_path].get(path, none) for one in task.delete_files]
     return DataFile(
-        local([path])[0],
+        path,
         missing=_missing(table.schema().fields, table.specs()[task.file.spec_id], task.file.partition),
         gone=np.unique(np.concatenate([none, *gone])),
     )
@@ -91,10 +96,9 @@ def _missing(fields: Sequence[Any], spec: Any, partition: Any) -> dict[str, pa.S
     found = {}
     for each in fields:
         value = parts.get(each.field_id, each.initial_default)
-        if value is not None:
-            native = schema_to_pyarrow(each.field_type, include_field_ids=False)
-            kind = told(native)
-            found[each.name] = pa.scalar([] if pa.types.is_nested(kind) else value, kind)
+        kind = told(schema_to_pyarrow(each.field_type, include_field_ids=False))
+        if value is not None and not pa.types.is_nested(kind):
+            found[each.name] = pa.scalar(getattr(value, "bytes", value), kind)  # a UUID is of bytes
     return found
 
 

@@ -7,7 +7,7 @@ may have been deleted by entries elsewhere. What the table says they are now is 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -125,24 +125,31 @@ class Version:
             raise engine_failed()
         return reader.schema.empty_table() if columns is None else reader
 
-    def require_lossless(self) -> None:
-        """Refuse a version of which a column cannot be read on every value.
+    def readable(self) -> Version:
+        """Return the version with the columns that are read on every value: lists and the like as files hold them.
 
         Guarantee: what a question reads is converted only where no value can fail, so none decides between an answer
-            and an error.
+            and an error; and no two values become one, which would make one unit of two.
         Proof: each column of each file has the table's type, or one all of whose values are told in it.
         Assumes: footers are public, as the schema is.
         Rounds: nothing.
+
+        Raises:
+            DataError: a column of numbers, texts or moments is of another type in a file.
         """
+        import pyarrow.types as of
+
         odd = {*self._odd()}
-        if odd:
+        nested = {column.name for column in self.columns if of.is_nested(column.kind)}
+        if odd - nested:
             raise DataError(
                 "files of the table hold columns in other types than it declares",
                 rule="where rows of several files are put together, types are the table's, or narrower: no value can "
                 "fail",
-                got=", ".join(sorted(odd)[:5]),
+                got=", ".join(sorted(odd - nested)[:5]),
                 next_step="rewrite the table in its declared types",
             )
+        return replace(self, columns=tuple(column for column in self.columns if column.name not in odd))
 
     def _odd(self) -> Iterator[str]:
         """Return the columns of which a file holds values that may not fit the table's type."""
@@ -157,26 +164,16 @@ class Version:
 
 
 def told(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which a column of the table is handed over: of what holds values, only whether it is there.
+    """Return the type in which a column of the table is handed over.
 
     >>> import pyarrow as pa
-    >>> told(pa.timestamp("ns")), told(pa.struct([pa.field("a", pa.int64())]))
-    (TimestampType(timestamp[us]), ListType(list<item: bool>))
+    >>> told(pa.timestamp("ns")), told(pa.string())
+    (TimestampType(timestamp[us]), DataType(string))
     """
     import pyarrow as pa
 
-    if _closed(kind):
-        return pa.list_(pa.bool_())
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
-
-
-def _closed(kind: pa.DataType) -> bool:
-    """Return whether no question looks into values of a type: bytes, times of day, and what holds other values."""
-    import pyarrow.types as of
-
-    kind = kind.value_type if of.is_dictionary(kind) else kind
-    number = of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind) or of.is_boolean(kind)
-    return not (number or of.is_date(kind) or of.is_timestamp(kind) or of.is_null(kind) or is_text(kind))
 
 
 def stream(files: Iterable[DataFile], columns: Iterable[TableColumn]) -> pa.RecordBatchReader:
@@ -235,10 +232,8 @@ def becomes(kind: pa.DataType, to: pa.DataType) -> bool:
     """
     import pyarrow as pa
 
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if _closed(kind) or _closed(to):
-        return _closed(kind) and _closed(to)
-    if kind == to or pa.types.is_null(kind) or (is_text(kind) and is_text(to)):
+    kind = told(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    if kind == to or pa.types.is_null(kind) or (is_text(kind) and is_text(to)) or (_is_bytes(kind) and _is_bytes(to)):
         return True
     whole = pa.types.is_signed_integer(kind)
     if (whole and pa.types.is_signed_integer(to)) or (pa.types.is_floating(kind) and pa.types.is_floating(to)):
@@ -261,10 +256,8 @@ def _become(values: Any, kind: pa.DataType) -> Any:
     """
     import pyarrow as pa
 
-    if _closed(kind):
-        return pa.ListArray.from_arrays(
-            pa.array(np.zeros(len(values) + 1, np.int32)), pa.array([], pa.bool_()), mask=values.is_null()
-        )
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
     if is_text(values.type):
         batch = valid(pa.record_batch([values], names=["text"]))
         values = batch.column("text")
@@ -273,6 +266,13 @@ def _become(values: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return _moments(values).cast(kind)
     return values.cast(kind, safe=False)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Return whether values of a type are bytes of any number."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _moments(values: Any) -> Any:

@@ -167,8 +167,17 @@ class DialectBackend(ValuesBackend):
         """Every function is made of words, and these are refused where they are missing."""
 
     def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
-        """Return the table and its types."""
-        return table, table.schema()
+        """Return a table whose texts have no collation, and whose times with a zone are in UTC; and its types."""
+        import ibis
+
+        schema, changed = dict(table.schema()), {}
+        for name, kind in schema.items():
+            if kind.is_string() and "plain_text" in self.dialect.words:
+                changed[name] = self.word("plain_text", kind, table[name])
+            if kind.is_timestamp() and kind.timezone is not None:
+                schema[name] = ibis.dtype("timestamp")
+                changed[name] = self.word("in_utc", schema[name], table[name])
+        return table.mutate(**changed) if changed else table, schema
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""

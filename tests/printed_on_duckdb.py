@@ -79,10 +79,13 @@ class OnDuckDB:
 
 
 def _wide(tree):
-    """Return a text of Snowflake in which BIGINT is what it is there: a number of 38 digits."""
+    """Return a text of Snowflake in which BIGINT and long constants are what they are there: numbers of 38 digits."""
     for kind in tree.find_all(exp.DataType):
         if kind.this is exp.DataType.Type.BIGINT:
             kind.set("this", exp.DataType.Type.INT128)
+    for number in list(tree.find_all(exp.Literal)):
+        if number.is_int and int(number.this) >= 2**31:
+            number.replace(exp.cast(number.copy(), exp.DataType.Type.INT128))
     return tree
 
 

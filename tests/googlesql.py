@@ -123,6 +123,7 @@ class _Service:
         request.options.default_timezone = "UTC"
         for name, (kinds, rows) in self._named(text, tables):
             data = request.table_content[name].table_data
+            data.SetInParent()  # there, though it may have no rows
             for row in rows:
                 told = data.row.add()
                 for column, kind in kinds.items():

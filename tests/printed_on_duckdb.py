@@ -62,7 +62,8 @@ class OnDuckDB:
 
     def sql(self, text, schema=None):
         """Return what is told of a text, as an expression of ibis would be; without types it is planned at once."""
-        made = _translated(sqlglot.parse_one(text, dialect=self.compiler.dialect))
+        tree = sqlglot.parse_one(text, dialect=self.compiler.dialect)
+        made = _translated(_wide(tree) if self.name == "snowflake" else tree)
         if schema is None:
             self._duck.execute(f"EXPLAIN {made}")
         return SimpleNamespace(to_pyarrow=lambda: self._duck.execute(made).to_arrow_table().cast(schema.to_pyarrow()))
@@ -75,6 +76,17 @@ class OnDuckDB:
         """Return the rows of an expression."""
         text = self.compiler.to_sqlglot(expr.unbind()).sql(dialect=self.compiler.dialect)
         return self.sql(text, expr.as_table().schema()).to_pyarrow()
+
+
+def _wide(tree):
+    """Return a text of Snowflake in which BIGINT and long constants are what they are there: numbers of 38 digits."""
+    for kind in tree.find_all(exp.DataType):
+        if kind.this is exp.DataType.Type.BIGINT:
+            kind.set("this", exp.DataType.Type.INT128)
+    for number in list(tree.find_all(exp.Literal)):
+        if number.is_int and int(number.this) >= 2**31:
+            number.replace(exp.cast(number.copy(), exp.DataType.Type.INT128))
+    return tree
 
 
 def _translated(tree):

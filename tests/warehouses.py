@@ -94,6 +94,6 @@ def arrow_on(kind, table):
 def _told(kind):
     """Return ClickHouse's type of an Arrow type."""
     if pa.types.is_timestamp(kind):
-        return "DateTime64(6)"
+        return "DateTime64(6)" if kind.tz is None else f"DateTime64(6, '{kind.tz}')"
     plain = {pa.string(): "String", pa.int64(): "Int64", pa.bool_(): "Bool", pa.date32(): "Date32"}
     return plain.get(kind, "Float64")

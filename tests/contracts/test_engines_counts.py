@@ -144,6 +144,17 @@ def test_what_each_function_is_printed_as_stays_as_it_is_read(name):
     assert (GOLDEN / f"{name}_functions.sql").read_text() == shown
 
 
+@pytest.mark.parametrize("name", sorted(MD5))
+def test_words_within_windows_are_spelled(name):
+    """What a window goes by is spelled like all else: ibis keeps it in a tuple, which sqlglot does not walk."""
+    backend, table = _backend_of(warehouses.Printed(name)), ibis.table({"i": "int64"}, name="rides")
+    window = ibis.window(group_by=backend.integers("+", table.i, table.i), order_by=table.i)
+    text = backend.text(table.mutate(n=ibis.row_number().over(window)), {})
+
+    assert "PARTITION BY" in text
+    assert "WORD_" not in text.upper()
+
+
 def test_different_values_are_counted_at_one_place():
     """Each backend says how it counts to the last one; `nunique` of ibis is an estimate on some."""
     folder = Path(clickhouse.__file__).parent

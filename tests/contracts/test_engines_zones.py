@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from backends import SERVERS, postgres, table_on
+from backends import IN_PROCESS, SERVERS, postgres, table_on
 from hostile import HOSTILE, oracle, same
 from spark_servers import spark_session
 
@@ -37,6 +37,7 @@ from farthing.query.expressions.signatures import CLOCK_UNITS, DAY_PARTS, DAY_UN
 from farthing.sql import parse_predicate
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
+ABROAD = [*SERVERS, *(pytest.param(kind, marks=pytest.mark.thorough) for kind in IN_PROCESS)]
 EMBEDDED = ["s", "ms", "us", "ns", "dictionary", "parquet", "csv", "pandas", "polars", "lazy", "relation", "ibis"]
 KINDS = {"z": Type.TIMESTAMP, "v": Type.INTEGER}
 SCHEMA = Schema.of(KINDS)
@@ -122,7 +123,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("kind", [*EMBEDDED, *SERVERS])
+@pytest.mark.parametrize("kind", [*EMBEDDED, *ABROAD])
 def test_zoned_times_are_read_in_utc(kind, tmp_path):
     """Keys, values, conditions and groupings are those of the slow engine on the same moments, in any zones."""
     engine, slow = opened(kind, tmp_path), MemoryEngine(aware(ROWS), SCHEMA)
@@ -137,7 +138,7 @@ def test_zoned_times_are_read_in_utc(kind, tmp_path):
     assert [[2 + 1 + 1]] == engine.measure(question(where="z < '2013-03-10 05:30:00'"), 0).tolist()
 
 
-@pytest.mark.parametrize("kind", ["us", "parquet", *SERVERS])
+@pytest.mark.parametrize("kind", ["us", "parquet", *ABROAD])
 def test_zoned_times_are_found_and_may_be_units(kind, tmp_path):
     """Found keys have no zone, and moments are units that are never merged."""
     engine = opened(kind, tmp_path)

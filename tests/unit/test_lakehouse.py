@@ -12,7 +12,7 @@ import pytest
 
 from farthing import Budget, Gdp, Session
 from farthing.engines.opening import arrow_of, source_of
-from farthing.engines.reading import lakehouse
+from farthing.engines.reading import lakehouse, version
 from farthing.engines.sources import Files, Lake
 from farthing.errors import DataError
 from farthing.session.table_check import checked
@@ -108,6 +108,94 @@ def test_an_iceberg_table_is_its_current_version(iceberg):
     assert told(path) == (Lake, in_order(crossed, crossed))
 
 
+def delete_places(table, file, places):
+    """Delete rows of an Iceberg table's file by their places, as Spark and Trino do: by a file and its manifest."""
+    from pyiceberg import manifest as of
+
+    class Deletes(of.ManifestWriterV2):
+        def content(self):
+            return of.ManifestContent.DELETES
+
+    folder = Path(table.location().removeprefix("file://"))
+    pq.write_table(pa.table({"file_path": [file] * len(places), "pos": places}), folder / "deletes.parquet")
+    snapshot, io = table.current_snapshot(), table.io
+    args = (
+        table.spec(),
+        table.schema(),
+        io.new_output(f"{table.location()}/metadata/deletes.avro"),
+        snapshot.snapshot_id,
+    )
+    listed = snapshot.manifests(io)
+    with Deletes(*args, "deflate") as writer:
+        about = of.DataFile.from_args(
+            content=of.DataFileContent.POSITION_DELETES, file_path=f"{table.location()}/deletes.parquet",
+            file_format=of.FileFormat.PARQUET, partition=of.Record(), record_count=len(places), file_size_in_bytes=1,
+        )  # fmt: skip
+        writer.add(
+            of.ManifestEntry.from_args(
+                status=of.ManifestEntryStatus.ADDED, snapshot_id=snapshot.snapshot_id, data_file=about
+            )
+        )
+    Path(snapshot.manifest_list.removeprefix("file://")).unlink()
+    numbers = (snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.sequence_number)
+    with of.write_manifest_list(2, io.new_output(snapshot.manifest_list), *numbers, "deflate") as whole:
+        whole.add_manifests([*listed, writer.to_manifest_file()])
+
+
+def test_rows_of_an_iceberg_table_that_are_deleted_by_their_places(iceberg):
+    """Of one of two files alike: by places, which count from its first row."""
+    table, path = iceberg
+    file = next(iter(table.scan().plan_files())).file.file_path
+    delete_places(table, file, [0, 2])
+    version = lakehouse.version_of(path)
+
+    assert told(path) == (Lake, in_order(ROWS, ROWS.slice(1, 1)))
+    assert any(name.endswith("deletes.parquet") for name in version.beside)
+
+
+def test_an_iceberg_table_whose_columns_and_parts_changed(iceberg):
+    """Wider, added, dropped, and parts by a column from now on: old files lack what new ones have."""
+    from pyiceberg.types import LongType
+
+    table, path = iceberg
+    narrow = pa.table({"n": pa.array([7], pa.int32())})
+    with table.update_schema() as change:
+        change.union_by_name(narrow.schema)
+        change.delete_column("w")
+    table.append(pa.table({"a": [9], "s": ["z"], "n": pa.array([8], pa.int32())}))
+    with table.update_schema() as change:
+        change.update_column("n", LongType())
+    with table.update_spec() as change:
+        change.add_identity("s")
+    table.append(pa.table({"a": [9, 9], "s": ["y", None], "n": [2**40, None]}))
+    old = [(str(row["a"]), "None", str(row["s"])) for row in ROWS.to_pylist()]
+
+    new = [("9", "8", "z"), ("9", str(2**40), "y"), ("9", "None", "None")]
+    assert told(path) == (Lake, sorted(old + old + new))
+
+
+def test_files_that_an_iceberg_table_took_over(iceberg, tmp_path):
+    """Without numbers of columns: told by the names that the table keeps for them."""
+    table, path = iceberg
+    pq.write_table(ROWS.drop_columns(["w"]), tmp_path / "other.parquet")
+    table.add_files([f"file://{tmp_path}/other.parquet"])
+    with table.update_schema() as change:
+        change.rename_column("a", "b")
+    both = ROWS.rename_columns(["b", "s", "w"])
+
+    assert told(path) == (Lake, in_order(both, both, both.set_column(2, "w", pa.nulls(3))))
+
+
+def test_an_iceberg_table_without_rows_or_without_numbers(iceberg):
+    """No file is a table, too; and what needs a reader that is not here is refused when it is opened."""
+    table, path = iceberg
+    table.delete()
+    assert told(path) == (Lake, [])
+    (path / "metadata" / "99999-x.metadata.json").write_text("{}", "utf-8")
+    with pytest.raises(DataError, match="Iceberg table cannot be read"):
+        source_of(path)
+
+
 def test_questions_are_of_the_version_that_was_opened(tmp_path):
     """What is appended later is no part of the table; a ledger of it tells the two versions apart."""
     delta, path = library("deltalake"), tmp_path / "t"
@@ -132,16 +220,31 @@ def test_text_that_is_not_utf8_is_null_in_its_row(tmp_path):
     assert told(path)[1] == [("q", "None"), ("q", "ann")]
 
 
-@pytest.mark.parametrize("last", [2_000, 2_001], ids=["fits", "does not fit"])
+@pytest.mark.parametrize("last", [2_000, 2_001, -1], ids=["fits", "does not fit", "before 1970"])
 def test_no_time_decides_between_an_answer_and_an_error(tmp_path, last):
-    """Nanoseconds that the library makes microseconds of fail where one is odd: refused for both, when it is opened."""
+    """Nanoseconds are told down to the microsecond, and milliseconds too far from 1970 are NULL: neither fails."""
     delta, path = library("deltalake"), tmp_path / "t"
     (path / "p=q").mkdir(parents=True)
-    pq.write_table(pa.table({"t": pa.array([1_000, last], pa.timestamp("ns"))}), path / "p=q" / "one.parquet")
+    fine = pa.array([1_000, last, None], pa.timestamp("ns"))
+    coarse = pa.array([last, 2**63 - 1, -(2**63)], pa.timestamp("ms"))
+    pq.write_table(pa.table({"t": fine, "c": coarse}), path / "p=q" / "one.parquet")
     delta.convert_to_deltalake(path, partition_by=delta.Schema([delta.Field("p", "string")]), partition_strategy="hive")
+    found = arrow_of(source_of(path))
+
+    assert found.column("t").cast(pa.int64()).to_pylist() == [1, last // 1000, None]
+    assert found.column("c").cast(pa.int64()).to_pylist() == [last * 1000, None, None]
+
+
+def test_values_that_may_not_fit_are_refused(tmp_path):
+    """A file of whole numbers where the table declares texts, and of wider ones than it declares: for any value."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"a": pa.array([1], pa.int32()), "s": ["x"], "p": ["q"]}), partition_by=["p"])
+    (file,) = path.rglob("*.parquet")
+    pq.write_table(pa.table({"a": pa.array([1], pa.int64()), "s": [1]}), file)
+
     with pytest.raises(DataError, match="other types than it declares") as refused:
         source_of(path)
-    assert refused.value.got == "t"
+    assert refused.value.got == "a, s"
 
 
 def needing(path, *features):
@@ -167,8 +270,12 @@ def vector(rows):
 
 
 def delete(path, rows):
-    """Delete rows of the only file of a Delta table by a vector, as Spark does."""
-    add = next(line["add"] for line in needing(path, "deletionVectors") if "add" in line)
+    """Delete rows of the first file of a Delta table by a vector, as Spark does."""
+    removed(path, next(line["add"] for line in needing(path, "deletionVectors") if "add" in line), rows)
+
+
+def removed(path, add, rows):
+    """Delete rows of a file of a Delta table by a vector."""
     last = len(list((path / "_delta_log").glob("*.json")))
     changed = [
         {"remove": {"path": add["path"], "deletionTimestamp": last, "dataChange": True}},
@@ -243,9 +350,9 @@ def test_a_ledger_tells_rows_before_and_after_a_deletion_vector_apart(tmp_path):
         Session(path, **books).count(loss=Gdp(1))
 
 
-@pytest.mark.parametrize("features", [["columnMapping"], ["deletionVectors", "columnMapping"], ["v2Checkpoint"]])
+@pytest.mark.parametrize("features", [["catalogManaged"], ["deletionVectors", "of tomorrow"]])
 def test_what_is_not_read_is_refused(tmp_path, features):
-    """A table whose files are not its rows by themselves is refused when it is opened."""
+    """A table that needs what nobody here knows is refused when it is opened."""
     delta, path = library("deltalake"), tmp_path / "t"
     delta.write_deltalake(path, ROWS)
     needing(path, *features)
@@ -254,14 +361,103 @@ def test_what_is_not_read_is_refused(tmp_path, features):
         source_of(path)
 
 
-def test_deletion_vectors_of_a_partitioned_table_are_refused(tmp_path):
-    """Its columns are parts of paths, which its library alone puts beside the rows."""
+def test_deletion_vectors_of_a_partitioned_table(tmp_path):
+    """Rows of one of its files are left out; the column that is part of the path is beside those that are left."""
     delta, path = library("deltalake"), tmp_path / "t"
-    delta.write_deltalake(path, ROWS, partition_by=["s"])
-    needing(path, "deletionVectors")
+    delta.write_deltalake(path, pa.table({"a": range(4), "p": ["x", "x", "x", None]}), partition_by=["p"])
+    (add,) = (line["add"] for line in needing(path, "deletionVectors") if "p=x" in str(line.get("add")))
+    removed(path, add, [0, 2])
 
-    with pytest.raises(DataError, match="Delta table cannot be read"):
-        source_of(path)
+    assert told(path) == (Lake, [("1", "x"), ("3", "None")])
+
+
+def mapped(path, mode, named, reader=2):
+    """Let a Delta table of one version tell its columns otherwise: by name in its files, or by number."""
+    log = path / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            needed = {"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]} if reader == 3 else {}
+            line["protocol"] = {"minReaderVersion": reader, "minWriterVersion": 7 if reader == 3 else 5} | needed
+        if "metaData" in line:
+            about = line["metaData"]
+            schema = json.loads(about["schemaString"])
+            for number, field in enumerate(schema["fields"], 1):
+                told = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"]}
+                field |= {"name": named[field["name"]], "metadata": told}
+            about["schemaString"] = json.dumps(schema)
+            about["partitionColumns"] = [named[name] for name in about["partitionColumns"]]
+            about["configuration"] = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "3"}
+    log.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    return lines
+
+
+@pytest.mark.parametrize("reader", [2, 3])
+@pytest.mark.parametrize("parted", [[], ["s"]], ids=["whole", "partitioned"])
+def test_columns_that_were_renamed(tmp_path, reader, parted):
+    """Crosswise, so that files hold others under their names; what Spark calls name mode."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    rows = pa.table({"a": [1, 2], "s": [3, 4], "w": ["x", None]})
+    delta.write_deltalake(path, rows, partition_by=parted or None)
+    mapped(path, "name", {"a": "s", "s": "a", "w": "v"}, reader)
+
+    assert told(path) == (Lake, in_order(rows.rename_columns(["s", "a", "v"])))
+    with Session(path, budget=Budget(mu=9), ledger=None) as session:
+        assert session.count(where="a >= 3", loss=Gdp(7)).value == pytest.approx(2, abs=1.5)
+
+
+def test_columns_that_are_told_by_numbers(tmp_path):
+    """Whatever their names in a file; a column whose number no file has is NULL, also where its name is there."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    path.mkdir()
+    numbers = {"x": b"2", "s": b"1", "w": b"9"}
+    fields = [pa.field(name, pa.int64(), metadata={"PARQUET:field_id": number}) for name, number in numbers.items()]
+    pq.write_table(pa.table([[1, 2], [3, 4], [5, 6]], schema=pa.schema(fields)), path / "one.parquet")
+    delta.convert_to_deltalake(path)
+    mapped(path, "id", {"x": "a", "s": "s", "w": "w"})
+
+    assert told(path) == (Lake, [("3", "1", "None"), ("4", "2", "None")])
+
+
+def test_a_ledger_tells_a_table_before_and_after_columns_were_renamed_crosswise_apart(tmp_path):
+    """No data file changes, nor the names and types; the version's entry in the log does."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"a": [1, 2], "s": [3, 4]}))
+    first = mapped(path, "name", {"a": "a", "s": "s"})
+    books = {"budget": Budget(mu=9), "ledger": tmp_path / "t.ledger"}
+    Session(path, **books).count(loss=Gdp(1))
+    about = next(line for line in first if "metaData" in line)
+    schema = json.loads(about["metaData"]["schemaString"])
+    for field, name in zip(schema["fields"], ("s", "a"), strict=True):
+        field["metadata"]["delta.columnMapping.physicalName"] = name
+    about["metaData"]["schemaString"] = json.dumps(schema)
+    (path / "_delta_log" / f"{1:020}.json").write_text(json.dumps(about), "utf-8")
+
+    with pytest.raises(DataError, match="not those that were asked before"):
+        Session(path, **books).count(loss=Gdp(1))
+
+
+def test_a_table_without_rows(tmp_path):
+    """It is a table, of which counts are told: that it has no file must not be told by a refusal."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, ROWS)
+    delta.DeltaTable(path).delete()
+
+    assert told(path) == (Lake, [])
+    with Session(path, budget=Budget(mu=9), ledger=None) as session:
+        assert session.count(loss=Gdp(7)).value == pytest.approx(0, abs=1.5)
+
+
+def test_lists_are_as_they_are_or_left_out(tmp_path):
+    """Never another value, which would make one unit of two: within them columns may have been renamed, too."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    rows = pa.table({"a": [1, 2], "l": [[{"b": 1}], None], "k": [b"x", b"y"], "p": ["x", "x"]})
+    delta.write_deltalake(path, rows, partition_by=["p"])
+    assert told(path) == (Lake, in_order(rows))
+    log = path / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text("utf-8").replace(r"\"name\":\"b\"", r"\"name\":\"c\""), "utf-8")
+
+    assert told(path) == (Lake, in_order(rows.drop_columns(["l"])))
 
 
 def test_folders_that_hold_no_table(tmp_path, monkeypatch):
@@ -278,4 +474,4 @@ def test_folders_that_hold_no_table(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="Delta table cannot be read"):
         source_of(tmp_path)
     with pytest.raises(ValueError, match=r"^$"):
-        lakehouse._local(["s3://bucket/file.parquet"])
+        version.local(["s3://bucket/file.parquet"])

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farthing.engines.reading.version import Version
+
 PARQUET: Final = (".parquet", ".pq")
 CSV: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
@@ -248,15 +250,15 @@ def _matching(named: str) -> tuple[str, ...]:
     return found
 
 
-def _of_version(version: lakehouse.Version) -> Files | Lake:
+def _of_version(version: Version) -> Files | Lake:
     """Return the files of a Delta or Iceberg table where they are the table, else what its library reads of them."""
     files = Files(version.files, parquet=True)
     files.check()
     footers = {footer(each) for each in files.files}  # all are whole
     if version.plain and [{name.partition(".")[0] for name, *_ in each} for each in footers] == [{*version.names}]:
         return files
-    lakehouse.require_lossless(version)
-    return Lake(Arrow(version.read, opened_by=os.getpid()), Files(version.files + version.deletes, parquet=True))
+    version = version.readable()
+    return Lake(Arrow(version.read, opened_by=os.getpid()), Files(version.files + version.beside, parquet=True))
 
 
 def _is_parquet(path: Path) -> bool:

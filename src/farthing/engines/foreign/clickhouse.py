@@ -41,6 +41,7 @@ WORDS: Final[dict[str, str]] = {
     "midnight": "toDateTime64({0}, 6, 'UTC')",
     "moment": "toDateTime64OrNull({0}, 6, 'UTC')",
     "day": "toDate32OrNull({0})",
+    "in_utc": "toTimeZone({0}, 'UTC')",
     "read_float": "CAST({0} AS Nullable(Float64)) + 0.",
     "read_decimal": "CAST({0} AS Nullable(Float64))",
     "read_date": "toDate32({0})",

@@ -50,6 +50,7 @@ WORDS: Final[dict[str, str]] = {
     "midnight": f"arrow_cast({{0}}, {_MICROS})",
     "moment": f"arrow_cast({{0}}, {_MICROS})",
     "day": "CAST({0} AS DATE)",
+    "in_utc": f"arrow_cast(arrow_cast({{0}}, 'Timestamp(Microsecond, Some(\"UTC\"))'), {_MICROS})",
     "read_float": "CAST({0} AS DOUBLE) + CAST('0' AS DOUBLE)",
     "read_decimal": "CAST({0} AS DOUBLE)",
     "read_date": "CASE WHEN arrow_cast({0}, 'Int32') BETWEEN -719162 AND 2932896 THEN {0} END",

@@ -131,7 +131,7 @@ class DialectBackend(ValuesBackend):
         from sqlglot import exp
 
         lowered = question.as_table().op().replace(self._lowered).to_expr()
-        tree = self._connection.compiler.to_sqlglot(lowered.unbind()).copy()  # so that no part has two places
+        tree = _in_lists(self._connection.compiler.to_sqlglot(lowered.unbind())).copy()  # no part has two places
         for node in list(tree.find_all(exp.Count, exp.CountIf)):  # ClickHouse's have no sign, and meet no other integer
             place = node.parent if isinstance(node.parent, exp.Window) else node
             place.replace(exp.cast(place.copy(), "bigint"))
@@ -167,8 +167,17 @@ class DialectBackend(ValuesBackend):
         """Every function is made of words, and these are refused where they are missing."""
 
     def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
-        """Return the table and its types."""
-        return table, table.schema()
+        """Return a table whose texts have no collation, and whose times with a zone are in UTC; and its types."""
+        import ibis
+
+        schema, changed = dict(table.schema()), {}
+        for name, kind in schema.items():
+            if kind.is_string() and "plain_text" in self.dialect.words:
+                changed[name] = self.word("plain_text", kind, table[name])
+            if kind.is_timestamp() and kind.timezone is not None:
+                schema[name] = ibis.dtype("timestamp")
+                changed[name] = self.word("in_utc", schema[name], table[name])
+        return table.mutate(**changed) if changed else table, schema
 
     def read(self, column: Any, kind: Type) -> Any:
         """Return a column in the type in which it is compared, computed with and grouped."""
@@ -271,6 +280,15 @@ class DialectBackend(ValuesBackend):
             if name in named:
                 made = made.with_(sqlglot.to_identifier(name, quoted=True), as_=self._constants(table), copy=False)
         return f"{made.sql(dialect=self.dialect.name)}{self.dialect.settings}"
+
+
+def _in_lists(tree: Any) -> Any:
+    """Return a tree of SQL whose parts are all found: what ibis leaves in tuples is neither walked nor copied."""
+    for node in tree.walk():
+        for name, parts in list(node.args.items()):
+            if isinstance(parts, tuple):
+                node.set(name, list(parts))
+    return tree
 
 
 def _is_word(node: Any) -> bool:

@@ -20,7 +20,7 @@ _UNITS: Final = ("year", "quarter", "month", "hour", "minute", "second")
 _DAY: Final = "'YYYY-MM-DD'"
 _CLOCK: Final = "'YYYY-MM-DD HH24:MI:SS.FF6'"
 _INSIDE: Final = "CASE WHEN %s BETWEEN -9223372036854775808 AND 9223372036854775807 THEN %s END"
-_REST: Final = "MOD(ABS({0}), NULLIF(ABS({1}), 0))"
+_REST: Final = "(MOD(ABS({0}), NULLIF(ABS({1}), 0)))"
 _HALF: Final = "CAST('4294967296' AS DOUBLE)"
 _FAR: Final = "CASE WHEN ABS({0}) < CAST('9300000000000000000' AS DOUBLE) THEN {0} END"
 _HIGH: Final = f"FLOOR(({_FAR}) / {_HALF})"
@@ -55,11 +55,8 @@ WORDS: Final[dict[str, str]] = {
     "read_integer": _inside("{0}"),
     "read_float": "CAST({0} AS DOUBLE) + CAST('0' AS DOUBLE)",
     "read_decimal": "CAST(CAST({0} AS VARCHAR) AS DOUBLE)",
-    "read_date": f"CASE WHEN {{0}} BETWEEN TO_DATE('0001-01-01', {_DAY}) AND TO_DATE('9999-12-31', {_DAY})"
-    " THEN {0} END",
-    "read_timestamp": f"CASE WHEN {{0}} >= TO_TIMESTAMP_NTZ('0001-01-01 00:00:00.000000', {_CLOCK})"
-    f" AND {{0}} < DATEADD(DAY, 1, TO_TIMESTAMP_NTZ('9999-12-31 00:00:00.000000', {_CLOCK}))"
-    " THEN DATE_TRUNC('MICROSECOND', {0}) END",
+    "read_date": "CASE WHEN YEAR({0}) BETWEEN 1 AND 9999 THEN {0} END",
+    "read_timestamp": "CASE WHEN YEAR({0}) BETWEEN 1 AND 9999 THEN DATE_TRUNC('MICROSECOND', {0}) END",
     **{word: _inside(f"({{0}} {sign} {{1}})") for word, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))},
     "div": f"CAST(SIGN({{0}}) * SIGN({{1}}) * ((ABS({{0}}) - {_REST}) / NULLIF(ABS({{1}}), 0)) AS DECIMAL(38, 0))",
     "mod": f"SIGN({{0}}) * {_REST}",

@@ -1,7 +1,7 @@
 """Warehouses: engines by their dialect, which ibis asks. No test of ours asked one: what is sent is printed.
 
 Beside what `dialect` says, texts lose the collation that a column may have, since one that takes two letters for one
-would take two units for one, and times with a zone are read in UTC.
+would take two units for one.
 """
 
 from __future__ import annotations
@@ -23,19 +23,6 @@ GREATEST_PLAIN: Final = "CASE WHEN {0} IS NULL OR {1} > {0} THEN {1} ELSE {0} EN
 
 class WarehouseBackend(DialectBackend):
     """The guarded primitives of a warehouse."""
-
-    def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
-        """Return a table whose texts have no collation, and whose times with a zone are in UTC; and its types."""
-        import ibis
-
-        schema, changed = dict(table.schema()), {}
-        for name, kind in schema.items():
-            if kind.is_string() and "plain_text" in self.dialect.words:
-                changed[name] = self.word("plain_text", kind, table[name])
-            if kind.is_timestamp() and kind.timezone is not None and "in_utc" in self.dialect.words:
-                schema[name] = ibis.dtype("timestamp")
-                changed[name] = self.word("in_utc", schema[name], table[name])
-        return table.mutate(**changed) if changed else table, schema
 
     def text(self, question: Any, beside: Mapping[str, pa.Table]) -> str:
         """Return the whole text of a question as ibis sends it: what is sent is read and printed by sqlglot before."""

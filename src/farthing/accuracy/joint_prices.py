@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accuracy.formulas import CurvedStatistic, at_least
+from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from farthing.accuracy.statistics import Statistic
 
@@ -37,7 +39,10 @@ _LATE: Final = 0.2  # of a claim's stages are left when it is paused and its gro
 _HALF: Final = 0.5  # the same where the cap is to be spent whatever comes
 _SLIGHTLY: Final = 1.001
 _WIDER: Final = 1.001  # times what the target allows
-_ROUNDS: Final = 8  # of the ascent on several outputs' prices
+ROUNDS: Final = 8
+"""Rounds of the ascent on several outputs' prices."""
+
+_FEW_ROUNDS: Final = 3  # the same where the price is to be known roughly
 _BLOCK: Final = 1 << 13  # groups whose arrays fit in cache together
 _UNKNOWN: Final = 1e40  # the variance of what was not measured, in those of a grain
 _TINY: Final = 1e-100
@@ -104,30 +109,38 @@ class JointPrices:
         formulas = (statistic for statistic in self.statistics if isinstance(statistic, CurvedStatistic))
         return list(dict.fromkeys(spread for formula in formulas for spread in formula.spreads))
 
-    def unseen(self, means: Floats, information: Ints) -> tuple[Flags, Floats]:
-        """Return which groups are too vague for a price, bool[groups], and what clear denominators still need.
+    def look(self, means: Floats, information: Ints, beta: float) -> tuple[Floats, Flags, Floats]:
+        """Return what a pilot has to know of groups, of everything that they were measured with.
+
+        Returns:
+            The grains that seem wanted, float64[lanes, groups]; which groups are too vague for a price, bool[groups];
+            and what unclear denominators still need, float64[lanes, groups].
 
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
-        `_CLEARLY` standard deviations; the grains, float64[lanes, groups], hope that it is larger than it seems.
+        `_CLEARLY` standard deviations; the grains hope that it is larger than it seems.
         """
         seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
-        def look(means: Floats, information: Ints) -> Floats:
-            variances, none = self.variances(information), np.zeros(means.shape[1], np.bool_)
-            vague = at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY if self.spreads else none
+        def run(means: Floats, information: Ints) -> Floats:
+            variances = self.variances(information)
+            found = np.zeros((2 * len(means) + 1, means.shape[1]))
+            found[: len(means)] = self.wanted(means, variances, beta, rounds=_FEW_ROUNDS)
+            vague = found[len(means)]
+            if self.spreads:
+                vague += at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY
             for statistic, relative, absolute in self._each():
-                size, spread = self._spread(statistic, means, variances, (relative, absolute))
-                clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
-                vague = vague | (clear > statistic.width(size, relative, absolute) * _SLIGHTLY)
-            needs = np.zeros(means.shape)
+                if relative:
+                    size, spread = self._spread(statistic, means, variances, (relative, absolute))
+                    clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
+                    vague += clear > statistic.width(size, relative, absolute) * _SLIGHTLY
             for lane in self.counts:
                 signal = means[lane] / np.sqrt(variances[lane])
                 more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)
-                needs[lane] = np.where(signal < _CLEARLY, information[lane] * more, 0.0)
-            return np.concatenate([vague[None, :], needs])
+                np.multiply(information[lane], more, out=found[len(means) + 1 + lane], where=signal < _CLEARLY)
+            return found
 
-        both = in_blocks(look, means, information)
-        return both[0] > 0, both[1:]
+        found = in_blocks(run, means, information)
+        return found[: len(means)], found[len(means)] > 0, found[len(means) + 1 :]
 
     def doubt(self, values: Floats, variances: Floats) -> Floats:
         """Return by what part one standard deviation of denominators and answers changes the clock that is needed.
@@ -155,17 +168,30 @@ class JointPrices:
     ) -> tuple[Floats, Floats]:
         """Return a statistic's magnitude and standard deviation."""
         size = statistic.size(values)
-        slopes = statistic.slopes(values, statistic.width(size, *target))
-        return size, np.sqrt((slopes * slopes * variances).sum(axis=0))
+        squares = statistic.squared_slopes(values, statistic.width(size, *target))
+        return size, np.sqrt(sum(square * variances[lane] for lane, square in squares.items()))
 
     def _doubted(self, means: Floats, variances: Floats) -> Floats:
         """Return lanes of which no denominator, a variance too, is smaller than could be told apart from zero."""
+        if not self.counts and not self.spreads:
+            return means
         values = means.copy()
         for lane in self.counts:
             values[lane] = np.maximum(values[lane], _DOUBT * np.sqrt(variances[lane]))
         return at_least(values, variances, self.spreads, _DOUBT)[0] if self.spreads else values
 
-    def wanted(self, means: Floats, variances: Floats, beta: float, straight: float = 1.0) -> Floats:
+    def _widths(self, values: Floats, variances: Floats) -> Iterator[tuple[Statistic, Floats]]:
+        """Give the statistics that are asked, each with the half-width that its target allows of doubted lanes."""
+        for statistic, relative, absolute in self._each():
+            if relative or (absolute and not statistic.even):
+                size, spread = self._spread(statistic, values, variances, (relative, absolute))
+                yield statistic, statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
+            elif absolute or self.named_loss:
+                yield statistic, np.asarray(absolute)
+
+    def wanted(
+        self, means: Floats, variances: Floats, beta: float, straight: float = 1.0, rounds: int = ROUNDS
+    ) -> Floats:
         """Return the grains, float64[lanes, groups], that one fixed measurement for all targets seems to need.
 
         With `straight` below 1 the lanes' shares are nearer to those of sharper targets, where answers are straighter.
@@ -174,20 +200,49 @@ class JointPrices:
         on is too little rather than too much.
         """
         values = self._doubted(means, variances)
-        z = two_sided(beta)
-        needs = []
-        for statistic, relative, absolute in self._each():
-            size, spread = self._spread(statistic, values, variances, (relative, absolute))
-            width = statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
-            slopes = statistic.slopes(values, width)
+        z, needs = two_sided(beta), []
+        for statistic, width in self._widths(values, variances):
             if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
-                width = z * (np.abs(slopes) / np.sqrt(self.worth * max(self.cap, 1))).sum(axis=0)
-            slopes = statistic.slopes(values, width * straight)
+                squares = statistic.squared_slopes(values, width)
+                each = (np.sqrt(square / (self.worth[lane] * max(self.cap, 1))) for lane, square in squares.items())
+                width = z * sum(each)
+            squares = statistic.squared_slopes(values, width if straight == 1 else width * straight)
             with np.errstate(over="ignore"):  # beyond all numbers is beyond what there is
-                need = (z * slopes / np.maximum(width, _TINY)) ** 2 / self.worth
-            needs.append(np.minimum(need, _HUGE) * (width > 0))
-        grains = balanced(np.stack(needs))
+                per = (z / np.maximum(width, _TINY)) ** 2 * (width > 0)
+                needs.append(
+                    {lane: np.minimum(per * (square / self.worth[lane]), _HUGE) for lane, square in squares.items()}
+                )
+        grains = _cheapest(needs, means.shape, rounds)
         return grains * (self.cap / np.maximum(grains.sum(axis=0), _TINY)) if self.named_loss else grains
+
+    def straight(self, means: Floats, variances: Floats, tick: Floats, beta: float) -> Floats:
+        """Return the ticks, float64[groups], that targets seem to need in a shape of so much information a tick."""
+        values, z, most = self._doubted(means, variances), two_sided(beta), np.zeros(means.shape[1])
+        for statistic, width in self._widths(values, variances):
+            squares = statistic.squared_slopes(values, width)
+            with np.errstate(over="ignore"):
+                per = (z / np.maximum(width, _TINY)) ** 2 * (width > 0)
+                np.maximum(most, per * sum(square / tick[lane] for lane, square in squares.items()), out=most)
+        return np.minimum(most, _HUGE)
+
+    def sure(self, beta: float) -> Floats:
+        """Return the grains, float64[lanes, 1], that every group pays for these targets; 0 where that is not known.
+
+        Counts and sums with absolute targets cost the same in every group, and a named loss is paid by all.
+        """
+        nothing = np.zeros((len(self.worth), 1))
+        if self.named_loss:
+            return np.where(self.used[:, None], self.cap / max(int(self.used.sum()), 1), 0.0)
+        known = [place for place, (one, r, a) in enumerate(self._each()) if a and not r and isinstance(one, Linear)]
+        if not known:
+            return nothing
+        few = replace(
+            self,
+            statistics=tuple(self.statistics[place] for place in known),
+            relative=self.relative[known],
+            absolute=self.absolute[known],
+        )
+        return few.wanted(nothing, nothing, beta)
 
     def wanted_of(self, means: Floats, information: Ints, beta: float, straight: float = 1.0) -> Floats:
         """Return the same from what was measured."""
@@ -226,7 +281,11 @@ class JointPrices:
         """Return which groups surely need more than they may still pay, as far as patience goes; bool[groups]."""
         if self.named_loss:
             return np.zeros(means.shape[1], np.bool_)
-        return np.asarray(price * self.hope(means, information) > self.patience * room)
+        most = self.patience * np.broadcast_to(room, price.shape)
+        found = np.asarray(price > most)  # hope is 1 at most
+        if len(some := np.flatnonzero(found)):
+            found[some] = price[some] * self.hope(means[:, some], information[:, some]) > most[some]
+        return found
 
     def short(self, needed: Floats, left: Ints, rest: float) -> Flags:
         """Return which claims cannot end within what is left, late enough for that to be known; bool[groups].
@@ -257,10 +316,20 @@ class JointPrices:
         spare = (more - 1) * np.where(np.isfinite(upper - lower), upper - lower, 0.0) / 2
         return lower - spare, upper + spare
 
-    def excess(self, values: Floats, variances: Floats, beta: float, caution: float) -> Floats:
-        """Return the largest such factor of a group at these lanes, with so many standard deviations to spare."""
-        ratio = self.ratio(*self.intervals(values, variances, beta)).max(axis=0)
-        return np.asarray(ratio * (1 + caution * self.doubt(values, variances)))
+    def excess(self, values: Floats, variances: Floats, beta: float, doubt: Floats | float = 0.0) -> Floats:
+        """Return the largest such factor of a group at these lanes, and by the part `doubt` more, to spare."""
+        most = np.zeros(values.shape[1])
+        for statistic, relative, absolute in self._each():
+            if relative or absolute:
+                low, high = statistic.interval(values, variances, beta)
+                width = high - low
+                if relative:
+                    allowed = np.maximum(relative * np.abs(low), absolute) + np.maximum(relative * np.abs(high), absolute)
+                    ratio = np.where(np.isfinite(width), width / np.maximum(allowed, _TINY), np.inf)
+                else:
+                    ratio = width / (2 * absolute)
+                np.maximum(most, ratio, out=most)
+        return np.asarray(most * (1 + doubt))
 
 
 def balanced(needs: Floats) -> Floats:
@@ -277,12 +346,24 @@ def balanced(needs: Floats) -> Floats:
     >>> balanced(np.array([[[1.0], [4.0]]])).tolist()
     [[3.0], [6.0]]
     """
-    prices = np.sqrt(needs).sum(axis=1) ** 2
-    for _ in range(_ROUNDS if len(needs) > 1 else 1):
-        grains = np.sqrt((prices[:, None] * needs).sum(axis=0))
-        loads = (needs / np.maximum(grains, _TINY)).sum(axis=1)
-        prices = prices * loads**2
-    return np.asarray(grains * loads.max(axis=0))
+    return _cheapest([dict(enumerate(need)) for need in needs], needs.shape[1:], ROUNDS)
+
+
+def _cheapest(needs: list[dict[int, Floats]], shape: tuple[int, ...], rounds: int) -> Floats:
+    """Return the same from the lanes that each output reads, after so many rounds; 0 in lanes that none reads."""
+    prices = [sum(np.sqrt(each) for each in need.values()) ** 2 for need in needs]
+    grains, loads = np.zeros(shape), [np.zeros(shape[-1])]
+    for _ in range(rounds if len(needs) > 1 else 1):
+        grains[:] = 0.0
+        for price, need in zip(prices, needs, strict=True):
+            for lane, each in need.items():
+                grains[lane] += price * each
+        np.sqrt(grains, out=grains)
+        over = 1 / np.maximum(grains, _TINY)
+        loads = [sum(each * over[lane] for lane, each in need.items()) for need in needs]
+        prices = [price * (load * load) for price, load in zip(prices, loads, strict=True)]
+    grains *= reduce(np.maximum, loads)
+    return grains
 
 
 def in_parts(wanted: Floats, used: Flags, parts: int) -> Ints:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, pilot, ticks
-from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
+from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, in_blocks
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.ratio_looks import LATER_SHARE, RatioLooks, goes_on
 from farthing.accuracy.statistics import Linear
@@ -230,8 +230,15 @@ class JointMeasures:
         groups = np.flatnonzero(grains.any(axis=0))
         if len(groups):
             purse.buy(grains[:, groups], groups)
-        lower, upper = self.prices.intervals(purse.means, self.prices.variances(purse.information), self.beta)
-        return self._judged(state, lower, upper)
+        return self._judged(state, *self._plain(purse.means, purse.information, self.beta))
+
+    def _plain(self, means: Floats, information: Ints, beta: float) -> Floats:
+        """Return the intervals of plain means, (lower, upper), float64[2, outputs, groups]."""
+
+        def ends(means: Floats, information: Ints) -> Floats:
+            return np.stack(self.prices.intervals(means, self.prices.variances(information), beta))
+
+        return in_blocks(ends, means, information)
 
     def _current(self, state: JointState) -> JointState:
         """Return the state with verdicts on these targets; what was claimed at a larger beta is read at this one."""
@@ -249,7 +256,8 @@ class JointMeasures:
             return state.pivot.intervals(self.prices, self._share(0))
         if state.beta and (self._steady(state) or self._was_steady(state)):
             beta = self.beta if self._steady(state) else self._share(1)
-            return self.prices.intervals(state.means, self.prices.variances(state.information), beta)
+            lower, upper = self._plain(state.means, state.information, beta)
+            return lower, upper
         return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
 
     def _seen(self, state: JointState) -> tuple[Floats, Floats]:
@@ -282,15 +290,20 @@ class JointMeasures:
         ends give, which leave room if the output is met. The best estimate is moved there, and into the interval.
         """
         prices = self.prices
-        known = np.isfinite(upper - lower)
-        above, below = prices.allowed(upper), prices.allowed(lower)
-        met = known & (~prices.asked | (upper - lower <= (above + below) * _NEARLY))
-        fit = met & prices.asked
-        least = np.where(fit, np.maximum(upper - above, lower), lower)
-        most = np.where(fit, np.minimum(lower + below, upper), upper)
-        best = np.stack([statistic.estimate(state.means) for statistic in self.statistics])
-        value = np.clip(best, np.minimum(least, most), most)
-        return replace(state, value=value, lower=lower, upper=upper, met=met)
+
+        def judge(means: Floats, lower: Floats, upper: Floats) -> Floats:
+            known = np.isfinite(upper - lower)
+            above, below = prices.allowed(upper), prices.allowed(lower)
+            met = known & (~prices.asked | (upper - lower <= (above + below) * _NEARLY))
+            fit = met & prices.asked
+            least = np.where(fit, np.maximum(upper - above, lower), lower)
+            most = np.where(fit, np.minimum(lower + below, upper), upper)
+            best = np.stack([statistic.estimate(means) for statistic in self.statistics])
+            return np.concatenate([np.clip(best, np.minimum(least, most), most), met])
+
+        found = in_blocks(judge, state.means, lower, upper)
+        many = len(self.statistics)
+        return replace(state, value=found[:many], lower=lower, upper=upper, met=found[many:] > 0)
 
     def looks(self, state: JointState) -> RatioLooks | None:
         """Return the rule by which a mean alone is measured; None where claims are made in stages."""
@@ -324,6 +337,10 @@ class JointMeasures:
 
     def _open(self, state: JointState) -> Ints:
         """Return the groups to measure: not within their targets, and able to get there with what they may pay."""
+        groups = state.means.shape[1]
+        if groups > 1 and state.untouched:  # one is like all
+            alike = JointState.nothing(len(state.means), len(state.value), 1)
+            return np.arange(groups if len(self._open(alike)) else 0)
         now, prices = self._current(state), self.prices
         room = self.cap_grains - now.paid
         enough = (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)  # a pilot may take half of the cap

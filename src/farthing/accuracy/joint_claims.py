@@ -90,7 +90,9 @@ class ClaimPurse:
         return fresh
 
     def of(self, groups: Ints) -> ClaimPurse:
-        """Return some groups, on their own until they are put back."""
+        """Return some groups, in their order, on their own until they are put back; all of them as they are."""
+        if len(groups) == self.means.shape[1]:
+            return self
 
         def measure(grains: Ints, places: Ints) -> Floats:
             """Measure places among those groups."""
@@ -100,6 +102,8 @@ class ClaimPurse:
 
     def put(self, groups: Ints, some: ClaimPurse) -> None:
         """Put them back."""
+        if some is self:
+            return
         self.means[:, groups], self.information[:, groups] = some.means, some.information
 
 
@@ -111,26 +115,30 @@ def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> 
     even = (prices.used / prices.used.sum())[:, None]
     _begin(prices, purse, groups[~purse.information[:, groups].any(axis=0)], beta)
     while len(groups):
-        means, information = purse.means[:, groups], purse.information[:, groups]
-        held = information.sum(axis=0)
-        wanted, vague, growth = prices.look(means, information, beta)
-        price, more = wanted.sum(axis=0), growth.sum(axis=0)
-        if len(dear := np.flatnonzero(price > prices.cap)):  # a rough price is a little too high
-            price[dear] = prices.price(means[:, dear], information[:, dear], beta)
-        goal = prices.pilot * np.minimum(price, prices.cap)
-        early = (held < _ENOUGH * goal) | vague
-        bought = np.where(early, np.maximum(goal - held, _GROWTH * held), more)
-        unsure = (more > 0) | (vague & bool(prices.spreads))
-        doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
-        bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
-        bought = np.minimum(bought, prices.cap // 2 - held)
-        going = (early | (more > 0)) & (bought > 0)
-        going &= ~prices.beyond(price, means, information, prices.cap)
-        groups, early, bought = groups[going], early[going], bought[going]
+        some = purse.of(groups)
+        grains = in_blocks(lambda m, i: _next(prices, m, i, beta, even), some.means, some.information)
+        groups = groups[grains.any(axis=0)]
         if len(groups):
-            shape = (1 - _EVEN) * (wanted[:, going] / np.maximum(price[going], 1.0)) + _EVEN * even
-            shape = np.where(early, shape, growth[:, going] / np.maximum(more[going], 1.0))
-            purse.buy(np.ceil(shape * bought).astype(np.int64), groups)
+            purse.buy(grains[:, grains.any(axis=0)].astype(np.int64), groups)
+
+
+def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, even: Floats) -> Floats:
+    """Return what groups of a pilot buy next, in whole grains, float64[lanes, groups]; 0 where the pilot has ended."""
+    held = information.sum(axis=0)
+    wanted, vague, growth = prices.look(means, information, beta)
+    price, more = wanted.sum(axis=0), growth.sum(axis=0)
+    if len(dear := np.flatnonzero(price > prices.cap)):  # a rough price is a little too high
+        price[dear] = prices.price(means[:, dear], information[:, dear], beta)
+    goal = prices.pilot * np.minimum(price, prices.cap)
+    early = (held < _ENOUGH * goal) | vague
+    bought = np.where(early, np.maximum(goal - held, _GROWTH * held), more)
+    unsure = (more > 0) | (vague & bool(prices.spreads))
+    doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
+    bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
+    bought = np.minimum(bought, prices.cap // 2 - held)
+    going = (early | (more > 0)) & (bought > 0) & ~prices.beyond(price, means, information, prices.cap)
+    shape = np.where(early, (1 - _EVEN) * (wanted / np.maximum(price, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0))
+    return np.ceil(shape * np.where(going, bought, 0.0))
 
 
 def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> None:
@@ -204,11 +212,15 @@ class Pivot:
         return cls(np.zeros(rows, np.int64), np.zeros(rows), none, np.zeros(rows), none, np.zeros(rows), none, none + 1)
 
     def of(self, groups: Ints) -> Pivot:
-        """Return that of some groups."""
+        """Return that of some groups, in their order."""
+        if len(groups) == len(self.clock):
+            return self
         return Pivot(*(getattr(self, name)[..., groups] for name in self.__slots__))
 
     def put(self, groups: Ints, other: Pivot) -> Pivot:
         """Return the same with some groups' replaced."""
+        if len(groups) == len(self.clock):
+            return other
 
         def with_(mine: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
             mine = mine.copy()

@@ -121,26 +121,20 @@ class JointPrices:
         """
         seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
-        def run(means: Floats, information: Ints) -> Floats:
-            variances = self.variances(information)
-            found = np.zeros((2 * len(means) + 1, means.shape[1]))
-            found[: len(means)] = self.wanted(means, variances, beta, rounds=_FEW_ROUNDS)
-            vague = found[len(means)]
-            if self.spreads:
-                vague += at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY
-            for statistic, relative, absolute in self._each():
-                if relative:
-                    size, spread = self._spread(statistic, means, variances, (relative, absolute))
-                    clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
-                    vague += clear > statistic.width(size, relative, absolute) * _SLIGHTLY
-            for lane in self.counts:
-                signal = means[lane] / np.sqrt(variances[lane])
-                more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)
-                np.multiply(information[lane], more, out=found[len(means) + 1 + lane], where=signal < _CLEARLY)
-            return found
-
-        found = in_blocks(run, means, information)
-        return found[: len(means)], found[len(means)] > 0, found[len(means) + 1 :]
+        variances, needs = self.variances(information), np.zeros(means.shape)
+        vague = np.zeros(means.shape[1], np.bool_)
+        if self.spreads:
+            vague |= at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY
+        for statistic, relative, absolute in self._each():
+            if relative:
+                size, spread = self._spread(statistic, means, variances, (relative, absolute))
+                clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
+                vague |= clear > statistic.width(size, relative, absolute) * _SLIGHTLY
+        for lane in self.counts:
+            signal = means[lane] / np.sqrt(variances[lane])
+            more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)
+            np.multiply(information[lane], more, out=needs[lane], where=signal < _CLEARLY)
+        return self.wanted(means, variances, beta, rounds=_FEW_ROUNDS), vague, needs
 
     def doubt(self, values: Floats, variances: Floats) -> Floats:
         """Return by what part one standard deviation of denominators and answers changes the clock that is needed.

@@ -185,9 +185,11 @@ def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
     columns: dict[str, Any] = {}
     for name in (*_LANES, *_OUTPUTS):
         columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
-    for name in (*_CLAIMED, *_PAUSED) if state.pivot is not None else ():
-        rows = np.atleast_2d(getattr(state.pivot, name))
-        columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
+    if state.pivot is not None:
+        paused = _PAUSED if (state.pivot.done < 1).any() else ()
+        for name in (*_CLAIMED, *paused):
+            rows = np.atleast_2d(getattr(state.pivot, name))
+            columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
     facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
     facts |= {_LESS: less} if any(less) else {}
     facts |= {_CRITICAL: state.critical} if state.critical else {}

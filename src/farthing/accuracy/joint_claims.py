@@ -52,7 +52,8 @@ _EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
 _GROWTH: Final = 0.4  # a pilot that goes on grows by this part at least
 _STEP: Final = 4.0  # of what it holds, the most that a pilot grows by while its price says little
 _STEPS: Final = 7.0  # the same while nothing is seen
-_BLANK: Final = 1.0  # standard deviations of a lane within which nothing is seen of it
+_BOLD: Final = 2.0  # of the pilot that a group seems to need of which nothing is seen, for it needs more
+_BLANK: Final = 1.5  # standard deviations of a lane below which nothing is seen of it
 _SURE: Final = 0.5  # of a pilot for what every group surely pays, the first measurement
 _FIRST_SHIFT: Final = 44  # the first pilot is no less than the cap shifted by this
 _TURNS: Final = 4  # of the fixed point that tells how far the clock has to run
@@ -130,9 +131,11 @@ def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, ev
     if len(dear := np.flatnonzero(price > prices.cap)):  # a rough price is a little too high
         price[dear] = prices.price(means[:, dear], information[:, dear], beta)
     goal = prices.pilot * np.minimum(price, prices.cap)
-    early = (held < _ENOUGH * goal) | vague
-    bought = np.where(early, np.maximum(goal - held, _GROWTH * held), more)
-    unsure = (more > 0) | (vague & bool(prices.spreads))
+    early = (held < _ENOUGH * goal) | (vague > 0)
+    unclear = more / np.maximum(information[prices.counts].sum(axis=0), 1) * (price <= prices.cap)
+    least = np.maximum(np.maximum(vague, _GROWTH), unclear) * held
+    bought = np.where(early, np.maximum(goal - held, least), more)
+    unsure = (more > 0) | ((vague > 0) & bool(prices.spreads))
     doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
     bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
     bought = np.minimum(bought, prices.cap // 2 - held)
@@ -161,10 +164,11 @@ def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) ->
     while len(groups):
         held += more
         purse.buy(np.repeat(np.where(lanes, more, 0), len(groups), axis=1), groups)
-        signal = np.abs(purse.means[:, groups]) * np.sqrt(held * prices.worth)
-        blank = (signal < _BLANK)[lanes[:, 0]].all(axis=0)
+        some = purse.means[lanes[:, 0]][:, groups]
+        signal = (some if prices.counts else np.abs(some)) * np.sqrt(held * prices.worth[lanes[:, 0]])
+        blank = (signal < _BLANK).all(axis=0)
         more = int(held * _climb(prices, np.where(used, held, 0), beta))
-        if held + more > prices.cap // (8 * len(used)):
+        if held + more > prices.pilot * prices.cap / len(used):
             blank[:] = False
         rest = np.where(used & ~lanes, held, 0)
         if rest.any() and not blank.all():
@@ -175,7 +179,7 @@ def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) ->
 def _climb(prices: JointPrices, information: Ints, beta: float) -> float:
     """Return how many times what it holds is bought next of a group of which nothing is seen at that information."""
     wanted = prices.wanted_of(np.zeros(information.shape), information, beta)
-    goal = prices.pilot * min(float(wanted.sum()), prices.cap)
+    goal = prices.pilot * min(_BOLD * float(wanted.sum()), prices.cap)
     return min(max(goal / float(information.sum()), 1.0), _STEPS)
 
 

@@ -34,6 +34,7 @@ _SEEN: Final = 2.0  # standard deviations from 0 at which an answer is clear eno
 _WEIGHED: Final = 4.0  # the same where several answers are weighed against each other, in lanes fixed for good
 _SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
 _HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
+_LITTLE: Final = 0.4  # of what it holds, what a group that is vague needs yet at least
 _SHORT: Final = 1.25  # times what is left, a claim needs that is paused
 _LATE: Final = 0.2  # of a claim's stages are left when it is paused and its group given up for that
 _HALF: Final = 0.5  # the same where the cap is to be spent whatever comes
@@ -109,27 +110,31 @@ class JointPrices:
         formulas = (statistic for statistic in self.statistics if isinstance(statistic, CurvedStatistic))
         return list(dict.fromkeys(spread for formula in formulas for spread in formula.spreads))
 
-    def look(self, means: Floats, information: Ints, beta: float) -> tuple[Floats, Flags, Floats]:
+    def look(self, means: Floats, information: Ints, beta: float) -> tuple[Floats, Floats, Floats]:
         """Return what a pilot has to know of groups, of everything that they were measured with.
 
         Returns:
-            The grains that seem wanted, float64[lanes, groups]; which groups are too vague for a price, bool[groups];
-            and what unclear denominators still need, float64[lanes, groups].
+            The grains that seem wanted, float64[lanes, groups]; how many times what they hold groups need yet that are
+            too vague for a price, float64[groups], 0 for others; and what unclear denominators still need,
+            float64[lanes, groups].
 
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
-        `_CLEARLY` standard deviations; the grains hope that it is larger than it seems.
+        `_CLEARLY` standard deviations. Both hope that what is not clear yet is larger than it seems.
         """
         seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
         variances, needs = self.variances(information), np.zeros(means.shape)
-        vague = np.zeros(means.shape[1], np.bool_)
+        vague = np.zeros(means.shape[1])
         if self.spreads:
-            vague |= at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY
+            clear = at_least(means, variances, self.spreads, _DOUBT)[1] >= _CLEARLY
+            vague[~clear] = _LITTLE
         for statistic, relative, absolute in self._each():
             if relative:
                 size, spread = self._spread(statistic, means, variances, (relative, absolute))
                 clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
-                vague |= clear > statistic.width(size, relative, absolute) * _SLIGHTLY
+                more = np.clip((seen / (size / spread + _SEEN)) ** 2 - 1, _LITTLE, 1.0)
+                more[clear <= statistic.width(size, relative, absolute) * _SLIGHTLY] = 0.0
+                np.maximum(vague, more, out=vague)
         for lane in self.counts:
             signal = means[lane] / np.sqrt(variances[lane])
             more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)

@@ -323,8 +323,10 @@ class JointPrices:
                 low, high = statistic.interval(values, variances, beta)
                 width = high - low
                 if relative:
-                    allowed = np.maximum(relative * np.abs(low), absolute) + np.maximum(relative * np.abs(high), absolute)
-                    ratio = np.where(np.isfinite(width), width / np.maximum(allowed, _TINY), np.inf)
+                    ends = (np.maximum(relative * np.abs(end), absolute) for end in (low, high))
+                    allowed = sum(ends)
+                    known = np.isfinite(width)
+                    ratio = np.where(known, width / np.where(known, np.maximum(allowed, _TINY), 1.0), np.inf)
                 else:
                     ratio = width / (2 * absolute)
                 np.maximum(most, ratio, out=most)

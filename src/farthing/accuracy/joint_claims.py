@@ -140,7 +140,9 @@ def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, ev
     bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
     bought = np.minimum(bought, prices.cap // 2 - held)
     going = (early | (more > 0)) & (bought > 0) & ~prices.beyond(price, means, information, prices.cap)
-    shape = np.where(early, (1 - _EVEN) * (wanted / np.maximum(price, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0))
+    shape = np.where(
+        early, (1 - _EVEN) * (wanted / np.maximum(price, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0)
+    )
     return np.ceil(shape * np.where(going, bought, 0.0))
 
 
@@ -379,9 +381,8 @@ class _Clock:
             return np.full(self.time.shape, np.inf)
         caution = CAUTION * WEIGHTS[-1] ** 0.5
 
-        def run(
-            means: Floats, information: Ints, weighted: Floats, time: Floats, tick: Floats, last: Floats
-        ) -> Floats:
+        def run(means: Floats, information: Ints, weighted: Floats, tick: Floats, clock: Floats) -> Floats:
+            time, last = clock
             seems = self.prices.straight(means, self.prices.variances(information), tick, self.beta)
             most = np.maximum(_BEYOND * np.sqrt(np.maximum(seems, 1.0)), time)
             end = np.minimum(np.maximum(np.where(last > 0, last, most / _BEYOND), time), most)
@@ -394,7 +395,7 @@ class _Clock:
                 end = np.maximum(end * np.clip(excess, 1 / _TURN, _TURN), time)
             return np.asarray(np.minimum(end, most))
 
-        self.end = in_blocks(run, means, information, self.weighted, self.time, self.tick, self.end)
+        self.end = in_blocks(run, means, information, self.weighted, self.tick, np.stack([self.time, self.end]))
         return np.asarray(self.end - self.time)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS, WEIGHTS, ClaimPurse, Pivot, claim, pilot, ticks
-from farthing.accuracy.joint_prices import Floats, Ints, JointPrices, in_blocks
+from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.ratio_looks import LATER_SHARE, RatioLooks, goes_on
 from farthing.accuracy.statistics import Linear
@@ -231,15 +231,7 @@ class JointMeasures:
         groups = np.flatnonzero(grains.any(axis=0))
         if len(groups):
             purse.buy(grains[:, groups], groups)
-        return self._judged(state, *self._plain(purse.means, purse.information, self.beta))
-
-    def _plain(self, means: Floats, information: Ints, beta: float) -> Floats:
-        """Return the intervals of plain means, (lower, upper), float64[2, outputs, groups]."""
-
-        def ends(means: Floats, information: Ints) -> Floats:
-            return np.stack(self.prices.intervals(means, self.prices.variances(information), beta))
-
-        return in_blocks(ends, means, information)
+        return self._judged(state, *self.prices.plain(purse.means, purse.information, self.beta))
 
     def _current(self, state: JointState) -> JointState:
         """Return the state with verdicts on these targets; what was claimed at a larger beta is read at this one."""
@@ -257,8 +249,7 @@ class JointMeasures:
             return state.pivot.intervals(self.prices, self._share(0))
         if state.beta and (self._steady(state) or self._was_steady(state)):
             beta = self.beta if self._steady(state) else self._share(1)
-            lower, upper = self._plain(state.means, state.information, beta)
-            return lower, upper
+            return self.prices.plain(state.means, state.information, beta)
         return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
 
     def _seen(self, state: JointState) -> tuple[Floats, Floats]:
@@ -285,26 +276,9 @@ class JointMeasures:
         return told and not self._steady(state)
 
     def _judged(self, state: JointState, lower: Floats, upper: Floats) -> JointState:
-        """Return the state with these intervals, verdicts, and the values that serve best.
-
-        A value serves if it is within max(r |x|, a) of every x of the interval: it lies between the bounds that the two
-        ends give, which leave room if the output is met. The best estimate is moved there, and into the interval.
-        """
-        prices = self.prices
-
-        def judge(means: Floats, lower: Floats, upper: Floats) -> Floats:
-            known = np.isfinite(upper - lower)
-            above, below = prices.allowed(upper), prices.allowed(lower)
-            met = known & (~prices.asked | (upper - lower <= (above + below) * _NEARLY))
-            fit = met & prices.asked
-            least = np.where(fit, np.maximum(upper - above, lower), lower)
-            most = np.where(fit, np.minimum(lower + below, upper), upper)
-            best = np.stack([statistic.estimate(means) for statistic in self.statistics])
-            return np.concatenate([np.clip(best, np.minimum(least, most), most), met])
-
-        found = in_blocks(judge, state.means, lower, upper)
-        many = len(self.statistics)
-        return replace(state, value=found[:many], lower=lower, upper=upper, met=found[many:] > 0)
+        """Return the state with these intervals, verdicts, and the values that serve best."""
+        value, met = self.prices.judged(state.means, lower, upper)
+        return replace(state, value=value, lower=lower, upper=upper, met=met)
 
     def looks(self, state: JointState) -> RatioLooks | None:
         """Return the rule by which a mean alone is measured; None where claims are made in stages."""
@@ -440,10 +414,8 @@ class JointMeasures:
         prices, beta = self.prices, self._next_share(state)
         room = self.cap_grains - purse.information[:, groups].sum(axis=0)
         means, information = purse.means[:, groups], purse.information[:, groups]
-        hopeless = part[groups] >= 1
-        if prices.named_loss:
-            hopeless[:] = False
-        else:
+        hopeless = (part[groups] >= 1) & (not prices.named_loss)
+        if hopeless.any():
             hopeless &= prices.beyond(prices.price(means, information, beta), means, information, room)
         looks = np.clip(information.sum(axis=0), 2 * PARTS, np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS)))
         lower, upper, after = state.lower.copy(), state.upper.copy(), pivot

@@ -39,6 +39,7 @@ _SHORT: Final = 1.25  # times what is left, a claim needs that is paused
 _LATE: Final = 0.2  # of a claim's stages are left when it is paused and its group given up for that
 _HALF: Final = 0.5  # the same where the cap is to be spent whatever comes
 _SLIGHTLY: Final = 1.001
+_NEARLY: Final = 1 + 1e-9
 _WIDER: Final = 1.001  # times what the target allows
 ROUNDS: Final = 8
 """Rounds of the ascent on several outputs' prices."""
@@ -204,10 +205,12 @@ class JointPrices:
             if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
                 squares = statistic.squared_slopes(values, width)
                 each = (np.sqrt(square / (self.worth[lane] * max(self.cap, 1))) for lane, square in squares.items())
-                width = z * sum(each)
-            squares = statistic.squared_slopes(values, width if straight == 1 else width * straight)
+                half = np.asarray(z * sum(each))
+            else:
+                half = width
+            squares = statistic.squared_slopes(values, half * straight)
             with np.errstate(over="ignore"):  # beyond all numbers is beyond what there is
-                per = (z / np.maximum(width, _TINY)) ** 2 * (width > 0)
+                per = (z / np.maximum(half, _TINY)) ** 2 * (half > 0)
                 needs.append(
                     {lane: np.minimum(per * (square / self.worth[lane]), _HUGE) for lane, square in squares.items()}
                 )
@@ -302,6 +305,35 @@ class JointPrices:
         """Return lower and upper ends, float64[outputs, groups]."""
         ends = [statistic.interval(values, variances, beta) for statistic in self.statistics]
         return np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])
+
+    def plain(self, means: Floats, information: Ints, beta: float) -> tuple[Floats, Floats]:
+        """Return the intervals of all measurements of a lane taken together."""
+
+        def ends(means: Floats, information: Ints) -> Floats:
+            return np.stack(self.intervals(means, self.variances(information), beta))
+
+        lower, upper = in_blocks(ends, means, information)
+        return lower, upper
+
+    def judged(self, means: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Flags]:
+        """Return the values that serve best within intervals, and which intervals are within their targets.
+
+        A value serves if it is within max(r |x|, a) of every x of the interval: it lies between the bounds that the two
+        ends give, which leave room if the output is met. The best estimate is moved there, and into the interval.
+        """
+
+        def judge(means: Floats, lower: Floats, upper: Floats) -> Floats:
+            known = np.isfinite(upper - lower)
+            above, below = self.allowed(upper), self.allowed(lower)
+            met = known & (~self.asked | (upper - lower <= (above + below) * _NEARLY))
+            fit = met & self.asked
+            least = np.where(fit, np.maximum(upper - above, lower), lower)
+            most = np.where(fit, np.minimum(lower + below, upper), upper)
+            best = np.stack([statistic.estimate(means) for statistic in self.statistics])
+            return np.concatenate([np.clip(best, np.minimum(least, most), most), met])
+
+        found, many = in_blocks(judge, means, lower, upper), len(self.statistics)
+        return found[:many], found[many:] > 0
 
     def ratio(self, lower: Floats, upper: Floats) -> Floats:
         """Return by what factor intervals are too wide for their targets, float64[outputs, groups]."""

@@ -194,7 +194,10 @@ class RatioStatistic:
     def squared_slopes(self, values: Floats, width: Floats) -> dict[int, Floats]:
         """Return their squares in the lanes that it reads."""
         total = np.maximum(values[self.count], _TINY) ** -2
-        return {self.count: ((self.estimate(values) - self.centre) ** 2 + _BULGE**2 * width**2) * total, self.total: total}
+        return {
+            self.count: ((self.estimate(values) - self.centre) ** 2 + _BULGE**2 * width**2) * total,
+            self.total: total,
+        }
 
     def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return Fieller's set, cut to the range."""

@@ -112,7 +112,10 @@ def interleaved(exact, ours, repeats):
     return {"exact_s": base, "farthing_s": mine, "ratio": ratio, "processor": processor}
 
 
-CASED = "CASE WHEN {x} BETWEEN 0 AND 100 THEN {x} WHEN {x} < 0 THEN 0::DOUBLE WHEN {x} <= 'inf'::DOUBLE THEN 100::DOUBLE END"
+CASED = (  # as farthing clamps a value
+    "CASE WHEN {x} BETWEEN 0 AND 100 THEN {x} WHEN {x} < 0 THEN 0::DOUBLE "
+    "WHEN {x} <= 'inf'::DOUBLE THEN 100::DOUBLE END"
+)
 MAGIC = "(({}) + {}::DOUBLE) - {}::DOUBLE"  # adding 1.5 * 2^52 steps, and taking it away, rounds to whole steps
 FINE, COARSE = 1.5 * 2.0**52 / 2**29, 1.5 * 2.0**52 / 2**11
 

@@ -143,7 +143,7 @@ def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, ev
     shape = np.where(
         early, (1 - _EVEN) * (wanted / np.maximum(price, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0)
     )
-    return np.ceil(shape * np.where(going, bought, 0.0))
+    return np.asarray(np.ceil(shape * np.where(going, bought, 0.0)))
 
 
 def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> None:
@@ -168,7 +168,7 @@ def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) ->
         purse.buy(np.repeat(np.where(lanes, more, 0), len(groups), axis=1), groups)
         some = purse.means[lanes[:, 0]][:, groups]
         signal = (some if prices.counts else np.abs(some)) * np.sqrt(held * prices.worth[lanes[:, 0]])
-        blank = (signal < _BLANK).all(axis=0)
+        blank = np.asarray((signal < _BLANK).all(axis=0))
         more = int(held * _climb(prices, np.where(used, held, 0), beta))
         if held + more > prices.pilot * prices.cap / len(used):
             blank[:] = False

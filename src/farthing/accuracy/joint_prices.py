@@ -127,8 +127,7 @@ class JointPrices:
         variances, needs = self.variances(information), np.zeros(means.shape)
         vague = np.zeros(means.shape[1])
         if self.spreads:
-            clear = at_least(means, variances, self.spreads, _DOUBT)[1] >= _CLEARLY
-            vague[~clear] = _LITTLE
+            vague[at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY] = _LITTLE
         for statistic, relative, absolute in self._each():
             if relative:
                 size, spread = self._spread(statistic, means, variances, (relative, absolute))

@@ -173,8 +173,8 @@ class RatioLooks:
         """Return lower and upper ends at c, float64[1, n], and where they are within the target, bool[n]."""
         low, high = self._uncut(values, variances)
         fits = self._ratio(low, high) <= 1
-        ends = (np.clip(end, self._only.lower, self._only.upper)[None, :] for end in (low, high))
-        return *ends, fits
+        low, high = np.clip(np.stack([low, high]), self._only.lower, self._only.upper)
+        return low[None, :], high[None, :], fits
 
     def _uncut(self, values: Floats, variances: Floats) -> tuple[Floats, Floats]:
         """Return the set of a mean whose range has no ends: where they cut it, chance would end looks early."""

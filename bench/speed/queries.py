@@ -112,18 +112,41 @@ def interleaved(exact, ours, repeats):
     return {"exact_s": base, "farthing_s": mine, "ratio": ratio, "processor": processor}
 
 
+CASED = (  # as farthing clamps a value
+    "CASE WHEN {x} BETWEEN 0 AND 100 THEN {x} WHEN {x} < 0 THEN 0::DOUBLE "
+    "WHEN {x} <= 'inf'::DOUBLE THEN 100::DOUBLE END"
+)
+MAGIC = "(({}) + {}::DOUBLE) - {}::DOUBLE"  # adding 1.5 * 2^52 steps, and taking it away, rounds to whole steps
+FINE, COARSE = 1.5 * 2.0**52 / 2**29, 1.5 * 2.0**52 / 2**11
+
+
+def each(formula):
+    """Return a formula of the clamped value, computed once for each entry of a dictionary, as farthing does it."""
+    inside = CASED.format(x="v")
+    return f"list_transform([fare], lambda v: {formula.replace('{}', inside)})[1]"
+
+
 GRID = {
     "the sum of clamped values": f"sum({CLAMPED})",
     "each rounded to a whole number first": f"sum(CAST({CLAMPED} AS BIGINT))",
     "the sum of values as they are": "sum(fare)",
     "each rounded first": "sum(CAST(fare AS BIGINT))",
+    "in fine steps, as farthing has them": f"sum({each('TRY_CAST(({}) * 536870912::DOUBLE AS BIGINT)')})",
+    "in fine steps, no dictionary used": f"sum(TRY_CAST(({CASED.format(x='fare')}) * 536870912::DOUBLE AS BIGINT))",
+    "in doubles (exact to 2^17 rows a group)": f"sum({each(MAGIC.format('{}', FINE, FINE))})",
+    "in two doubles each (exact)": f"sum({each(MAGIC.format('{}', COARSE, COARSE))}), "
+    f"sum({each('({}) - (' + MAGIC.format('{}', COARSE, COARSE) + ')')})",
+    "by round()": f"sum({each('round(({}) * 536870912::DOUBLE)')})",
+    "as decimals": f"sum({each('TRY_CAST(({}) AS DECIMAL(18, 9))')})",
 }
 
 
 def grid(path, repeats):
     """Seconds of processor of exact sums by zone, with and without a cast of each value: what rounding costs at least.
 
-    A cast is the least that brings a value to whole numbers, whose sum does not depend on the order of adding.
+    A cast is the least that brings a value to whole numbers, whose sum does not depend on the order of adding. Sums of
+    doubles that are whole steps do not depend on it either while they are below 2^53 steps: 2^17 values of 2^36 steps,
+    or any number of them where each is added up in two parts.
     """
     import duckdb
 

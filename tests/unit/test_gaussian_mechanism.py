@@ -94,6 +94,16 @@ def test_the_grid_does_not_tell_the_truth():
         assert not np.fmod(values, steps).any()
 
 
+def test_a_measurement_by_itself_is_that_of_a_group_of_which_nothing_is_known():
+    """From the same bits the same numbers, on every grid."""
+    grains, groups = np.array([1 << 40, 3, 1 << 58]), np.array([2, 0, 1])
+    for step in (-30, 0, 7):
+        fresh, state = (refinement([5, 10**9, 70], 3, step_log2=step) for _ in range(2))
+
+        shown = state.measure(Measured.nothing(3), grains, groups).values
+        assert shown.tolist() == fresh.fresh(grains, groups).tolist()
+
+
 def test_seeded_bits_repeat_and_system_bits_do_not():
     """Tests may fix the bits; without that, two measurements differ."""
     one = [refinement([5]).measure(Measured.nothing(1), np.array([1 << 40])).mean.tolist() for _ in range(2)]

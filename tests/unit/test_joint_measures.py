@@ -388,3 +388,36 @@ class _Noisy:
         """Return them."""
         scale = np.sqrt(2.0**56 / np.maximum(grains, 1))
         return np.array([[1_000.0], [3_000.0]]) + self.generator.normal(size=grains.shape) * scale
+
+
+@pytest.mark.parametrize(
+    ("count", "mean", "most"), [((0, 0), (0, 0), 12), ((0, 40), (0, 2), 40), ((0.1, 0), (0.1, 0), 60)]
+)
+def test_groups_are_measured_in_few_rounds(count, mean, most):
+    """A named loss is spent in a few rounds of noise, and a pilot begins with what every group surely pays."""
+    sizes, log = 10 ** np.random.default_rng(5).uniform(2.5, 4, 200), []
+    state = answered(replace(joint((COUNT, MEAN), 0.1), targets=(count, mean)), sizes, log=log)
+
+    assert state.met.all()
+    assert len(log) <= most
+
+
+@pytest.mark.parametrize("targets", [(0.0, 0.0), (0.0, 40.0), (0.1, 0.0)])
+@pytest.mark.parametrize("cap", [2**20, 2**56])
+def test_of_groups_that_nothing_is_known_of_one_tells_for_all(targets, cap):
+    """Whether anything is to be measured is looked for once, not in each of a million groups."""
+    question = joint((COUNT, MEAN), *targets, cap=cap)
+    nothing = start(question, 5)
+
+    assert nothing.untouched
+    assert question._going(question._current(nothing)).tolist() == question._open(nothing).tolist()
+
+
+def test_a_pilot_that_begins_at_once_pays_no_more_than_its_part():
+    """The first measurement of a named loss, or of a count whose price is sure, is within the pilot's part."""
+    for question in (joint((COUNT, MEAN), 0.0, cap=2**50), joint((COUNT, MEAN), 0.0, 40.0)):
+        log, total = [], question.prices.sure(0.045).sum()
+        state = answered(question, [1e4] * 3, log=log)
+
+        assert 0.01 * total < log[0][0][:, 0].sum() < question.prices.pilot * total
+        assert total < state.paid.min() * 1.01

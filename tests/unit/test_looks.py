@@ -3,7 +3,9 @@
 import os
 import signal
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +15,8 @@ from farthing.errors import LedgerError
 from farthing.ledger.entry import Terms
 from farthing.ledger.process import Process
 from farthing.ledger.store import Ledger
+from farthing.privacy.loss import Pure
+from farthing.session.answering.looks import BegunLooks
 from farthing.session.core import transaction
 from farthing.session.core.booked_question import Begun
 from farthing.workloads import marginals
@@ -189,3 +193,15 @@ def test_many_dead_reservations_are_closed_a_few_at_a_time(monkeypatch):
         closed = [ledger.give_up() for _ in range(8)]
         assert [16] * 6 + [4, 0] == closed
         assert 100 == ledger.spent
+
+
+@pytest.mark.parametrize("groups", [[0, 2, 3], [3, 0, 2], [2, 2, 0]])
+def test_every_grain_of_a_look_is_begun_in_any_order(groups, monkeypatch):
+    """Groups in order are added up at once; others one by one, and one that is named twice pays twice."""
+    begun = []
+    monkeypatch.setattr("farthing.session.answering.looks.begin_look", lambda _, price: begun.append(price) or price)
+    looks = BegunLooks(SimpleNamespace(exclusive=False), np.zeros(4, np.int64), 2, Pure.of_farthings)
+    looks.begin(np.array([5, 7, 11]), np.array(groups))
+    paid = np.bincount(groups, [5, 7, 11], 4)
+
+    assert [Pure.of_farthings(int(np.sort(paid)[-2:].sum()))] == begun

@@ -217,3 +217,19 @@ def test_a_steep_target_is_followed_from_its_early_looks():
 
     assert public
     assert steep <= LOOKS_SHARE * 0.2 < planted
+
+
+def test_groups_in_turn_are_as_groups_together(monkeypatch):
+    """Where nothing is random, groups that are followed two at a time end where all together do."""
+    truth = np.stack([lanes(size, 60.0, 800.0) for size in (1e2, 3e3, 1e4, 4e4, 1e6)], axis=1)
+
+    def told(grains, groups):
+        return truth[:, groups] * (1 + 1e-3 / np.sqrt(np.maximum(grains, 1)))
+
+    question = joint((MEAN,), 0.1)
+    together = question.run(start(question, 5), told)
+    monkeypatch.setattr("farthing.accuracy.ratio_looks.IN_TURN", 2)
+    in_turn = question.run(start(question, 5), told)
+
+    assert together.paid.tolist() == in_turn.paid.tolist()
+    assert together.value.tolist() == in_turn.value.tolist()

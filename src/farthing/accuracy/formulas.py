@@ -84,6 +84,16 @@ class CurvedStatistic:
         slopes[list(self.reads)] = found / scale
         return slopes
 
+    @property
+    def even(self) -> bool:
+        """Whether an absolute target allows the same half-width at every magnitude."""
+        return True
+
+    def squared_slopes(self, values: Floats, width: Floats) -> dict[int, Floats]:
+        """Return the squares of the slopes in the lanes that it reads."""
+        slopes = self.slopes(values, width)
+        return {lane: slopes[lane] ** 2 for lane in self.reads}
+
     def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return its interval at failure probability beta.
 

@@ -19,7 +19,7 @@ gives what is left of the squares to its own stages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -51,6 +51,10 @@ _ENOUGH: Final = 0.7
 _EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
 _GROWTH: Final = 0.4  # a pilot that goes on grows by this part at least
 _STEP: Final = 4.0  # of what it holds, the most that a pilot grows by while its price says little
+_STEPS: Final = 7.0  # the same while nothing is seen
+_BOLD: Final = 2.0  # of the pilot that a group seems to need of which nothing is seen, for it needs more
+_BLANK: Final = 1.5  # standard deviations of a lane below which nothing is seen of it
+_SURE: Final = 0.5  # of a pilot for what every group surely pays, the first measurement
 _FIRST_SHIFT: Final = 44  # the first pilot is no less than the cap shifted by this
 _TURNS: Final = 4  # of the fixed point that tells how far the clock has to run
 _TURN: Final = 3.0  # most change in one of them
@@ -73,12 +77,35 @@ class ClaimPurse:
 
     def buy(self, grains: Ints, groups: Ints) -> Floats:
         """Measure some groups again, add that to their means, and return the fresh values; 0 in lanes left out."""
-        fresh = np.where(grains > 0, self.measure(grains, groups), 0.0)
-        total = self.information[:, groups] + grains
-        held = self.means[:, groups]
-        self.means[:, groups] = held + (fresh - held) * (grains / np.maximum(total, 1))
-        self.information[:, groups] = total
-        return np.asarray(fresh)
+        some = self.of(groups)
+        fresh = some.buy_all(grains)
+        self.put(groups, some)
+        return fresh
+
+    def buy_all(self, grains: Ints) -> Floats:
+        """Do the same with all groups."""
+        fresh = np.where(grains > 0, self.measure(grains, np.arange(grains.shape[1])), 0.0)
+        self.information += grains
+        part = grains / np.maximum(self.information, 1)
+        self.means += (fresh - self.means) * part
+        return fresh
+
+    def of(self, groups: Ints) -> ClaimPurse:
+        """Return some groups, in their order, on their own until they are put back; all of them as they are."""
+        if len(groups) == self.means.shape[1]:
+            return self
+
+        def measure(grains: Ints, places: Ints) -> Floats:
+            """Measure places among those groups."""
+            return self.measure(grains, groups if len(places) == len(groups) else groups[places])
+
+        return ClaimPurse(self.means[:, groups], self.information[:, groups], measure)
+
+    def put(self, groups: Ints, some: ClaimPurse) -> None:
+        """Put them back."""
+        if some is self:
+            return
+        self.means[:, groups], self.information[:, groups] = some.means, some.information
 
 
 def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> None:
@@ -87,28 +114,75 @@ def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> 
     Denominators, without which no price means much, are measured alone if they alone are still unclear.
     """
     even = (prices.used / prices.used.sum())[:, None]
-    first = max(_FIRST_GRAINS, prices.cap >> _FIRST_SHIFT) * int(prices.used.sum())
+    _begin(prices, purse, groups[~purse.information[:, groups].any(axis=0)], beta)
     while len(groups):
-        means, information = purse.means[:, groups], purse.information[:, groups]
-        held = information.sum(axis=0)
-        wanted = prices.wanted_of(means, information, beta)
-        price = wanted.sum(axis=0)
-        goal = prices.pilot * np.minimum(price, prices.cap)
-        vague, growth = prices.unseen(means, information)
-        early = (held < _ENOUGH * goal) | vague
-        bought = np.where(early, np.maximum(goal - held, _GROWTH * held), growth.sum(axis=0))
-        unsure = growth.any(axis=0) | (vague & bool(prices.spreads))
-        doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
-        bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
-        bought = np.minimum(bought, prices.cap // 2 - held)
-        shape = np.where(early, (1 - _EVEN) * wanted / np.maximum(price, 1.0) + _EVEN * even, 0.0)
-        shape = np.where(early, shape, growth / np.maximum(growth.sum(axis=0), 1.0))
-        going = (early | growth.any(axis=0)) & ~prices.beyond(price, means, information, prices.cap) & (bought > 0)
-        grains = np.where(held > 0, shape * bought, even * first)
-        going |= held == 0
-        groups = groups[going]
+        some = purse.of(groups)
+        grains = in_blocks(lambda m, i: _next(prices, m, i, beta, even), some.means, some.information)
+        groups = groups[grains.any(axis=0)]
         if len(groups):
-            purse.buy(np.ceil(grains[:, going]).astype(np.int64), groups)
+            purse.buy(grains[:, grains.any(axis=0)].astype(np.int64), groups)
+
+
+def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, even: Floats) -> Floats:
+    """Return what groups of a pilot buy next, in whole grains, float64[lanes, groups]; 0 where the pilot has ended."""
+    held = information.sum(axis=0)
+    wanted, vague, growth = prices.look(means, information, beta)
+    price, more = wanted.sum(axis=0), growth.sum(axis=0)
+    if len(dear := np.flatnonzero(price > prices.cap)):  # a rough price is a little too high
+        price[dear] = prices.price(means[:, dear], information[:, dear], beta)
+    goal = prices.pilot * np.minimum(price, prices.cap)
+    early = (held < _ENOUGH * goal) | (vague > 0)
+    unclear = more / np.maximum(information[prices.counts].sum(axis=0), 1) * (price <= prices.cap)
+    least = np.maximum(np.maximum(vague, _GROWTH), unclear) * held
+    bought = np.where(early, np.maximum(goal - held, least), more)
+    unsure = (more > 0) | ((vague > 0) & bool(prices.spreads))
+    doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
+    bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
+    bought = np.minimum(bought, prices.cap // 2 - held)
+    going = (early | (more > 0)) & (bought > 0) & ~prices.beyond(price, means, information, prices.cap)
+    shape = np.where(
+        early, (1 - _EVEN) * (wanted / np.maximum(price, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0)
+    )
+    return np.asarray(np.ceil(shape * np.where(going, bought, 0.0)))
+
+
+def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> None:
+    """Measure groups of which nothing is known until something is.
+
+    What every group surely pays is known: a pilot begins with a part of that. Else denominators (all lanes where there
+    are none) grow together from next to nothing: as long as a group's are smaller than their noise it is like any other
+    of which nothing is known, and one of these tells for all how far they go.
+    """
+    used = prices.used[:, None]
+    least = max(_FIRST_GRAINS, prices.cap >> _FIRST_SHIFT) * int(prices.used.sum())
+    sure = np.minimum(_SURE * prices.pilot * prices.sure(beta), prices.cap / (8 * len(used)))
+    if sure.any():
+        grains = np.where(used, np.maximum(np.ceil(sure), least), 0).astype(np.int64)
+        if len(groups):
+            purse.buy(np.repeat(grains, len(groups), axis=1), groups)
+        return
+    lanes = np.isin(np.arange(len(used)), prices.counts)[:, None] if prices.counts else used
+    held, more = 0, least
+    while len(groups):
+        held += more
+        purse.buy(np.repeat(np.where(lanes, more, 0), len(groups), axis=1), groups)
+        some = purse.means[lanes[:, 0]][:, groups]
+        signal = (some if prices.counts else np.abs(some)) * np.sqrt(held * prices.worth[lanes[:, 0]])
+        blank = np.asarray((signal < _BLANK).all(axis=0))
+        more = int(held * _climb(prices, np.where(used, held, 0), beta))
+        if held + more > prices.pilot * prices.cap / len(used):
+            blank[:] = False
+        rest = np.where(used & ~lanes, held, 0)
+        if rest.any() and not blank.all():
+            purse.buy(np.repeat(rest, len(blank) - blank.sum(), axis=1), groups[~blank])
+        groups = groups[blank]
+
+
+def _climb(prices: JointPrices, information: Ints, beta: float) -> float:
+    """Return how many times what it holds is bought next of a group of which nothing is seen at that information."""
+    wanted = prices.wanted_of(np.zeros(information.shape), information, beta)
+    goal = prices.pilot * min(_BOLD * float(wanted.sum()), prices.cap)
+    return min(max(goal / float(information.sum()), 1.0), _STEPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +218,15 @@ class Pivot:
         return cls(np.zeros(rows, np.int64), np.zeros(rows), none, np.zeros(rows), none, np.zeros(rows), none, none + 1)
 
     def of(self, groups: Ints) -> Pivot:
-        """Return that of some groups."""
+        """Return that of some groups, in their order."""
+        if len(groups) == len(self.clock):
+            return self
         return Pivot(*(getattr(self, name)[..., groups] for name in self.__slots__))
 
     def put(self, groups: Ints, other: Pivot) -> Pivot:
         """Return the same with some groups' replaced."""
+        if len(groups) == len(self.clock):
+            return other
 
         def with_(mine: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
             mine = mine.copy()
@@ -184,7 +262,7 @@ def ticks(prices: JointPrices, guess: Floats, shape: Ints, beta: float) -> Float
         tick = np.maximum(shape, 1) * prices.worth
         found = np.clip(prices.wanted(guess, np.zeros_like(guess), beta).sum(axis=0) / size, 1.0, most)
         for _ in range(_TURNS):
-            excess = prices.excess(guess, 1 / (tick * found), beta, 0.0)
+            excess = prices.excess(guess, 1 / (tick * found), beta)
             found = np.clip(found * np.clip(excess, 1 / _TURN, _TURN) ** 2, 1.0, most)
         return np.asarray(found)
 
@@ -224,11 +302,10 @@ def claim(
         targets and by what was seen before that first claim.
     Rounds: nothing; every stage is a whole number of ticks.
     """
-    wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
-    anew = part >= 1
-    lanes = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta, STRAIGHT)
+    mine, anew = purse.of(groups), part >= 1
+    lanes = prices.wanted_of(mine.means, mine.information, beta, STRAIGHT)
     shape = np.where(anew, in_parts(lanes, prices.used, PARTS), held.shape)
-    guess = np.where(anew, purse.means[:, groups], held.guess)
+    guess = np.where(anew, mine.means, held.guess)
     size = shape.sum(axis=0)
     kept, used = np.sqrt(1 - part) * held.begun, (1 - part) * held.done
     now = _Clock(prices, beta, np.maximum(shape, 1) * prices.worth, kept * held.base, kept, used)
@@ -238,21 +315,19 @@ def claim(
     may_end = (anew | (held.done < 1)) & (prices.patience <= 1)
     for stage, weight in enumerate(weights):
         rest, later = sum(weights[stage:]), len(weights) - 1 - stage
-        means, information = purse.means[:, groups], purse.information[:, groups]
-        more = now.missing(means, np.sqrt(wanted.sum(axis=0) / size))
+        more = now.missing(mine.means, mine.information, turns=_TURNS if stage in (0, len(weights) - 1) else 1)
         if stage and later:  # every later stage is as short as it can be
             short = prices.short((more / rest) ** 2 * rest / fresh_part, left, rest)
-            lost |= may_end & (short | prices.beyond((now.time + more) ** 2 * size, means, information, room))
+            price = (now.time + more) ** 2 * size
+            lost |= may_end & (short | prices.beyond(price, mine.means, mine.information, room))
             pause.at(now, short | lost)
         most = np.floor((left - later) * (weight / rest))
         wished = np.maximum(np.ceil(np.minimum(weight * (more / rest) ** 2 / fresh_part, most)), 1.0)
         wished = np.where(lost, 1.0, wished)
         bought = np.minimum(wished.astype(np.int64), left - later)  # beyond 2^53 the product above may round up
-        fresh = purse.buy(shape * bought, groups)
-        now.tell(fresh, fresh_part * weight, bought)
+        now.tell(mine.buy_all(shape * bought), fresh_part * weight, bought)
         left = left - bought
-        if later:
-            wanted = prices.wanted_of(purse.means[:, groups], purse.information[:, groups], beta)
+    purse.put(groups, mine)
     return *now.ends(), pause.left(now, shape, guess, planned)
 
 
@@ -267,6 +342,7 @@ class _Clock:
         weighted: float64[lanes, n], the sum of w sqrt(t) X.
         time: float64[n], the sum of w sqrt(t).
         used: float64[n], the sum of w^2.
+        end: float64[n], where the clock seemed to end when that was looked for last; 0 before.
     """
 
     prices: JointPrices
@@ -275,6 +351,10 @@ class _Clock:
     weighted: Floats
     time: Floats
     used: Floats
+    end: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.end = np.zeros_like(self.time)
 
     def tell(self, fresh: Floats, part: Floats, bought: Ints) -> None:
         """Add a stage's fresh means, of w^2 and t."""
@@ -289,25 +369,34 @@ class _Clock:
         low, high = in_blocks(lambda v, u: np.stack(self.prices.intervals(v, u, self.beta)), values, variances)
         return low, high
 
-    def missing(self, means: Floats, guess: Floats) -> Floats:
+    def missing(self, means: Floats, information: Ints, turns: int) -> Floats:
         """Return how far the clock still has to run, by all means so far; infinite for a named loss.
 
         Args:
             means: float64[lanes, n], what is known of the groups.
-            guess: float64[n], where the clock should end by the price that is wanted.
+            information: int64[lanes, n], by how many grains.
+            turns: of the fixed point, which begins where it ended last.
         """
         if self.prices.named_loss:
             return np.full(self.time.shape, np.inf)
+        caution = CAUTION * WEIGHTS[-1] ** 0.5
 
-        def run(means: Floats, weighted: Floats, time: Floats, tick: Floats, guess: Floats) -> Floats:
-            end = np.maximum(guess, time)
-            for _ in range(_TURNS):
+        def run(means: Floats, information: Ints, weighted: Floats, tick: Floats, clock: Floats) -> Floats:
+            time, last = clock
+            seems = self.prices.straight(means, self.prices.variances(information), tick, self.beta)
+            most = np.maximum(_BEYOND * np.sqrt(np.maximum(seems, 1.0)), time)
+            end = np.minimum(np.maximum(np.where(last > 0, last, most / _BEYOND), time), most)
+            doubt: Floats | None = None
+            for _ in range(turns):
                 values = (weighted + (end - time) * means) / end
-                excess = self.prices.excess(values, 1 / (tick * end**2), self.beta, CAUTION * WEIGHTS[-1] ** 0.5)
+                variances = 1 / (tick * end**2)
+                doubt = caution * self.prices.doubt(values, variances) if doubt is None else doubt
+                excess = self.prices.excess(values, variances, self.beta, doubt)
                 end = np.maximum(end * np.clip(excess, 1 / _TURN, _TURN), time)
-            return np.asarray(np.maximum(np.minimum(end, _BEYOND * guess) - time, 0.0))
+            return np.asarray(np.minimum(end, most))
 
-        return in_blocks(run, means, self.weighted, self.time, self.tick, np.maximum(guess, 1.0))
+        self.end = in_blocks(run, means, information, self.weighted, self.tick, np.stack([self.time, self.end]))
+        return np.asarray(self.end - self.time)
 
 
 @dataclass(slots=True)

@@ -163,24 +163,25 @@ class JointMeasures:
             progress: told (the state, groups done) after each claim.
         """
         purse = ClaimPurse(state.means.copy(), state.information.copy(), measure)
-        now = replace(self._current(state), means=purse.means, information=purse.information)
+        now = replace(state, beta=self.beta) if state.untouched else self._current(state)
+        now = replace(now, means=purse.means, information=purse.information)
         if self._steady(state):
             return self._topped_up(now, purse)
         sharper = self._sharper(now)
         if sharper and (looks := self.looks(state)) is not None:
             now = self._looked(now, purse, looks)
             if progress is not None:
-                progress(now, now.met.shape[1] - len(self._open(now)))
+                progress(now, now.met.shape[1] - len(self._going(now)))
             return now
         if sharper and now.critical:  # looks that this question does not go on from are a pilot
             now = replace(now, pivot=None, critical=0.0)
         for turn in range(_CLAIMS):
-            groups = self._open(now)
+            groups = self._going(now)
             if not len(groups):
-                break
+                return now if turn else self._judged(now, now.lower, now.upper)
             now = self._promised(now, purse) if turn == 0 and sharper else self._claimed(now, purse, groups)
             if progress is not None:
-                progress(now, now.met.shape[1] - len(self._open(now)))
+                progress(now, now.met.shape[1] - len(self._going(now)))
         return now
 
     @property
@@ -230,8 +231,7 @@ class JointMeasures:
         groups = np.flatnonzero(grains.any(axis=0))
         if len(groups):
             purse.buy(grains[:, groups], groups)
-        lower, upper = self.prices.intervals(purse.means, self.prices.variances(purse.information), self.beta)
-        return self._judged(state, lower, upper)
+        return self._judged(state, *self.prices.plain(purse.means, purse.information, self.beta))
 
     def _current(self, state: JointState) -> JointState:
         """Return the state with verdicts on these targets; what was claimed at a larger beta is read at this one."""
@@ -249,7 +249,7 @@ class JointMeasures:
             return state.pivot.intervals(self.prices, self._share(0))
         if state.beta and (self._steady(state) or self._was_steady(state)):
             beta = self.beta if self._steady(state) else self._share(1)
-            return self.prices.intervals(state.means, self.prices.variances(state.information), beta)
+            return self.prices.plain(state.means, state.information, beta)
         return np.full_like(state.lower, -np.inf), np.full_like(state.upper, np.inf)
 
     def _seen(self, state: JointState) -> tuple[Floats, Floats]:
@@ -276,20 +276,8 @@ class JointMeasures:
         return told and not self._steady(state)
 
     def _judged(self, state: JointState, lower: Floats, upper: Floats) -> JointState:
-        """Return the state with these intervals, verdicts, and the values that serve best.
-
-        A value serves if it is within max(r |x|, a) of every x of the interval: it lies between the bounds that the two
-        ends give, which leave room if the output is met. The best estimate is moved there, and into the interval.
-        """
-        prices = self.prices
-        known = np.isfinite(upper - lower)
-        above, below = prices.allowed(upper), prices.allowed(lower)
-        met = known & (~prices.asked | (upper - lower <= (above + below) * _NEARLY))
-        fit = met & prices.asked
-        least = np.where(fit, np.maximum(upper - above, lower), lower)
-        most = np.where(fit, np.minimum(lower + below, upper), upper)
-        best = np.stack([statistic.estimate(state.means) for statistic in self.statistics])
-        value = np.clip(best, np.minimum(least, most), most)
+        """Return the state with these intervals, verdicts, and the values that serve best."""
+        value, met = self.prices.judged(state.means, lower, upper)
         return replace(state, value=value, lower=lower, upper=upper, met=met)
 
     def looks(self, state: JointState) -> RatioLooks | None:
@@ -324,21 +312,29 @@ class JointMeasures:
 
     def _open(self, state: JointState) -> Ints:
         """Return the groups to measure: not within their targets, and able to get there with what they may pay."""
-        now, prices = self._current(state), self.prices
+        groups = state.means.shape[1]
+        if groups > 1 and state.untouched:  # one is like all
+            alike = JointState.nothing(len(state.means), len(state.value), 1)
+            return np.arange(groups if len(self._open(alike)) else 0)
+        return self._going(self._current(state))
+
+    def _going(self, now: JointState) -> Ints:
+        """Return the same of a state with verdicts on these targets."""
+        prices = self.prices
         room = self.cap_grains - now.paid
         enough = (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)  # a pilot may take half of the cap
         going = np.flatnonzero((prices.named_loss | ~now.met.all(axis=0)) & enough)
         if prices.named_loss or not len(going):
             return going
         known = np.isfinite(now.upper[:, going] - now.lower[:, going]).all(axis=0)
-        beta = self._share(0) if self._sharper(state) else self._next_share(state)
+        beta = self._share(0) if self._sharper(now) else self._next_share(now)
         price = prices.price(now.means[:, going], now.information[:, going], beta)
-        if state.pivot is not None and (
-            not state.critical or self._goes_on(state)
+        if now.pivot is not None and (
+            not now.critical or self._goes_on(now)
         ):  # what the claims hold is not bought again
-            held = state.pivot.of(going)
+            held = now.pivot.of(going)
             price = np.maximum(price - held.begun**2 * held.shape.sum(axis=0), price / 4)
-        anyway = self.spend and state.stages - state.since <= 1
+        anyway = self.spend and now.stages - now.since <= 1
         return going[~known | anyway | (AFFORDABLE * price <= room[going])]
 
     def _promised(self, state: JointState, purse: ClaimPurse) -> JointState:
@@ -349,10 +345,12 @@ class JointMeasures:
         """
         prices, beta = self.prices, self._share(0)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
-        needed = ticks(prices, pivot.guess, pivot.shape, beta)
-        most = self.cap_grains / np.maximum(pivot.shape.sum(axis=0), 1)
-        out_of_reach = (needed >= max(OUT, prices.patience) * most) & (pivot.clock > 0) & (not prices.named_loss)
-        part, planned = self._fresh(state, pivot, needed, most)
+        out_of_reach, part, planned = np.zeros(pivot.clock.shape, np.bool_), pivot.done, pivot.planned
+        if state.pivot is not None:
+            needed = ticks(prices, pivot.guess, pivot.shape, beta)
+            most = self.cap_grains / np.maximum(pivot.shape.sum(axis=0), 1)
+            out_of_reach = (needed >= max(OUT, prices.patience) * most) & (pivot.clock > 0) & (not prices.named_loss)
+            part, planned = self._fresh(state, pivot, needed, most)
         state = replace(state, since=state.stages, promise=self._promise, pivot=pivot)
         room = self.cap_grains - purse.information.sum(axis=0)
         affordable = (room >= _LEAST_ROOM) & (self.cap_grains >= 4 * _LEAST_ROOM)
@@ -416,7 +414,9 @@ class JointMeasures:
         prices, beta = self.prices, self._next_share(state)
         room = self.cap_grains - purse.information[:, groups].sum(axis=0)
         means, information = purse.means[:, groups], purse.information[:, groups]
-        hopeless = prices.beyond(prices.price(means, information, beta), means, information, room) & (part[groups] >= 1)
+        hopeless = (part[groups] >= 1) & (not prices.named_loss)
+        if hopeless.any():
+            hopeless &= prices.beyond(prices.price(means, information, beta), means, information, room)
         looks = np.clip(information.sum(axis=0), 2 * PARTS, np.maximum(room // GIVEN_UP, np.minimum(room, 2 * PARTS)))
         lower, upper, after = state.lower.copy(), state.upper.copy(), pivot
         first = state.stages == state.since

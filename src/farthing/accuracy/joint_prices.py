@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from farthing.accuracy.formulas import CurvedStatistic, at_least
+from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from farthing.accuracy.statistics import Statistic
 
@@ -32,12 +34,17 @@ _SEEN: Final = 2.0  # standard deviations from 0 at which an answer is clear eno
 _WEIGHED: Final = 4.0  # the same where several answers are weighed against each other, in lanes fixed for good
 _SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
 _HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
+_LITTLE: Final = 0.4  # of what it holds, what a group that is vague needs yet at least
 _SHORT: Final = 1.25  # times what is left, a claim needs that is paused
 _LATE: Final = 0.2  # of a claim's stages are left when it is paused and its group given up for that
 _HALF: Final = 0.5  # the same where the cap is to be spent whatever comes
 _SLIGHTLY: Final = 1.001
+_NEARLY: Final = 1 + 1e-9
 _WIDER: Final = 1.001  # times what the target allows
-_ROUNDS: Final = 8  # of the ascent on several outputs' prices
+ROUNDS: Final = 8
+"""Rounds of the ascent on several outputs' prices."""
+
+_FEW_ROUNDS: Final = 3  # the same where the price is to be known roughly
 _BLOCK: Final = 1 << 13  # groups whose arrays fit in cache together
 _UNKNOWN: Final = 1e40  # the variance of what was not measured, in those of a grain
 _TINY: Final = 1e-100
@@ -104,30 +111,35 @@ class JointPrices:
         formulas = (statistic for statistic in self.statistics if isinstance(statistic, CurvedStatistic))
         return list(dict.fromkeys(spread for formula in formulas for spread in formula.spreads))
 
-    def unseen(self, means: Floats, information: Ints) -> tuple[Flags, Floats]:
-        """Return which groups are too vague for a price, bool[groups], and what clear denominators still need.
+    def look(self, means: Floats, information: Ints, beta: float) -> tuple[Floats, Floats, Floats]:
+        """Return what a pilot has to know of groups, of everything that they were measured with.
+
+        Returns:
+            The grains that seem wanted, float64[lanes, groups]; how many times what they hold groups need yet that are
+            too vague for a price, float64[groups], 0 for others; and what unclear denominators still need,
+            float64[lanes, groups].
 
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
-        `_CLEARLY` standard deviations; the grains, float64[lanes, groups], hope that it is larger than it seems.
+        `_CLEARLY` standard deviations. Both hope that what is not clear yet is larger than it seems.
         """
         seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
-        def look(means: Floats, information: Ints) -> Floats:
-            variances, none = self.variances(information), np.zeros(means.shape[1], np.bool_)
-            vague = at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY if self.spreads else none
-            for statistic, relative, absolute in self._each():
+        variances, needs = self.variances(information), np.zeros(means.shape)
+        vague = np.zeros(means.shape[1])
+        if self.spreads:
+            vague[at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY] = _LITTLE
+        for statistic, relative, absolute in self._each():
+            if relative:
                 size, spread = self._spread(statistic, means, variances, (relative, absolute))
                 clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
-                vague = vague | (clear > statistic.width(size, relative, absolute) * _SLIGHTLY)
-            needs = np.zeros(means.shape)
-            for lane in self.counts:
-                signal = means[lane] / np.sqrt(variances[lane])
-                more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)
-                needs[lane] = np.where(signal < _CLEARLY, information[lane] * more, 0.0)
-            return np.concatenate([vague[None, :], needs])
-
-        both = in_blocks(look, means, information)
-        return both[0] > 0, both[1:]
+                more = np.clip((seen / (size / spread + _SEEN)) ** 2 - 1, _LITTLE, 1.0)
+                more[clear <= statistic.width(size, relative, absolute) * _SLIGHTLY] = 0.0
+                np.maximum(vague, more, out=vague)
+        for lane in self.counts:
+            signal = means[lane] / np.sqrt(variances[lane])
+            more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)
+            np.multiply(information[lane], more, out=needs[lane], where=signal < _CLEARLY)
+        return self.wanted(means, variances, beta, rounds=_FEW_ROUNDS), vague, needs
 
     def doubt(self, values: Floats, variances: Floats) -> Floats:
         """Return by what part one standard deviation of denominators and answers changes the clock that is needed.
@@ -155,17 +167,30 @@ class JointPrices:
     ) -> tuple[Floats, Floats]:
         """Return a statistic's magnitude and standard deviation."""
         size = statistic.size(values)
-        slopes = statistic.slopes(values, statistic.width(size, *target))
-        return size, np.sqrt((slopes * slopes * variances).sum(axis=0))
+        squares = statistic.squared_slopes(values, statistic.width(size, *target))
+        return size, np.sqrt(sum(square * variances[lane] for lane, square in squares.items()))
 
     def _doubted(self, means: Floats, variances: Floats) -> Floats:
         """Return lanes of which no denominator, a variance too, is smaller than could be told apart from zero."""
+        if not self.counts and not self.spreads:
+            return means
         values = means.copy()
         for lane in self.counts:
             values[lane] = np.maximum(values[lane], _DOUBT * np.sqrt(variances[lane]))
         return at_least(values, variances, self.spreads, _DOUBT)[0] if self.spreads else values
 
-    def wanted(self, means: Floats, variances: Floats, beta: float, straight: float = 1.0) -> Floats:
+    def _widths(self, values: Floats, variances: Floats) -> Iterator[tuple[Statistic, Floats]]:
+        """Give the statistics that are asked, each with the half-width that its target allows of doubted lanes."""
+        for statistic, relative, absolute in self._each():
+            if relative or (absolute and not statistic.even):
+                size, spread = self._spread(statistic, values, variances, (relative, absolute))
+                yield statistic, statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
+            elif absolute or self.named_loss:
+                yield statistic, np.asarray(absolute)
+
+    def wanted(
+        self, means: Floats, variances: Floats, beta: float, straight: float = 1.0, rounds: int = ROUNDS
+    ) -> Floats:
         """Return the grains, float64[lanes, groups], that one fixed measurement for all targets seems to need.
 
         With `straight` below 1 the lanes' shares are nearer to those of sharper targets, where answers are straighter.
@@ -174,20 +199,51 @@ class JointPrices:
         on is too little rather than too much.
         """
         values = self._doubted(means, variances)
-        z = two_sided(beta)
-        needs = []
-        for statistic, relative, absolute in self._each():
-            size, spread = self._spread(statistic, values, variances, (relative, absolute))
-            width = statistic.width(np.maximum(size, _DOUBT * spread), relative, absolute)
-            slopes = statistic.slopes(values, width)
+        z, needs = two_sided(beta), []
+        for statistic, width in self._widths(values, variances):
             if self.named_loss:  # of which each output asks for the same multiple of what all of it could buy alone
-                width = z * (np.abs(slopes) / np.sqrt(self.worth * max(self.cap, 1))).sum(axis=0)
-            slopes = statistic.slopes(values, width * straight)
+                squares = statistic.squared_slopes(values, width)
+                each = (np.sqrt(square / (self.worth[lane] * max(self.cap, 1))) for lane, square in squares.items())
+                half = np.asarray(z * sum(each))
+            else:
+                half = width
+            squares = statistic.squared_slopes(values, half * straight)
             with np.errstate(over="ignore"):  # beyond all numbers is beyond what there is
-                need = (z * slopes / np.maximum(width, _TINY)) ** 2 / self.worth
-            needs.append(np.minimum(need, _HUGE) * (width > 0))
-        grains = balanced(np.stack(needs))
+                per = (z / np.maximum(half, _TINY)) ** 2 * (half > 0)
+                needs.append(
+                    {lane: np.minimum(per * (square / self.worth[lane]), _HUGE) for lane, square in squares.items()}
+                )
+        grains = _cheapest(needs, means.shape, rounds)
         return grains * (self.cap / np.maximum(grains.sum(axis=0), _TINY)) if self.named_loss else grains
+
+    def straight(self, means: Floats, variances: Floats, tick: Floats, beta: float) -> Floats:
+        """Return the ticks, float64[groups], that targets seem to need in a shape of so much information a tick."""
+        values, z, most = self._doubted(means, variances), two_sided(beta), np.zeros(means.shape[1])
+        for statistic, width in self._widths(values, variances):
+            squares = statistic.squared_slopes(values, width)
+            with np.errstate(over="ignore"):
+                per = (z / np.maximum(width, _TINY)) ** 2 * (width > 0)
+                np.maximum(most, per * sum(square / tick[lane] for lane, square in squares.items()), out=most)
+        return np.minimum(most, _HUGE)
+
+    def sure(self, beta: float) -> Floats:
+        """Return the grains, float64[lanes, 1], that every group pays for these targets; 0 where that is not known.
+
+        Counts and sums with absolute targets cost the same in every group, and a named loss is paid by all.
+        """
+        nothing = np.zeros((len(self.worth), 1))
+        if self.named_loss:
+            return np.where(self.used[:, None], self.cap / max(int(self.used.sum()), 1), 0.0)
+        known = [place for place, (one, r, a) in enumerate(self._each()) if a and not r and isinstance(one, Linear)]
+        if not known:
+            return nothing
+        few = replace(
+            self,
+            statistics=tuple(self.statistics[place] for place in known),
+            relative=self.relative[known],
+            absolute=self.absolute[known],
+        )
+        return few.wanted(nothing, nothing, beta)
 
     def wanted_of(self, means: Floats, information: Ints, beta: float, straight: float = 1.0) -> Floats:
         """Return the same from what was measured."""
@@ -226,7 +282,11 @@ class JointPrices:
         """Return which groups surely need more than they may still pay, as far as patience goes; bool[groups]."""
         if self.named_loss:
             return np.zeros(means.shape[1], np.bool_)
-        return np.asarray(price * self.hope(means, information) > self.patience * room)
+        most = self.patience * np.broadcast_to(room, price.shape)
+        found = np.asarray(price > most)  # hope is 1 at most
+        if len(some := np.flatnonzero(found)):
+            found[some] = price[some] * self.hope(means[:, some], information[:, some]) > most[some]
+        return found
 
     def short(self, needed: Floats, left: Ints, rest: float) -> Flags:
         """Return which claims cannot end within what is left, late enough for that to be known; bool[groups].
@@ -245,6 +305,35 @@ class JointPrices:
         ends = [statistic.interval(values, variances, beta) for statistic in self.statistics]
         return np.stack([low for low, _ in ends]), np.stack([high for _, high in ends])
 
+    def plain(self, means: Floats, information: Ints, beta: float) -> tuple[Floats, Floats]:
+        """Return the intervals of all measurements of a lane taken together."""
+
+        def ends(means: Floats, information: Ints) -> Floats:
+            return np.stack(self.intervals(means, self.variances(information), beta))
+
+        lower, upper = in_blocks(ends, means, information)
+        return lower, upper
+
+    def judged(self, means: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Flags]:
+        """Return the values that serve best within intervals, and which intervals are within their targets.
+
+        A value serves if it is within max(r |x|, a) of every x of the interval: it lies between the bounds that the two
+        ends give, which leave room if the output is met. The best estimate is moved there, and into the interval.
+        """
+
+        def judge(means: Floats, lower: Floats, upper: Floats) -> Floats:
+            known = np.isfinite(upper - lower)
+            above, below = self.allowed(upper), self.allowed(lower)
+            met = known & (~self.asked | (upper - lower <= (above + below) * _NEARLY))
+            fit = met & self.asked
+            least = np.where(fit, np.maximum(upper - above, lower), lower)
+            most = np.where(fit, np.minimum(lower + below, upper), upper)
+            best = np.stack([statistic.estimate(means) for statistic in self.statistics])
+            return np.concatenate([np.clip(best, np.minimum(least, most), most), met])
+
+        found, many = in_blocks(judge, means, lower, upper), len(self.statistics)
+        return found[:many], found[many:] > 0
+
     def ratio(self, lower: Floats, upper: Floats) -> Floats:
         """Return by what factor intervals are too wide for their targets, float64[outputs, groups]."""
         allowed = self.allowed(lower) + self.allowed(upper)
@@ -257,10 +346,22 @@ class JointPrices:
         spare = (more - 1) * np.where(np.isfinite(upper - lower), upper - lower, 0.0) / 2
         return lower - spare, upper + spare
 
-    def excess(self, values: Floats, variances: Floats, beta: float, caution: float) -> Floats:
-        """Return the largest such factor of a group at these lanes, with so many standard deviations to spare."""
-        ratio = self.ratio(*self.intervals(values, variances, beta)).max(axis=0)
-        return np.asarray(ratio * (1 + caution * self.doubt(values, variances)))
+    def excess(self, values: Floats, variances: Floats, beta: float, doubt: Floats | float = 0.0) -> Floats:
+        """Return the largest such factor of a group at these lanes, and by the part `doubt` more, to spare."""
+        most = np.zeros(values.shape[1])
+        for statistic, relative, absolute in self._each():
+            if relative or absolute:
+                low, high = statistic.interval(values, variances, beta)
+                width = high - low
+                if relative:
+                    ends = (np.maximum(relative * np.abs(end), absolute) for end in (low, high))
+                    allowed = sum(ends)
+                    known = np.isfinite(width)
+                    ratio = np.where(known, width / np.where(known, np.maximum(allowed, _TINY), 1.0), np.inf)
+                else:
+                    ratio = width / (2 * absolute)
+                np.maximum(most, ratio, out=most)
+        return np.asarray(most * (1 + doubt))
 
 
 def balanced(needs: Floats) -> Floats:
@@ -277,12 +378,24 @@ def balanced(needs: Floats) -> Floats:
     >>> balanced(np.array([[[1.0], [4.0]]])).tolist()
     [[3.0], [6.0]]
     """
-    prices = np.sqrt(needs).sum(axis=1) ** 2
-    for _ in range(_ROUNDS if len(needs) > 1 else 1):
-        grains = np.sqrt((prices[:, None] * needs).sum(axis=0))
-        loads = (needs / np.maximum(grains, _TINY)).sum(axis=1)
-        prices = prices * loads**2
-    return np.asarray(grains * loads.max(axis=0))
+    return _cheapest([dict(enumerate(need)) for need in needs], needs.shape[1:], ROUNDS)
+
+
+def _cheapest(needs: list[dict[int, Floats]], shape: tuple[int, ...], rounds: int) -> Floats:
+    """Return the same from the lanes that each output reads, after so many rounds; 0 in lanes that none reads."""
+    prices = [sum(np.sqrt(each) for each in need.values()) ** 2 for need in needs]
+    grains, loads = np.zeros(shape), [np.zeros(shape[-1])]
+    for _ in range(rounds if len(needs) > 1 else 1):
+        grains[:] = 0.0
+        for price, need in zip(prices, needs, strict=True):
+            for lane, each in need.items():
+                grains[lane] += price * each
+        np.sqrt(grains, out=grains)
+        over = 1 / np.maximum(grains, _TINY)
+        loads = [sum(each * over[lane] for lane, each in need.items()) for need in needs]
+        prices = [price * (load * load) for price, load in zip(prices, loads, strict=True)]
+    grains *= reduce(np.maximum, loads)
+    return grains
 
 
 def in_parts(wanted: Floats, used: Flags, parts: int) -> Ints:

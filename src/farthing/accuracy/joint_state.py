@@ -60,6 +60,11 @@ class JointState:
         )
 
     @property
+    def untouched(self) -> bool:
+        """Whether nothing was measured: every group is like every other."""
+        return not self.stages and self.pivot is None and not self.information.any()
+
+    @property
     def paid(self) -> Ints:
         """The grains that a member of each group has paid, int64[groups]."""
         return np.asarray(self.information.sum(axis=0), dtype=np.int64)

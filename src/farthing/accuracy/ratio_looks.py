@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -69,6 +70,9 @@ SHARPER: Final = 4.0
 """A target so many times as sharp begins again, in a shape of its own."""
 
 _JUMPS: Final = (46, 23, 12, 5)  # looks of the grid
+IN_TURN: Final = 1 << 15
+"""Groups that are followed to their end before others: so many that their arrays fit in cache together."""
+
 _FAR: Final = 4.0  # standard deviations that a jump stays short of a stop
 _CLEAR: Final = 3.0  # standard deviations from 0 of the rows, at the end of a pilot
 _STEP: Final = 2.0  # growth of a pilot, over what it holds
@@ -76,6 +80,7 @@ _ENOUGH: Final = 0.8  # of what a pilot is to hold
 _BEGIN: Final = 16  # grains a lane
 _BEGIN_SHIFT: Final = 44  # the first grains are no less than the cap shifted by this
 _MIDDLE: Final = 1e-9
+_FOREVER: Final = 1 << 62
 _TRIED: Final = np.linspace(-1, 1, 201)  # means, from one end of the range to the other
 
 
@@ -139,11 +144,6 @@ class RatioLooks:
         assert isinstance(only, RatioStatistic)  # noqa: S101  # `of` makes sure
         return only
 
-    @property
-    def _uncut(self) -> JointPrices:
-        """The target of the mean as if its range had no ends: where they cut a set, chance would end looks early."""
-        return replace(self.prices, statistics=(replace(self._only, lower=-math.inf, upper=math.inf),))
-
     def shape(self, means: Floats, information: Ints) -> Ints:
         """Return the grains of one tick, int64[lanes, groups], by what a pilot told, or the public ones."""
         wanted = np.zeros(means.shape)
@@ -171,15 +171,24 @@ class RatioLooks:
 
     def intervals(self, values: Floats, variances: Floats) -> tuple[Floats, Floats, Flags]:
         """Return lower and upper ends at c, float64[1, n], and where they are within the target, bool[n]."""
-        low, high = self.prices.intervals(values, variances, self.told)
-        return low, high, self._excess(values, variances) <= 1
+        low, high = self._uncut(values, variances)
+        fits = self._ratio(low, high) <= 1
+        low, high = np.clip(np.stack([low, high]), self._only.lower, self._only.upper)
+        return low[None, :], high[None, :], fits
+
+    def _uncut(self, values: Floats, variances: Floats) -> tuple[Floats, Floats]:
+        """Return the set of a mean whose range has no ends: where they cut it, chance would end looks early."""
+        return replace(self._only, lower=-math.inf, upper=math.inf).interval(values, variances, self.told)
+
+    def _ratio(self, low: Floats, high: Floats) -> Floats:
+        """Return by what factor such sets are too wide; infinite where they are the whole line."""
+        known = np.isfinite(high - low)
+        low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
+        return np.where(known, self.prices.ratio(low[None, :], high[None, :])[0], np.inf)
 
     def _excess(self, values: Floats, variances: Floats) -> Floats:
-        """Return by what factor sets that are not cut are too wide at c; infinite where they are the whole line."""
-        low, high = self._uncut.intervals(values, variances, self.told)
-        known = np.isfinite(high - low)
-        ratio = self._uncut.ratio(np.where(known, low, 0.0), np.where(known, high, 1.0))[0]
-        return np.where(known[0], ratio, np.inf)
+        """Return the same of what lanes give."""
+        return self._ratio(*self._uncut(values, variances))
 
     def pilot(self, purse: ClaimPurse, groups: Ints) -> None:
         """Measure groups until it is clear in what shape; nothing where the shape is public."""
@@ -219,53 +228,84 @@ class RatioLooks:
         Returns:
             (lower, upper) float64[1, n], and the means and ticks that the next ask goes on from.
         """
-        size = shape.sum(axis=0)
-        most = held + np.maximum(self.prices.cap - purse.information[:, groups].sum(axis=0), 0) // size
-        futile = most // np.array(GIVING_UP)[:, None]
-        first = np.maximum(purse.information[:, groups].sum(axis=0) // size, 1)  # as much as the pilot
+        starts = range(0, max(len(groups), 1), IN_TURN)
+        pieces = [
+            self._followed(purse, groups[at], shape[:, at], shown[:, at], held[at])
+            for at in (slice(start, start + IN_TURN) for start in starts)
+        ]
+        lower, upper, after, ticks = zip(*pieces, strict=True)
+        return (
+            np.concatenate(lower, axis=1), np.concatenate(upper, axis=1), np.concatenate(after, axis=1),
+            np.concatenate(ticks),
+        )  # fmt: skip
+
+    def _followed(
+        self, purse: ClaimPurse, groups: Ints, shape: Ints, shown: Floats, held: Ints
+    ) -> tuple[Floats, Floats, Floats, Ints]:
+        """Do the same with groups whose arrays fit in cache together."""
+        mine, size, active = purse.of(groups), shape.sum(axis=0), np.arange(len(groups))
+        paid = mine.information.sum(axis=0)
+        most = held + np.maximum(self.prices.cap - paid, 0) // size
+        first, limit = np.maximum(paid // size, 1), _limit(most, held - 1)  # first as much as the pilot
         lower, upper = np.full((1, len(groups)), -np.inf), np.full((1, len(groups)), np.inf)
-        shown, held, active = shown.copy(), held.copy(), np.arange(len(groups))
+        values, ticks, after_all, held_all = shown, held, shown.copy(), held.copy()
         while len(active):
-            values, ticks = shown[:, active], held[active]
-            variances = 1 / (np.maximum(shape[:, active] * ticks, 0.5) * self.prices.worth)
+            variances = 1 / (np.maximum(shape * ticks, 0.5) * self.prices.worth)
             low, high, fits = self.intervals(values, variances)
             fits &= ticks > 0
-            lower[:, active], upper[:, active] = low, high
-            public = (ticks == futile[:, active]).any(axis=0) & ~fits & (ticks > 0)
-            information = shape[:, active] * ticks
-            price = self.prices.price(values, np.maximum(information, 1), self.told)
-            ends = public & (
-                (ticks == most[active])
-                | self.prices.beyond(price, values, np.maximum(information, 1), most[active] * size[active])
-            )
-            if ends.any():
-                beta = self.beta * FUTILE_SHARE / len(GIVING_UP)
-                wide = self.prices.intervals(values[:, ends], variances[:, ends], beta)
-                lower[:, active[ends]], upper[:, active[ends]] = wide
-            ends |= fits | (ticks >= most[active])
-            going = active[~ends]
-            if len(going):
-                after = self._next(values[:, ~ends], variances[:, ~ends], held[going], futile[:, going], first[going])
-                bought = after - held[going]
-                fresh = purse.buy(shape[:, going] * bought, groups[going])
-                shown[:, going] += (fresh - shown[:, going]) * (bought / after)
-                held[going] = after
-            active = going
-        return lower, upper, shown, held
+            ends = (ticks == limit) & ~fits & (ticks > 0)
+            if len(public := np.flatnonzero(ends)):
+                spent = shape[:, public] * ticks[public]
+                ends[public] = self._given_up(values[:, public], spent, most[public] * size[public])
+                ends[public] |= ticks[public] == most[public]
+                limit[public] = _limit(most[public], ticks[public])
+                some, beta = np.flatnonzero(ends), self.beta * FUTILE_SHARE / len(GIVING_UP)
+                low[:, some], high[:, some] = self.prices.intervals(values[:, some], variances[:, some], beta)
+            done = ends | fits | (ticks >= most)
+            if done.any():
+                over, on = active[done], ~done
+                lower[:, over], upper[:, over] = low[:, done], high[:, done]
+                after_all[:, over], held_all[over] = values[:, done], ticks[done]
+                active, shape, values, variances = active[on], shape[:, on], values[:, on], variances[:, on]
+                ticks, most, size, first, limit = (each[on] for each in (ticks, most, size, first, limit))
+            if len(active):
+                after = self._next(values, variances, ticks, limit, first)
+                bought = after - ticks
+                fresh = mine.buy(shape * bought, active)
+                values, ticks = values + (fresh - values) * (bought / after), after
+        purse.put(groups, mine)
+        return lower, upper, after_all, held_all
 
-    def _next(self, values: Floats, variances: Floats, ticks: Ints, futile: Ints, first: Ints) -> Ints:
+    def _given_up(self, values: Floats, information: Ints, most: Ints) -> Flags:
+        """Return which groups surely need more than so many grains."""
+        information = np.maximum(information, 1)
+        return self.prices.beyond(self.prices.price(values, information, self.told), values, information, most)
+
+    def _next(self, values: Floats, variances: Floats, ticks: Ints, limit: Ints, first: Ints) -> Ints:
         """Return the ticks of the next looks: of the grid, farther where none between would stop, none past a limit."""
-        index = np.floor(np.log(np.maximum(ticks, 1)) / math.log(GROWTH) + 1e-6)
-        doubt, steps = self.prices.doubt(values, variances), np.ones(len(ticks))
-        for jump in reversed(_JUMPS):
+        index = np.floor(np.log(np.maximum(ticks, 1)) / math.log(GROWTH) + 1e-6).astype(np.int64)
+        doubt, steps, rest = self.prices.doubt(values, variances), np.ones(len(ticks), np.int64), np.arange(len(ticks))
+        for jump in _JUMPS:
             growth = GROWTH**jump
-            spread = _FAR * doubt * math.sqrt(1 - 1 / growth)
-            short = self._excess(values, variances / growth) > 1 + spread
-            steps = np.where(short, jump, steps)
-        after = np.where(ticks > 0, np.floor(GROWTH ** (index + steps) + 0.5), first).astype(np.int64)
-        after = np.maximum(after, ticks + 1)
-        limit = np.where(futile > ticks, futile, np.iinfo(np.int64).max).min(axis=0)
-        return np.asarray(np.minimum(after, limit))
+            spread = _FAR * doubt[rest] * math.sqrt(1 - 1 / growth)
+            short = self._excess(values[:, rest], variances[:, rest] / growth) > 1 + spread
+            steps[rest[short]], rest = jump, rest[~short]
+        after = np.where(ticks > 0, _grid()[index + steps], first)
+        return np.asarray(np.minimum(np.maximum(after, ticks + 1), limit))
+
+
+@cache
+def _grid() -> Ints:
+    """Return the ticks of all looks that there can be."""
+    looks = math.ceil(62 * math.log(2) / math.log(GROWTH)) + 1
+    ticks = np.floor(GROWTH ** np.arange(looks) + 0.5)
+    return np.concatenate([ticks[ticks < 2.0**62].astype(np.int64), np.full(max(_JUMPS) + 2, _FOREVER)])
+
+
+def _limit(most: Ints, ticks: Ints) -> Ints:
+    """Return after how many more ticks than these a group may be given up, or at the end of what it may pay."""
+    futile = most // np.array(GIVING_UP)[:, None]
+    return np.asarray(np.where(futile > ticks, futile, _FOREVER).min(axis=0))
 
 
 def goes_on(old: tuple[float, ...], new: tuple[float, ...]) -> bool:

@@ -74,9 +74,14 @@ class Linear:
         """The lanes it divides by."""
         return ()
 
+    @property
+    def even(self) -> bool:
+        """Whether an absolute target allows the same half-width at every magnitude."""
+        return True
+
     def estimate(self, values: Floats) -> Floats:
         """Return its value, float64[groups], at lanes float64[lanes, groups]."""
-        return np.tensordot(np.array(self.weights), values[list(self.lanes)], 1)
+        return np.asarray(sum(weight * values[lane] for lane, weight in zip(self.lanes, self.weights, strict=True)))
 
     def size(self, values: Floats) -> Floats:
         """Return the magnitude that a relative target is about."""
@@ -92,11 +97,15 @@ class Linear:
         slopes[list(self.lanes)] = np.array(self.weights)[:, None]
         return slopes
 
+    def squared_slopes(self, values: Floats, width: Floats) -> dict[int, Floats]:  # noqa: ARG002
+        """Return their squares in the lanes that it reads."""
+        return {lane: np.asarray(weight * weight) for lane, weight in zip(self.lanes, self.weights, strict=True)}
+
     def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return its interval at failure probability beta."""
         value = self.estimate(values)
-        spread = np.sqrt(np.tensordot(np.array(self.weights) ** 2, variances[list(self.lanes)], 1))
-        half = two_sided(beta) * spread
+        pairs = zip(self.lanes, self.weights, strict=True)
+        half = two_sided(beta) * np.sqrt(sum(weight * weight * variances[lane] for lane, weight in pairs))
         return value - half, value + half
 
     @property
@@ -153,6 +162,11 @@ class RatioStatistic:
         """The lanes it divides by."""
         return (self.count,)
 
+    @property
+    def even(self) -> bool:
+        """Whether an absolute target allows the same half-width at every magnitude."""
+        return True
+
     def estimate(self, values: Floats) -> Floats:
         """Return the mean, within its range; the centre where there seem to be no rows."""
         offset = _over(values[self.total], values[self.count])
@@ -176,6 +190,14 @@ class RatioStatistic:
         slopes[self.total] = 1 / count
         slopes[self.count] = np.hypot(self.centre - self.estimate(values), _BULGE * width) / count
         return slopes
+
+    def squared_slopes(self, values: Floats, width: Floats) -> dict[int, Floats]:
+        """Return their squares in the lanes that it reads."""
+        total = np.maximum(values[self.count], _TINY) ** -2
+        return {
+            self.count: ((self.estimate(values) - self.centre) ** 2 + _BULGE**2 * width**2) * total,
+            self.total: total,
+        }
 
     def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return Fieller's set, cut to the range."""
@@ -253,6 +275,11 @@ class VarianceStatistic:
         variance = np.clip(values[self.squares] / count + self.less - offset**2, 0.0, self.half**2)
         return count, offset, variance
 
+    @property
+    def even(self) -> bool:
+        """Whether an absolute target allows the same half-width at every magnitude."""
+        return not self.root
+
     def estimate(self, values: Floats) -> Floats:
         """Return the variance, or its root."""
         count, _, variance = self._plain(values)
@@ -285,6 +312,11 @@ class VarianceStatistic:
         slopes[self.total] = np.sqrt(4 * offset**2 + _BEND * width) / count
         slopes[self.count] = np.hypot(offset**2 - variance + self.less, _BULGE_OF_SPREAD * width) / count
         return slopes
+
+    def squared_slopes(self, values: Floats, width: Floats) -> dict[int, Floats]:
+        """Return their squares in the lanes that it reads."""
+        slopes = self.slopes(values, width)
+        return {lane: slopes[lane] ** 2 for lane in self.reads}
 
     def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return an interval of the variance or its root.

@@ -138,6 +138,11 @@ class GaussianMeasurements:
         mean = now.mean + np.rint((fresh - now.mean) * (grains / information)).astype(np.int64)
         return Measured(mean, information, now.unit_log2 + self.step_log2)
 
+    def fresh(self, grains: Int64, groups: Int64) -> Float64:
+        """Return one new measurement of some groups by itself, float64[len(groups)], in answer units."""
+        released, exponent = self._release(groups, grains)
+        return _times(released.astype(np.float64), exponent + self.step_log2)
+
     def unit_for(self, grains: int) -> int:
         """Return the exponent of a unit, in answer units, fine enough for every measurement of at most `grains`."""
         return int(_grid(sigma_of(np.array([grains]), self.sensitivity))[0]) - GUARD_BITS + self.step_log2
@@ -234,9 +239,14 @@ def on_own_grid(truth: Int64, sigma: Float64, bits: BitSource | None) -> tuple[I
     most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
     held = np.clip(truth, -most, most) << up
     whole = held >> down
-    rest = np.ldexp((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
-    noisy = rounded_gaussian(np.ldexp(sigma, -exponent), offset=rest, bits=bits)
+    rest = _times((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
+    noisy = rounded_gaussian(_times(sigma, -exponent), offset=rest, bits=bits)
     return whole + noisy, exponent
+
+
+def _times(values: Float64, power: Int64) -> Float64:
+    """Return values times 2^power, within 32 bits: of those numpy's ldexp takes a sixth of the time."""
+    return np.ldexp(values, power.astype(np.int32))
 
 
 def worst_cost(information: Int64, max_groups: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.accuracy.joint_claims import Pivot
 from farthing.accuracy.joint_state import JointState
-from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.mechanisms.gaussian import GaussianMeasurements
 from farthing.planning.joint_measures import JointMeasuresPricing, plan_joint_measures
 from farthing.progress import Progress
 from farthing.query.measures import Rows, Total
@@ -153,10 +153,11 @@ class MeasureLanes:
         """Return fresh noisy values, float64[measures, n], of n groups at these grains; 0 is not measured."""
         values = np.zeros(grains.shape)
         for place, mechanism in enumerate(self.mechanisms):
-            wanted = np.flatnonzero(grains[place])
-            if len(wanted):
-                nothing = Measured.nothing(len(wanted))
-                values[place, wanted] = mechanism.measure(nothing, grains[place, wanted], groups[wanted]).values
+            wanted = grains[place] > 0
+            if wanted.all():
+                values[place] = mechanism.fresh(grains[place], groups)
+            elif wanted.any():
+                values[place, wanted] = mechanism.fresh(grains[place, wanted], groups[wanted])
         return values
 
 
@@ -184,9 +185,11 @@ def blob_of(state: JointState, less: tuple[float, ...] = ()) -> bytes:
     columns: dict[str, Any] = {}
     for name in (*_LANES, *_OUTPUTS):
         columns |= {f"{name}{place}": row for place, row in enumerate(getattr(state, name))}
-    for name in (*_CLAIMED, *_PAUSED) if state.pivot is not None else ():
-        rows = np.atleast_2d(getattr(state.pivot, name))
-        columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
+    if state.pivot is not None:
+        paused = _PAUSED if (state.pivot.done < 1).any() else ()
+        for name in (*_CLAIMED, *paused):
+            rows = np.atleast_2d(getattr(state.pivot, name))
+            columns |= {f"{name}{place}": row for place, row in enumerate(rows)}
     facts = {name: getattr(state, name) for name in ("stages", "beta", "since", "promise")}
     facts |= {_LESS: less} if any(less) else {}
     facts |= {_CRITICAL: state.critical} if state.critical else {}

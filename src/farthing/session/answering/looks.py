@@ -70,7 +70,10 @@ class BegunLooks:
         Nothing is written, or added up, where the most expensive group times the groups of a unit was begun already:
         a unit pays no more than that, fresh or as an increase.
         """
-        np.add.at(self._new, groups, grains)
+        if (np.diff(groups) > 0).all():  # each once
+            self._new[groups] += grains
+        else:
+            np.add.at(self._new, groups, grains)
         self._largest = max(self._largest, int(self._new[groups].max(initial=0)))
         if self._loss(self._most * self._largest).farthings > self._begun:
             self._begun = begin_look(self._receipt, self.price(self._new)).farthings

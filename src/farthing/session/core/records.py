@@ -159,14 +159,18 @@ def claims_of(blob: bytes | None) -> tuple[float, ...] | None:
 
 
 def with_claims(blob: bytes, claims: tuple[float, ...], facts: Mapping[str, Any] | None = None) -> bytes:
-    """Return a blob, of any kind of question, with the claims that the question made, and what it was."""
+    """Return a blob, of any kind of question, with the claims that the question made, and what it was.
+
+    Only its first message, the schema, is another: the batches stay as they were compressed.
+    """
     import pyarrow as pa
 
     said = {_CLAIMS: json.dumps(claims).encode()} | ({_FACTS: json.dumps(facts, default=str).encode()} if facts else {})
     try:
-        with pa.ipc.open_stream(blob) as batches:
-            schema = batches.schema.with_metadata((batches.schema.metadata or {}) | said)
-            return _streamed(schema, (pa.RecordBatch.from_arrays(one.columns, schema=schema) for one in batches))
+        with pa.BufferReader(blob) as source:
+            schema = pa.ipc.read_schema(source)
+            rest = memoryview(blob)[source.tell() :]
+        return b"".join((schema.with_metadata((schema.metadata or {}) | said).serialize(), rest))
     except (*_DAMAGED, pa.ArrowException) as error:
         problem = error
     raise unreadable(problem)

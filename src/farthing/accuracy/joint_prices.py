@@ -23,13 +23,12 @@ Flags: TypeAlias = NDArray[np.bool_]
 PILOT: Final = 0.05
 """A pilot ends when it has cost this part of the price that it predicts, or this, for a coarse relative target r:"""
 
-PILOT_COARSE: Final = 2.0
+PILOT_COARSE: Final = 0.7
 """PILOT_COARSE r^2, so that its answers are within half of themselves."""
 
 _DOUBT: Final = 2.0  # denominators and answers count as at least this many of their standard deviations
 _CLEARLY: Final = 4.0  # standard deviations from 0 at which a denominator is clear
 _SEEN: Final = 2.0  # standard deviations from 0 at which an answer is clear enough for a relative target
-_WEIGHED: Final = 4.0  # the same where several answers are weighed against each other, in lanes fixed for good
 _SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
 _HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
 _SHORT: Final = 1.25  # times what is left, a claim needs that is paused
@@ -110,14 +109,13 @@ class JointPrices:
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
         `_CLEARLY` standard deviations; the grains, float64[lanes, groups], hope that it is larger than it seems.
         """
-        seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
         def look(means: Floats, information: Ints) -> Floats:
             variances, none = self.variances(information), np.zeros(means.shape[1], np.bool_)
             vague = at_least(means, variances, self.spreads, _DOUBT)[1] < _CLEARLY if self.spreads else none
             for statistic, relative, absolute in self._each():
                 size, spread = self._spread(statistic, means, variances, (relative, absolute))
-                clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
+                clear = statistic.width(np.maximum(size, _SEEN * spread), relative, absolute)
                 vague = vague | (clear > statistic.width(size, relative, absolute) * _SLIGHTLY)
             needs = np.zeros(means.shape)
             for lane in self.counts:

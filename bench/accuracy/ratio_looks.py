@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 from farthing.accuracy.ratio_chances import RatioChances
-from farthing.accuracy.ratio_looks import LOOKS_SHARE, SHAPES, STEEP, chosen, tilt, tilts
+from farthing.accuracy.ratio_looks import CUT_FROM, LOOKS_SHARE, SHAPES, chosen, cut_critical, tilts
 
 RELATIVE = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.42)
 TARGETS = (
@@ -32,6 +32,8 @@ def means(relative, absolute, middle, shape):
     tilted = tilts(relative, absolute, shape, middle)
     some = {-1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0}
     some |= {round(float(tried[place]), 2) for place in (tilted.argmin(), tilted.argmax())}
+    begins = (1 + middle) * (1 - relative) / (1 + relative) - middle  # means just below are not helped by the end
+    some |= {round(begins - less, 2) for less in (0.03, 0.15) if relative >= CUT_FROM}
     return sorted(mean for mean in some if absolute > 0 or abs(mean + middle) > 0.04)
 
 
@@ -41,15 +43,15 @@ def worst(target, beta, step):
     if rule is None:
         return None
     critical, least, public = rule
-    early = 0.15 if tilt(target[0], target[1], least, target[2]) > STEEP else 0.35  # steep targets err early, too
+    cut = cut_critical(critical, beta) if target[0] >= CUT_FROM else None
     shapes = (least,) if public else [shape for shape in SHAPES if shape >= least][:3]
     found = [
-        (RatioChances(*target, shape, critical, step=step, early=early).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step, cut=cut).missed(mean), shape, mean)
         for shape in shapes
         for mean in means(*target, shape)
     ]
     finer = [  # what the mesh may have made too large
-        (RatioChances(*target, shape, critical, step=step / 2, early=early).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step / 2, cut=cut).missed(mean), shape, mean)
         for chance, shape, mean in found
         if chance > LOOKS_SHARE * beta
     ]

@@ -25,6 +25,7 @@ from levels import ALPHA
 from sweeps import sweep
 
 from farthing.accuracy.joint_claims import Pivot
+from farthing.accuracy.stop_rule import two_sided
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Query
 from farthing.query.aggregates import NamedAggregate, Variance
@@ -67,6 +68,31 @@ def test_one_output_alone_is_covered(statistic):
         runs = sweep(1_500, 3_000)
         count = missed(joint((statistic,), 0.1), shape, size, runs, seed=60 + number)
         assert not surely_above(count, runs, 0.05, ALPHA / 8)
+
+
+def misses_by_looks(statistic, shape, runs=30_000):
+    """Return the misses of a mean or deviation alone at 30 %, and of how many groups."""
+    return missed(joint((statistic,), 0.3), shape, 1e4, runs, seed=70), runs
+
+
+@pytest.mark.statistical
+def test_a_deviation_by_looks_is_covered(monkeypatch):
+    """Where its interval is exact c is needed: at the critical value of a single look it would miss too often."""
+    shape = (80.0, 50.0)
+    assert not surely_above(*misses_by_looks(DEVIATION, shape), 0.05, ALPHA)
+
+    monkeypatch.setattr("farthing.accuracy.variance_looks.critical_value", lambda *known: two_sided(known[0]))
+    assert surely_above(*misses_by_looks(DEVIATION, shape), 0.05, ALPHA)
+
+
+@pytest.mark.statistical
+def test_looks_that_end_where_the_range_does_are_covered(monkeypatch):
+    """A mean just below those that the end of the range helps is told too high at c; at the larger c it is not."""
+    shape = (53.0, 800.0)
+    assert not surely_above(*misses_by_looks(MEAN, shape), 0.05, ALPHA)
+
+    monkeypatch.setattr("farthing.accuracy.ratio_looks.cut_critical", lambda *known: known[0])
+    assert surely_above(*misses_by_looks(MEAN, shape), 0.05, ALPHA)
 
 
 @pytest.mark.statistical

@@ -531,6 +531,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "refining": promise_checks.refining,
     "paused": promise_checks.paused,
     "mean looks": promise_checks.mean_looks,
+    "variance looks": promise_checks.variance_looks,
     "held": promise_checks.held,
     "work": promise_checks.bounded_work,
     "any target": promise_checks.any_target,

@@ -1041,6 +1041,27 @@ CHAINS = (
         "mean looks",
     ),
     _one(
+        "looks that end where the range does at the c of others",
+        "accuracy/ratio_looks.py",
+        "    return critical + CUT * more / critical\n",
+        "    return critical\n",
+        "mean looks",
+    ),
+    _one(
+        "looks at a variance at the critical value of one",
+        "accuracy/variance_looks.py",
+        "    return two_sided(beta * LOOKS_SHARE) + slope / z * most\n",
+        "    return z\n",
+        "variance looks",
+    ),
+    _one(
+        "looks that end where noise makes a variance negative",
+        "accuracy/variance_looks.py",
+        "            known &= low > 0\n",
+        "",
+        "variance looks",
+    ),
+    _one(
         "what a cap stopped not gone on from",
         "accuracy/joint_measures.py",
         "going = ((part > 0) | (pivot.done < 1)) & ",

@@ -26,7 +26,7 @@ from farthing.accuracy.ranking_bounds import proved_leads_of
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.ratio_chances import RatioChances
 from farthing.accuracy.ratio_looks import chosen
-from farthing.accuracy.statistics import Linear, RatioStatistic
+from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
 from farthing.mechanisms import ReducedAboveThreshold
 from farthing.mechanisms.gaussian import GRAIN
@@ -188,12 +188,14 @@ def refining() -> tuple[str, ...]:
 WORTH = (2.0**-56, 2.0**-56 / 2_500)
 
 
-def measured(truth: NDArray[np.float64], rng: np.random.Generator) -> Callable[..., NDArray[np.float64]]:
-    """Return a source of noisy lanes of groups that are alike: rows and sums of centred values."""
-    worth = np.array(WORTH)[:, None]
+def measured(
+    truth: NDArray[np.float64], rng: np.random.Generator, worth: tuple[float, ...] = WORTH
+) -> Callable[..., NDArray[np.float64]]:
+    """Return a source of noisy lanes of groups that are alike: rows, sums of centred values, and others."""
+    each = np.array(worth)[:, None]
 
     def measure(grains: NDArray[np.int64], _: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(truth + rng.standard_normal(grains.shape) / np.sqrt(np.maximum(grains, 1) * worth))
+        return np.asarray(truth + rng.standard_normal(grains.shape) / np.sqrt(np.maximum(grains, 1) * each))
 
     return measure
 
@@ -217,7 +219,7 @@ def paused() -> tuple[str, ...]:
 def mean_looks() -> tuple[str, ...]:
     """Follow means by looks, near the end of the range, too: they miss with 5 % at most, and c allows it."""
     mean, said, rng = RatioStatistic(0, 1, 50.0, 0.0, 100.0), [], np.random.default_rng(5)
-    for relative, value in ((0.1, 80.0), (0.3, 55.0)):
+    for relative, value in ((0.1, 80.0), (0.3, 53.0)):
         measure = measured(np.array([[1e4], [1e4 * (value - 50)]]), rng)
         question = JointMeasures((mean,), ((relative, 0.0),), 0.05, WORTH, 2**56)
         state = question.run(JointState.nothing(2, 1, 2_500), measure)
@@ -228,6 +230,22 @@ def mean_looks() -> tuple[str, ...]:
     chance = RatioChances(0.3, 0.0, 1.0, least, critical).missed(-0.4)
     if chance > 0.05:
         said.append(f"looks at a mean miss with {chance:.4f}, where 0.05 is told")
+    return tuple(said)
+
+
+def variance_looks() -> tuple[str, ...]:
+    """Follow a standard deviation by looks, where its interval is exact: it misses with 5 % at most."""
+    value, less = 50.0**0.5, 50.0**2 / 2
+    worth = (*WORTH, GRAIN / less**2)
+    deviation = VarianceStatistic(0, 1, 2, 50.0, root=True, less=less)
+    measure = measured(np.array([[1e4], [3e5], [1e4 * (50 + 900 - less)]]), np.random.default_rng(5), worth)
+    said = []
+    for relative, most in ((0.3, 0.0545), (0.1, 0.0475)):
+        question = JointMeasures((deviation,), ((relative, 0.0),), 0.05, worth, 2**56)
+        state = question.run(JointState.nothing(3, 1, 30_000), measure)
+        missed = float(((state.lower > value) | (state.upper < value)).mean())
+        if missed > most:
+            said.append(f"a deviation at {relative:.0%} misses with {missed:.4f}, where looks may with 0.048")
     return tuple(said)
 
 

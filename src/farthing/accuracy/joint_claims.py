@@ -46,6 +46,12 @@ HOPELESS: Final = 4
 STRAIGHT: Final = 0.7
 """A claim's shape is that of a target so many times as wide: it serves sharper ones that go on from it, too."""
 
+EVENLY: Final = 0.4
+"""Where several answers are weighed, at most this part of a claim's grains goes to all lanes alike: all of it"""
+
+DOUBTFUL: Final = 0.5
+"""where a standard deviation of what the pilot told changes the clock by this part, or more; else in proportion."""
+
 _FIRST_GRAINS: Final = 16
 _ENOUGH: Final = 0.7
 _EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
@@ -303,8 +309,7 @@ def claim(
     Rounds: nothing; every stage is a whole number of ticks.
     """
     mine, anew = purse.of(groups), part >= 1
-    lanes = prices.wanted_of(mine.means, mine.information, beta, STRAIGHT)
-    shape = np.where(anew, in_parts(lanes, prices.used, PARTS), held.shape)
+    shape = np.where(anew, _shape(prices, mine.means, mine.information, beta), held.shape)
     guess = np.where(anew, mine.means, held.guess)
     size = shape.sum(axis=0)
     kept, used = np.sqrt(1 - part) * held.begun, (1 - part) * held.done
@@ -329,6 +334,17 @@ def claim(
         left = left - bought
     purse.put(groups, mine)
     return *now.ends(), pause.left(now, shape, guess, planned)
+
+
+def _shape(prices: JointPrices, means: Floats, information: Ints, beta: float) -> Ints:
+    """Return the grains of one tick as a pilot tells them; where that is vague and fixed for several, more evenly."""
+    wanted = prices.wanted_of(means, information, beta, STRAIGHT)
+    if len(prices.statistics) > 1:
+        doubt = in_blocks(prices.doubt, means, prices.variances(information))
+        part = EVENLY * np.minimum(doubt / DOUBTFUL, 1.0)
+        even = (prices.used / prices.used.sum())[:, None]
+        wanted = (1 - part) * wanted + part * even * wanted.sum(axis=0)
+    return in_parts(wanted, prices.used, PARTS)
 
 
 @dataclass(slots=True)

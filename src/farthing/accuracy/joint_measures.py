@@ -20,6 +20,7 @@ from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.ratio_looks import LATER_SHARE, RatioLooks, goes_on
 from farthing.accuracy.statistics import Linear
 from farthing.accuracy.stop_rule import two_sided
+from farthing.accuracy.variance_looks import VarianceLooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,10 +282,11 @@ class JointMeasures:
         return replace(state, value=value, lower=lower, upper=upper, met=met)
 
     def looks(self, state: JointState) -> RatioLooks | None:
-        """Return the rule by which a mean alone is measured; None where claims are made in stages."""
+        """Return the rule by which a mean or variance alone is measured; None where claims are made in stages."""
         if state.pivot is not None and not state.critical:  # what an earlier ask claimed is gone on from
             return None
-        return RatioLooks.of(self.prices, self.beta, state.critical if self._goes_on(state) else 0.0)
+        known = self.prices, self.beta, state.critical if self._goes_on(state) else 0.0
+        return RatioLooks.of(*known) or VarianceLooks.of(*known)
 
     def _goes_on(self, state: JointState) -> bool:
         """Return whether looks of the last promise would all have gone on at this one, too; by the targets alone."""
@@ -391,10 +393,7 @@ class JointMeasures:
         return np.asarray(more * max(z, 1.0) ** 2)
 
     def _claimed(self, state: JointState, purse: ClaimPurse, groups: Ints) -> JointState:
-        """Return the state after one more claim of the present promise, on the groups that fell short.
-
-        It goes on from the promise's first claim; that one stays what a sharper promise goes on from.
-        """
+        """Return the state after one more claim on groups that fell short; it goes on from the promise's first."""
         beta = self._next_share(state)
         pivot = Pivot.nothing(*state.means.shape) if state.pivot is None else state.pivot
         on = (pivot.clock > 0) & (state.stages - state.since == 1)  # a second repair takes a shape of its own

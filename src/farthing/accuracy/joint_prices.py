@@ -25,13 +25,12 @@ Flags: TypeAlias = NDArray[np.bool_]
 PILOT: Final = 0.05
 """A pilot ends when it has cost this part of the price that it predicts, or this, for a coarse relative target r:"""
 
-PILOT_COARSE: Final = 2.0
+PILOT_COARSE: Final = 0.7
 """PILOT_COARSE r^2, so that its answers are within half of themselves."""
 
 _DOUBT: Final = 2.0  # denominators and answers count as at least this many of their standard deviations
 _CLEARLY: Final = 4.0  # standard deviations from 0 at which a denominator is clear
 _SEEN: Final = 2.0  # standard deviations from 0 at which an answer is clear enough for a relative target
-_WEIGHED: Final = 4.0  # the same where several answers are weighed against each other, in lanes fixed for good
 _SURE: Final = 2.0  # standard deviations by which denominators and answers may be larger than they seem
 _HOPE: Final = 1.5  # by how many standard deviations a denominator may be larger than it seems
 _LITTLE: Final = 0.4  # of what it holds, what a group that is vague needs yet at least
@@ -122,7 +121,6 @@ class JointPrices:
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
         `_CLEARLY` standard deviations. Both hope that what is not clear yet is larger than it seems.
         """
-        seen = _SEEN if len(self.statistics) == 1 else _WEIGHED
 
         variances, needs = self.variances(information), np.zeros(means.shape)
         vague = np.zeros(means.shape[1])
@@ -131,10 +129,8 @@ class JointPrices:
         for statistic, relative, absolute in self._each():
             if relative:
                 size, spread = self._spread(statistic, means, variances, (relative, absolute))
-                clear = statistic.width(np.maximum(size, seen * spread), relative, absolute)
-                more = np.clip((seen / (size / spread + _SEEN)) ** 2 - 1, _LITTLE, 1.0)
-                more[clear <= statistic.width(size, relative, absolute) * _SLIGHTLY] = 0.0
-                np.maximum(vague, more, out=vague)
+                clear = statistic.width(np.maximum(size, _SEEN * spread), relative, absolute)
+                vague[clear > statistic.width(size, relative, absolute) * _SLIGHTLY] = _LITTLE
         for lane in self.counts:
             signal = means[lane] / np.sqrt(variances[lane])
             more = np.maximum((_CLEARLY / (np.maximum(signal, 0.0) + _HOPE)) ** 2 - 1, 1.0)

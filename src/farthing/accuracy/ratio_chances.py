@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _WIDE: Final = 6.0  # times the signal at which the mean of no noise would stop, looks are followed
 _NONE: Final = 1e-7  # of the runs
+_MUCH: Final = 1.0  # sets are called too wide by at most so much: more would make the edge of a cell look steep
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class RatioChances:
         growth: of information from look to look.
         step: the mesh of the quadrature, in standard deviations of a look.
         early: the first look, as a part of the signal at which the mean of no noise would stop.
+        cut: the larger c at which sets that are cut to the range end looks, too; None: none do.
 
     Guarantee: `missed` is the chance that the set told at the look that is the last does not hold the mean.
     Proof: docs/proofs/accuracy.ratio_looks.md.
@@ -46,38 +48,44 @@ class RatioChances:
     critical: float
     growth: float = 1.03
     step: float = 0.06
-    early: float = 0.35
+    early: float = 0.1
+    cut: float | None = None
 
-    def excess(self, rows: Floats, total: Floats) -> Floats:
+    def excess(self, rows: Floats, total: Floats, critical: float, *, cut: bool = False) -> Floats:
         """Return by how much Fieller's set is too wide for the target, at the signals of rows and centred sum.
 
         A signal is a measurement over its standard deviation. Negative: within the target.
         """
-        c, unit = self.critical, math.sqrt(self.shape)
+        c, unit = critical, math.sqrt(self.shape)
         left = rows * rows - c * c
         known = (left > 0) & (rows > 0)
         safe = np.where(known, left, 1.0)
         reach = c * np.sqrt(np.maximum(total * total + safe, 0.0))
-        low, high = (self.middle + unit * (total * rows + sign * reach) / safe for sign in (-1, 1))
+        offsets = [unit * (total * rows + sign * reach) / safe for sign in (-1, 1)]
+        low, high = (self.middle + (np.clip(end, -1, 1) if cut else end) for end in offsets)
         allowed = sum(np.maximum(self.relative * np.abs(end), self.absolute) for end in (low, high))
-        return np.where(known, np.minimum((high - low) / np.maximum(allowed, 1e-12) - 1, 1e3), 1e3)
+        return np.where(known, np.minimum((high - low) / np.maximum(allowed, 1e-12) - 1, _MUCH), _MUCH)
 
     def missed(self, mean: float) -> float:
         """Return the chance of a miss at a mean, in units of half the range off its middle."""
         angle = math.atan(mean / math.sqrt(self.shape))
         across, along = math.cos(angle), math.sin(angle)
-        noise, kernel, runs = _mesh(self.step, self.critical + 2.4, self.growth)
+        noise, kernel, runs = _mesh(self.step, (self.cut or self.critical) + 2.4, self.growth)
         first, second = np.meshgrid(noise, noise, indexing="ij")
         last = self._signal(across, along)
-        wrong = np.clip((np.abs(second) - self.critical) / self.step + 0.5, 0, 1)
+        wrong, cut_wrong = (
+            np.clip((np.abs(second) - c) / self.step + 0.5, 0, 1) for c in (self.critical, self.cut or self.critical)
+        )
         signal, chance = self.early * last, 0.0
         while signal < _WIDE * last and runs.sum() > _NONE:
             ahead = signal + first
             rows, total = ahead * across - second * along, ahead * along + second * across
-            excess = self.excess(rows, total)
-            slope = sum(np.abs(np.gradient(excess, axis=axis)) for axis in (0, 1))
-            stops = np.where(excess < 900, np.clip(0.5 - excess / np.maximum(slope, 1e-12), 0, 1), 0.0)
+            stops = _stopped(self.excess(rows, total, self.critical))
             chance += float((runs * stops * np.where(ahead < 0, 1.0, wrong)).sum())
+            if self.cut is not None:
+                ended = np.maximum(_stopped(self.excess(rows, total, self.cut, cut=True)) - stops, 0.0)
+                chance += float((runs * ended * np.where(ahead < 0, 1.0, cut_wrong)).sum())
+                stops = stops + ended
             runs = kernel @ (runs * (1 - stops)) @ kernel.T
             signal *= math.sqrt(self.growth)
         return chance
@@ -87,9 +95,16 @@ class RatioChances:
         low, high = 1.0, 1e7
         for _ in range(60):
             middle = math.sqrt(low * high)
-            stops = float(self.excess(np.array(middle * across), np.array(middle * along))) <= 0
+            at = np.array(middle * across), np.array(middle * along)
+            stops = float(self.excess(*at, self.critical)) <= 0
             low, high = (low, middle) if stops else (middle, high)
         return high
+
+
+def _stopped(excess: Floats) -> Floats:
+    """Return which part of each cell of a mesh is within the target."""
+    slope = sum(np.abs(np.gradient(excess, axis=axis)) for axis in (0, 1))
+    return np.asarray(np.clip(0.5 - excess / np.maximum(slope, 1e-12), 0, 1))
 
 
 @lru_cache(maxsize=8)

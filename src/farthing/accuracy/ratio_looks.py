@@ -57,6 +57,12 @@ APART, APART_MOST = 0.3, 0.015
 SURER: Final = 0.04
 """By what part of itself it is steeper, for each unit of z above that of 95 %."""
 
+CUT_FROM, CUT = 0.3, 0.75
+"""Relative targets from which looks end at the ends of the range, too, and by how much c is larger there, times c:"""
+
+CUT_SURER: Final = 0.9
+"""by this part of itself more for each unit of z above that of 95 %."""
+
 SHAPES: Final = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 """Precisions of the rows, over that of the sum in units of half the range: one of them is the least or the only."""
 
@@ -138,6 +144,11 @@ class RatioLooks:
         return (only.upper - only.lower) / 2
 
     @property
+    def count(self) -> int:
+        """The lane of the rows."""
+        return self._only.count
+
+    @property
     def _only(self) -> RatioStatistic:
         """The mean."""
         (only,) = self.prices.statistics
@@ -170,31 +181,51 @@ class RatioLooks:
         return math.erfc(self.critical / math.sqrt(2))
 
     def intervals(self, values: Floats, variances: Floats) -> tuple[Floats, Floats, Flags]:
-        """Return lower and upper ends at c, float64[1, n], and where they are within the target, bool[n]."""
-        low, high = self._uncut(values, variances)
-        fits = self._ratio(low, high) <= 1
-        low, high = np.clip(np.stack([low, high]), self._only.lower, self._only.upper)
-        return low[None, :], high[None, :], fits
+        """Return lower and upper ends, float64[1, n], and where they are within the target, bool[n].
 
-    def _uncut(self, values: Floats, variances: Floats) -> tuple[Floats, Floats]:
+        They are those at c, but for looks that are the last by the ends of the range alone: there c is larger.
+        """
+        low, high = self.prices.intervals(values, variances, self.told)
+        wide, cut = self._excess_at(values, variances, self.told), self._excess_cut(values, variances)
+        ended = (cut <= 1) & (wide > 1)
+        if ended.any():
+            outer = self.prices.intervals(values, variances, self.told_cut)
+            low, high = np.where(ended, outer[0], low), np.where(ended, outer[1], high)
+        return low, high, np.minimum(wide, cut) <= 1
+
+    @property
+    def told_cut(self) -> float:
+        """The failure probability of a single look at the larger c of looks that end where the range does."""
+        return math.erfc(cut_critical(self.critical, self.beta) / math.sqrt(2))
+
+    def _excess(self, values: Floats, variances: Floats) -> Floats:
+        """Return by what factor a look's set is too wide to be the last; infinite where it is the whole line."""
+        return np.minimum(self._excess_at(values, variances, self.told), self._excess_cut(values, variances))
+
+    def _uncut(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
         """Return the set of a mean whose range has no ends: where they cut it, chance would end looks early."""
-        return replace(self._only, lower=-math.inf, upper=math.inf).interval(values, variances, self.told)
+        return replace(self._only, lower=-math.inf, upper=math.inf).interval(values, variances, beta)
 
-    def _ratio(self, low: Floats, high: Floats) -> Floats:
-        """Return by what factor such sets are too wide; infinite where they are the whole line."""
+    def _excess_at(self, values: Floats, variances: Floats, beta: float) -> Floats:
+        """Return by what factor sets that are not cut are too wide; infinite where they are the whole line."""
+        low, high = self._uncut(values, variances, beta)
         known = np.isfinite(high - low)
         low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
         return np.where(known, self.prices.ratio(low[None, :], high[None, :])[0], np.inf)
 
-    def _excess(self, values: Floats, variances: Floats) -> Floats:
-        """Return the same of what lanes give."""
-        return self._ratio(*self._uncut(values, variances))
+    def _excess_cut(self, values: Floats, variances: Floats) -> Floats:
+        """Return the same of sets that are cut to the range, at the larger c; infinite where none is cut."""
+        if self.prices.relative[0, 0] < CUT_FROM:
+            return np.full(values.shape[1], np.inf)
+        known = np.isfinite(self._uncut(values, variances, self.told_cut)[1])
+        low, high = self.prices.intervals(values, variances, self.told_cut)
+        return np.where(known & (low[0] < high[0]), self.prices.ratio(low, high)[0], np.inf)
 
     def pilot(self, purse: ClaimPurse, groups: Ints) -> None:
         """Measure groups until it is clear in what shape; nothing where the shape is public."""
         if self.public:
             return
-        count, even = self._only.count, (self.prices.used * _BEGIN)[:, None]
+        count, even = self.count, (self.prices.used * _BEGIN)[:, None]
         first = np.maximum(even, (self.prices.cap >> _BEGIN_SHIFT) * self.prices.used[:, None])
         while len(groups):
             means, information = purse.means[:, groups], purse.information[:, groups]
@@ -357,6 +388,16 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     slope = (SLOPE if centred and most <= STEEP else SLOPE_OFF) * max(1.0, 1 + SURER * (z - two_sided(0.05)))
     apart = min(APART * most, APART_MOST) if z > two_sided(0.05) else 0.0  # fine targets have looks far apart
     return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)
+
+
+def cut_critical(critical: float, beta: float) -> float:
+    """Return the critical value at which sets are cut to the range, for looks of that c.
+
+    >>> round(cut_critical(2.142, 0.05), 3), round(cut_critical(3.42, 0.001), 3)
+    (2.492, 3.902)
+    """
+    more = 1 + CUT_SURER * max(0.0, two_sided(beta) - two_sided(0.05))
+    return critical + CUT * more / critical
 
 
 def chosen(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:

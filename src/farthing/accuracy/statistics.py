@@ -319,30 +319,35 @@ class VarianceStatistic:
         return {lane: slopes[lane] ** 2 for lane in self.reads}
 
     def interval(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
-        """Return an interval of the variance or its root.
+        """Return an interval of the variance or its root, cut to what a range allows."""
+        lower, upper = self.ends(values, variances, beta)
+        lower, upper = (np.clip(end, 0.0, self.half**2) for end in (lower, upper))
+        if self.sample:
+            reach = two_sided(beta * _COUNT_SHARE) * np.sqrt(variances[self.count])
+            lower, upper = _sampled(lower, upper, values[self.count], reach)
+        return (np.sqrt(lower), np.sqrt(upper)) if self.root else (lower, upper)
+
+    def ends(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
+        """Return an interval of the population variance that is not cut; its ends may be infinite.
 
         `Q - 2 d S + (d^2 + less - V) N` is centred at the true d = mean - centre, so V lies in Fieller's set at d; the
         union over an interval of d holds V. Its upper end is convex in d; its lower one is the sum of a parabola and a
         concave function: both are bounded from the two ends of the interval of d.
         """
-        spare = _COUNT_SHARE if self.sample else 0.0
         n, s, q = (values[lane] for lane in (self.count, self.total, self.squares))
         n_var, s_var, q_var = (variances[lane] for lane in (self.count, self.total, self.squares))
         ends = [
             np.clip(end, -self.half, self.half) for end in fieller(s, n, s_var, n_var, two_sided(beta * _MEAN_SHARE))
         ]
         tilt = 2 * _over(s, n)
-        z = two_sided(beta * (1 - _MEAN_SHARE - spare))
+        z = two_sided(beta * (1 - _MEAN_SHARE - (_COUNT_SHARE if self.sample else 0.0)))
         sets = [fieller(q - 2 * d * s, n, q_var + 4 * d * d * s_var, n_var, z) for d in ends]
         upper = np.maximum(*(d * d + above for d, (_, above) in zip(ends, sets, strict=True)))
         vertex = np.clip(tilt / 2, *ends)
         lower = vertex * (vertex - tilt) + np.minimum(
             *(below + tilt * d for d, (below, _) in zip(ends, sets, strict=True))
         )
-        lower, upper = (np.clip(end + self.less, 0.0, self.half**2) for end in (lower, upper))
-        if self.sample:
-            lower, upper = _sampled(lower, upper, n, two_sided(beta * spare) * np.sqrt(n_var))
-        return (np.sqrt(lower), np.sqrt(upper)) if self.root else (lower, upper)
+        return lower + self.less, upper + self.less
 
     @property
     def spreads(self) -> tuple[VarianceStatistic, ...]:

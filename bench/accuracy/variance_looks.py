@@ -1,0 +1,88 @@
+"""How often a variance or standard deviation that is measured by looks misses, by simulation; one row a target.
+
+The code itself is run on groups of many means and variances, with exact pivots (small variances far off the middle)
+and cautious ones (large variances) among them. The worst few are run again, ten times as often, with fresh noise.
+*Worst* is the largest miss rate of these over the part of beta that looks may take; it should be 1 or less, and in
+brackets is what it is at most (wrong once in a thousand).
+
+    python bench/accuracy/variance_looks.py [--runs N] [--betas B ...] [--only KIND]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import joint
+import numpy as np
+from scipy.stats import beta as beta_law
+
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.ratio_looks import LOOKS_SHARE
+
+KINDS = {"variance": joint.VARIANCE, "deviation": joint.DEVIATION, "sample": joint.SAMPLE}
+TARGETS = (
+    *(("deviation", relative, 0.0) for relative in (0.3, 0.1, 0.05, 0.02)),
+    *(("variance", relative, 0.0) for relative in (0.6, 0.3, 0.1, 0.02)),
+    ("sample", 0.2, 0.0), ("variance", 0.0, 0.2), ("variance", 0.2, 0.02),
+)  # fmt: skip
+MEANS = (0.0, 0.3, 0.6, 0.9)
+PARTS = (0.003, 0.02, 0.1, 0.3, 0.7)
+SIZE, WORST, PIECE = 1e6, 3, 50_000
+
+
+def missed(kind, target, beta, mean, part, *, runs, rng):
+    """Return how many groups of one mean and variance (parts of their largest) their intervals miss."""
+    offset = mean * joint.HALF
+    variance, most = part * (joint.HALF**2 - offset**2), 2**56
+    relative, absolute = target
+    statistic = KINDS[kind]
+    question = JointMeasures((statistic,), ((relative, absolute * joint.HALF**2),), beta, joint.PER_GRAIN, most)
+    found = 0
+    for start in range(0, runs, PIECE):
+        many = min(PIECE, runs - start)
+        truth = np.repeat(joint.lanes(SIZE, joint.HALF + offset, variance)[:, None], many, axis=1)
+        state = question.run(JointState.nothing(3, 1, many), joint.source(truth, rng))
+        answer = statistic.estimate(truth)
+        found += int(((answer < state.lower[0]) | (answer > state.upper[0])).sum())
+    return found, state.critical
+
+
+def worst(kind, target, beta, runs, rng):
+    """Return (c, worst rate, the most it can be, at which mean and variance) of a rule, or None where it has none."""
+    cells = [(mean, part) for mean in MEANS for part in PARTS]
+    first = [(missed(kind, target, beta, *cell, runs=runs, rng=rng), cell) for cell in cells]
+    if not first[0][0][1]:
+        return None
+    again = sorted(first, reverse=True)[:WORST]
+    many = 10 * runs
+    (found, critical), cell = max((missed(kind, target, beta, *cell, runs=many, rng=rng), cell) for _, cell in again)
+    return critical, found / many, float(beta_law.ppf(0.999, found + 1, many - found)), cell
+
+
+def main():
+    """Print one row for each target and failure probability."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=10_000, help="runs a cell; the worst are run ten times as often")
+    parser.add_argument("--betas", type=float, nargs="+", default=(0.05,), help="failure probabilities")
+    parser.add_argument("--only", default="", help="one kind alone")
+    options = parser.parse_args()
+    rng = np.random.default_rng(20_261_123)
+    print("| kind | relative | absolute | beta | c | worst (at most) | at mean, variance |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for beta in options.betas:
+        for kind, *target in TARGETS:
+            if options.only not in kind:
+                continue
+            made = worst(kind, target, beta, options.runs, rng)
+            head = f"| {kind} | {target[0]:g} | {target[1]:g} | {beta:g} |"
+            if made is None:
+                print(f"{head} - | claims in stages | - |", flush=True)
+                continue
+            critical, rate, most, (mean, part) = made
+            share = LOOKS_SHARE * beta
+            print(f"{head} {critical:.3f} | {rate / share:.3f} ({most / share:.3f}) | {mean:g}, {part:g} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

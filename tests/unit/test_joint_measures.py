@@ -288,7 +288,7 @@ def test_a_coarse_target_does_not_wait_long_for_its_pilot(monkeypatch):
     """Four aggregates at 30 %: a pilot that doubles each time and waits for 4.5 deviations costs a tenth more."""
     question, sizes = joint((COUNT, SUM, MEAN, DEVIATION), 0.3), [1e4] * 400
     paid = answered(question, sizes).paid.mean()
-    monkeypatch.setattr("farthing.accuracy.joint_claims._GROWTH", 1.0)
+    monkeypatch.setattr("farthing.accuracy.joint_pilot._GROWTH", 1.0)
     for name, value in (("_SEEN", 4.5), ("PILOT_COARSE", 3.0)):
         monkeypatch.setattr(f"farthing.accuracy.joint_prices.{name}", value)
 

@@ -1,4 +1,4 @@
-"""Buying measurements: a pilot that claims nothing, and a claim in weighted stages.
+"""Buying measurements: a claim in weighted stages.
 
 Stage k of a claim is t_k *ticks* long; one tick is the same grains in each lane for all stages (the shape). Its fresh
 means X_k have errors Z_k / sqrt(t_k) with Z_k ~ N(0, D), whatever was seen before, D being the variances of one tick.
@@ -52,16 +52,6 @@ EVENLY: Final = 0.4
 DOUBTFUL: Final = 0.5
 """where a standard deviation of what the pilot told changes the clock by this part, or more; else in proportion."""
 
-_FIRST_GRAINS: Final = 16
-_ENOUGH: Final = 0.7
-_EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
-_GROWTH: Final = 0.4  # a pilot that goes on grows by this part at least
-_STEP: Final = 4.0  # of what it holds, the most that a pilot grows by while its price says little
-_STEPS: Final = 7.0  # the same while nothing is seen
-_BOLD: Final = 2.0  # of the pilot that a group seems to need of which nothing is seen, for it needs more
-_BLANK: Final = 1.5  # standard deviations of a lane below which nothing is seen of it
-_SURE: Final = 0.5  # of a pilot for what every group surely pays, the first measurement
-_FIRST_SHIFT: Final = 44  # the first pilot is no less than the cap shifted by this
 _TURNS: Final = 4  # of the fixed point that tells how far the clock has to run
 _TURN: Final = 3.0  # most change in one of them
 _BEYOND: Final = 2.0  # no stage believes that intervals need more than this many times the clock of the price
@@ -112,83 +102,6 @@ class ClaimPurse:
         if some is self:
             return
         self.means[:, groups], self.information[:, groups] = some.means, some.information
-
-
-def pilot(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> None:
-    """Measure groups, claiming nothing, until they hold a small part of the price that they seem to have.
-
-    Denominators, without which no price means much, are measured alone if they alone are still unclear.
-    """
-    even = (prices.used / prices.used.sum())[:, None]
-    _begin(prices, purse, groups[~purse.information[:, groups].any(axis=0)], beta)
-    while len(groups):
-        some = purse.of(groups)
-        grains = in_blocks(lambda m, i: _next(prices, m, i, beta, even), some.means, some.information)
-        groups = groups[grains.any(axis=0)]
-        if len(groups):
-            purse.buy(grains[:, grains.any(axis=0)].astype(np.int64), groups)
-
-
-def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, even: Floats) -> Floats:
-    """Return what groups of a pilot buy next, in whole grains, float64[lanes, groups]; 0 where the pilot has ended."""
-    held = information.sum(axis=0)
-    wanted, vague, growth = prices.look(means, information, beta)
-    price, more = wanted.sum(axis=0), growth.sum(axis=0)
-    if len(dear := np.flatnonzero(price > prices.cap)):  # a rough price is a little too high
-        price[dear] = prices.price(means[:, dear], information[:, dear], beta)
-    goal = prices.pilot * np.minimum(price, prices.cap)
-    early = (held < _ENOUGH * goal) | (vague > 0)
-    unclear = more / np.maximum(information[prices.counts].sum(axis=0), 1) * (price <= prices.cap)
-    least = np.maximum(np.maximum(vague, _GROWTH), unclear) * held
-    bought = np.where(early, np.maximum(goal - held, least), more)
-    unsure = (more > 0) | ((vague > 0) & bool(prices.spreads))
-    doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
-    bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
-    bought = np.minimum(bought, prices.cap // 2 - held)
-    going = (early | (more > 0)) & (bought > 0) & ~prices.beyond(price, means, information, prices.cap)
-    shape = np.where(
-        early, (1 - _EVEN) * (wanted / np.maximum(price, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0)
-    )
-    return np.asarray(np.ceil(shape * np.where(going, bought, 0.0)))
-
-
-def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) -> None:
-    """Measure groups of which nothing is known until something is.
-
-    What every group surely pays is known: a pilot begins with a part of that. Else denominators (all lanes where there
-    are none) grow together from next to nothing: as long as a group's are smaller than their noise it is like any other
-    of which nothing is known, and one of these tells for all how far they go.
-    """
-    used = prices.used[:, None]
-    least = max(_FIRST_GRAINS, prices.cap >> _FIRST_SHIFT) * int(prices.used.sum())
-    sure = np.minimum(_SURE * prices.pilot * prices.sure(beta), prices.cap / (8 * len(used)))
-    if sure.any():
-        grains = np.where(used, np.maximum(np.ceil(sure), least), 0).astype(np.int64)
-        if len(groups):
-            purse.buy(np.repeat(grains, len(groups), axis=1), groups)
-        return
-    lanes = np.isin(np.arange(len(used)), prices.counts)[:, None] if prices.counts else used
-    held, more = 0, least
-    while len(groups):
-        held += more
-        purse.buy(np.repeat(np.where(lanes, more, 0), len(groups), axis=1), groups)
-        some = purse.means[lanes[:, 0]][:, groups]
-        signal = (some if prices.counts else np.abs(some)) * np.sqrt(held * prices.worth[lanes[:, 0]])
-        blank = np.asarray((signal < _BLANK).all(axis=0))
-        more = int(held * _climb(prices, np.where(used, held, 0), beta))
-        if held + more > prices.pilot * prices.cap / len(used):
-            blank[:] = False
-        rest = np.where(used & ~lanes, held, 0)
-        if rest.any() and not blank.all():
-            purse.buy(np.repeat(rest, len(blank) - blank.sum(), axis=1), groups[~blank])
-        groups = groups[blank]
-
-
-def _climb(prices: JointPrices, information: Ints, beta: float) -> float:
-    """Return how many times what it holds is bought next of a group of which nothing is seen at that information."""
-    wanted = prices.wanted_of(np.zeros(information.shape), information, beta)
-    goal = prices.pilot * min(_BOLD * float(wanted.sum()), prices.cap)
-    return min(max(goal / float(information.sum()), 1.0), _STEPS)
 
 
 @dataclass(frozen=True, slots=True)

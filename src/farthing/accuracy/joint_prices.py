@@ -121,7 +121,6 @@ class JointPrices:
         Vague is a group with a relative target for an answer that is not yet clearly there. A denominator is clear at
         `_CLEARLY` standard deviations. Both hope that what is not clear yet is larger than it seems.
         """
-
         variances, needs = self.variances(information), np.zeros(means.shape)
         vague = np.zeros(means.shape[1])
         if self.spreads:

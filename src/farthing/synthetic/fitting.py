@@ -245,7 +245,7 @@ def fitted(parts: Parts, start: Float64) -> Float64:
     2.0
     """
     spread = np.log((1 - LEAST) * start / start.sum() + LEAST / len(start))
-    best, least = start * (parts.total / start.sum()), math.inf
+    best, least = np.asarray(start * (parts.total / start.sum())), math.inf
     weights = np.zeros(len(parts.told))
     for factor in FACTORS if len(weights) else ():
         problem = Problem(parts, spread, factor)

@@ -187,9 +187,10 @@ def _histogram(
     wide = {columns: table for columns, table in rising.items() if len(columns) > 2}
     if not wide:
         return rake(rising, sizes, total, SWEEPS)
-    pairs = {pair: told(pair)[0] for pair in pairs_of(tables)}
+    pairs: dict[tuple[int, ...], Float64] = {pair: told(pair)[0] for pair in pairs_of(tables)}
     if parted and math.prod(sizes) <= MOST_FITTED:
-        ones = {(at,): told((at,))[0] for at in sorted({at for table in rising for at in table})}
+        columns = sorted({at for table in rising for at in table})
+        ones: dict[tuple[int, ...], Float64] = {(at,): told((at,))[0] for at in columns}
         alone = rake(ones, sizes, total, 1).reshape(sizes)
         start = rake(ones | shrunk(pairs, told, sizes, partial(_sums, alone)), sizes, total, SWEEPS)
         return fitted(parts_of(told, sizes, tuple(rising), total), start)

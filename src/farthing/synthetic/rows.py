@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.errors import InvalidOption
-from farthing.synthetic.fitting import MOST_FITTED, fitted, parts_of
+from farthing.synthetic.fitted_histogram import MOST_FITTED, fitted, parts_of
 from farthing.synthetic.model import HistogramModel, forest, furthest_pairs, pairs_of, rake
 from farthing.synthetic.shrinking import shrunk
 from farthing.tabular import Tabular

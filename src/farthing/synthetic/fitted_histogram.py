@@ -50,7 +50,7 @@ LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ToldContrasts:
     """What released tables tell of a histogram, as contrasts.
 
     Attributes:
@@ -102,7 +102,7 @@ def turned(cells: Float64, bases: Sequence[Float64]) -> Float64:
     return cells
 
 
-def parts_of(told: Told, sizes: tuple[int, ...], tables: Sequence[tuple[int, ...]], total: float) -> Parts:
+def parts_of(told: Told, sizes: tuple[int, ...], tables: Sequence[tuple[int, ...]], total: float) -> ToldContrasts:
     """Return what released tables tell, apart.
 
     Args:
@@ -127,12 +127,12 @@ def parts_of(told: Told, sizes: tuple[int, ...], tables: Sequence[tuple[int, ...
         variance = max(own(part), 1e-3 * deviation**2, 1e-6) * counts.size / free
         variances.append(np.full(free, variance))
     if not places:  # columns of one value each
-        return Parts(sizes, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), total)
-    return Parts(sizes, np.concatenate(places), np.concatenate(values), np.concatenate(variances), total)
+        return ToldContrasts(sizes, np.zeros(0, np.int64), np.zeros(0), np.zeros(0), total)
+    return ToldContrasts(sizes, np.concatenate(places), np.concatenate(values), np.concatenate(variances), total)
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class HistogramFit:
     """A histogram of the start times the exponential of a sum of contrasts.
 
     Attributes:
@@ -149,7 +149,7 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class HistogramProblem:
     """A histogram that is looked for.
 
     Attributes:
@@ -158,11 +158,11 @@ class Problem:
         factor: what the distance from the start weighs.
     """
 
-    parts: Parts
+    parts: ToldContrasts
     start: Float64
     factor: float
 
-    def at(self, weights: Float64) -> Fit:
+    def at(self, weights: Float64) -> HistogramFit:
         """Return the histogram of weights."""
         exponents = self.start + self.parts.back(weights)
         top = float(exponents.max())
@@ -171,19 +171,19 @@ class Problem:
         cells *= self.parts.total / mass
         ridge = self.factor * float(self.parts.variances @ weights**2) / 2
         value = self.parts.total * (math.log(mass) + top) - float(weights @ self.parts.told) + ridge
-        return Fit(weights, cells, self.parts.of(cells), value)
+        return HistogramFit(weights, cells, self.parts.of(cells), value)
 
-    def slope(self, fit: Fit) -> Float64:
+    def slope(self, fit: HistogramFit) -> Float64:
         """Return the slope of the value by each weight."""
         return np.asarray(fit.told - self.parts.told + self.factor * self.parts.variances * fit.weights)
 
-    def curved(self, fit: Fit, along: Float64) -> Float64:
+    def curved(self, fit: HistogramFit, along: Float64) -> Float64:
         """Return how the slope changes along some weights."""
         moved = self.parts.of(fit.cells * self.parts.back(along))
         moved -= fit.told * (float(fit.told @ along) / self.parts.total)
         return np.asarray(moved + self.factor * self.parts.variances * along)
 
-    def solved(self, fit: Fit, wanted: Float64) -> Float64:
+    def solved(self, fit: HistogramFit, wanted: Float64) -> Float64:
         """Return the weights along which the slope changes as is wanted, by conjugate gradients."""
         scale = 1 / np.sqrt(self.parts.variances)
         found, left = np.zeros(len(wanted)), wanted * scale
@@ -199,11 +199,11 @@ class Problem:
             along, length = left + shorter / length * along, shorter
         return found * scale
 
-    def near(self, fit: Fit) -> float:
+    def near(self, fit: HistogramFit) -> float:
         """Return how large the slope is, the root of its mean square in standard deviations of the noise."""
         return float(np.sqrt((self.slope(fit) ** 2 / self.parts.variances).mean()))
 
-    def fitted(self, weights: Float64) -> Fit:
+    def fitted(self, weights: Float64) -> HistogramFit:
         """Return the best histogram by Newton's method, from some weights: near it, or after the most steps."""
         fit = self.at(weights)
         for _ in range(STEPS):
@@ -220,7 +220,7 @@ class Problem:
             fit = tried
         return fit
 
-    def error(self, fit: Fit) -> float:
+    def error(self, fit: HistogramFit) -> float:
         """Return the estimated squared distance from the truth, in variances, but for a constant: Stein's estimate.
 
         The distance from what was released, and twice how much the fit follows it: the trace of the derivative, by
@@ -233,14 +233,14 @@ class Problem:
         return apart + 2 * (len(signs) - still)
 
 
-def fitted(parts: Parts, start: Float64) -> Float64:
+def fitted(parts: ToldContrasts, start: Float64) -> Float64:
     """Return the histogram that released tables and a start tell: float64[cells], >= 0, of the total.
 
     Args:
         parts: what was released.
         start: float64[cells], >= 0.
 
-    >>> parts = Parts((2,), np.array([1]), np.array([2.0]), np.array([1e-9]), 4.0)
+    >>> parts = ToldContrasts((2,), np.array([1]), np.array([2.0]), np.array([1e-9]), 4.0)
     >>> (fitted(parts, np.ones(2)) @ basis(2)[1]).round(3).item()
     2.0
     """
@@ -248,7 +248,7 @@ def fitted(parts: Parts, start: Float64) -> Float64:
     best, least = np.asarray(start * (parts.total / start.sum())), math.inf
     weights = np.zeros(len(parts.told))
     for factor in FACTORS if len(weights) else ():
-        problem = Problem(parts, spread, factor)
+        problem = HistogramProblem(parts, spread, factor)
         fit = problem.fitted(weights)
         error = problem.error(fit)
         if error >= least:

@@ -6,9 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from farthing.synthetic import fitting
+from farthing.synthetic import fitted_histogram
 from farthing.synthetic import rows as rows_module
-from farthing.synthetic.fitting import FACTORS, NEAR, Problem, basis, fitted, parts_of
+from farthing.synthetic.fitted_histogram import FACTORS, NEAR, HistogramProblem, basis, fitted, parts_of
 from farthing.synthetic.rows import model_of
 
 SIZES = (2, 3, 2, 2, 3)
@@ -62,7 +62,7 @@ def apart(exact, histogram):
 def test_fitted_tables_are_nearer_than_raked_ones(monkeypatch):
     """In the mean of eight releases, the same noise both ways (by 7 %, at these seeds); none is below zero."""
     errors = {}
-    for most in (0, fitting.MOST_FITTED):
+    for most in (0, fitted_histogram.MOST_FITTED):
         monkeypatch.setattr(rows_module, "MOST_FITTED", most)
         for seed in range(8):
             exact, told = noisy(seed, 60.0)
@@ -70,7 +70,7 @@ def test_fitted_tables_are_nearer_than_raked_ones(monkeypatch):
             assert made.weights.min() >= 0
             assert made.weights.sum() == pytest.approx(made.total)
             errors[most, seed] = apart(exact, made.weights)
-    raked, ours = (np.array([errors[most, seed] for seed in range(8)]) for most in (0, fitting.MOST_FITTED))
+    raked, ours = (np.array([errors[most, seed] for seed in range(8)]) for most in (0, fitted_histogram.MOST_FITTED))
     assert ours.mean() < 0.96 * raked.mean()
 
 
@@ -91,7 +91,7 @@ def test_a_fit_is_near_its_optimum_and_its_error_is_estimated(factor):
     """The slope is what the value does, the steps end before their limit, and the trace is that of the derivative."""
     _, told = noisy(2, 60.0)
     parts = parts_of(told, SIZES, TABLES, float(ROWS))
-    problem = Problem(parts, np.zeros(math.prod(SIZES)), factor)
+    problem = HistogramProblem(parts, np.zeros(math.prod(SIZES)), factor)
     fit = problem.fitted(np.zeros(len(parts.told)))
     assert problem.near(fit) <= NEAR
     first, along = problem.at(np.zeros(len(parts.told))), np.random.default_rng(3).normal(size=len(parts.told))
@@ -116,7 +116,7 @@ def test_noise_that_is_not_by_parts_is_raked(monkeypatch):
     """Where cells have targets of their own, the variances of parts are not known, so nothing is fitted by them."""
 
     def never(*_):
-        """Fit nothing."""
+        """HistogramFit nothing."""
         raise AssertionError
 
     monkeypatch.setattr(rows_module, "fitted", never)

@@ -125,6 +125,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "looks of a search for a quantile booked too little",
         "looks at several quantiles booked without their counts",
     ),
+    "no more is measured than was reserved for it": (
+        "a pilot whose proportions add up to more than it buys",
+        "a look beyond what was reserved for it",
+        "lanes that take from the price of others",
+    ),
     "what a released interval meets already is free, and no kind of target makes another more expensive": (
         "groups that their intervals answer asked again",
         "the tighter of an old and a new kind of target",

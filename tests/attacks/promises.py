@@ -243,6 +243,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "a mean that is told at the look that is good enough keeps its confidence": (
         "looks at a mean at the critical value of one",
         "looks at a mean that end where its range does",
+        "looks that end where the range does at the c of others",
+        "looks at a variance at the critical value of one",
+        "looks that end where noise makes a variance negative",
     ),
     "means under a pure budget hold at whatever look they stop, and pay for all that was shown": (
         "the pilot of a pure mean free of charge",

@@ -261,7 +261,8 @@ class SharesOfTotal:
         """Return the state after pilots: of totals alone until these are clear, then of groups, too.
 
         Looks are at most as expensive as all before them: what a vague one says of the price must not be believed. A
-        pilot ends when it has cost its part of the price.
+        pilot ends when it has cost its part of the price, and its total is still clear: a total that seems clear by
+        luck is looked at again, until a pilot may cost no more.
         """
         going = self._begins(state)
         most = max(self.cap_grains // (2 * _MOST_PILOT), _LEAST)
@@ -275,7 +276,8 @@ class SharesOfTotal:
             state = _measured(state, 0, *self._alike(state, more), measure)
             going = more > 0
             held = state.grains[0]
-            more = np.where(going & (not self.named_loss), np.clip(self._goal(state), 0, most) - held, 0)
+            goal = np.where(self._guess(state, 0).clear, np.clip(self._goal(state), 0, most), most)
+            more = np.where(going & (not self.named_loss), goal - held, 0)
             more = np.where(more > held / 4, np.minimum(np.ceil(more), held), 0).astype(np.int64)
         return state
 

@@ -20,8 +20,8 @@ def computed(node: Node, bodies: Mapping[str, Node], above: Node, alias: str, so
     """Return a value with the columns of an answer replaced by what they are; None where it has other columns.
 
     A subquery that adds up a column of the same answer, as `(SELECT SUM(n) FROM counts)`, is that sum over all groups:
-    `counts` must be a name of WITH, since the alias of a table in FROM is no table. Columns of other subqueries are
-    those of the tables there.
+    `counts` must be a name of WITH, since the alias of a subquery in FROM does not name a table. Columns of other
+    subqueries are those of the tables there.
 
     Args:
         node: the value, which is left as it is.

@@ -76,15 +76,31 @@ SAME_ROWS = {
 }
 
 
+OTHER_ROWS = {
+    "COUNT(*) FILTER (WHERE fare > 13)": 1_000,
+    "COUNT(*) FILTER (WHERE fare > 13) / COUNT(*)": 0.4,
+    "SUM(CASE WHEN fare > 13 THEN 1 ELSE 0 END)": 1_000,
+    "COUNT(*) FILTER (WHERE fare > 13) / SUM(COUNT(*) FILTER (WHERE fare > 13)) OVER ()": 0.3,
+    "COUNT(DISTINCT who) / SUM(COUNT(DISTINCT who)) OVER ()": 0.3,
+    "COUNT(DISTINCT fare) / SUM(COUNT(DISTINCT fare)) OVER ()": 0.45,
+    "COUNT(DISTINCT who) / COUNT(*)": 0.4,
+    "COUNT(*) AS m, COUNT(DISTINCT who)": 20_000,
+    "SUM(CLAMP(fare, 0, 100)) / COUNT(*)": 90,
+}
+
+
 @pytest.mark.parametrize("value", [None, "fare"])
 def test_what_is_kept_is_said_of_every_number_about_the_same_rows(value):
-    """Once a report was paid, whatever is computed of its rows tells it; of other rows, groups and units nothing."""
+    """Once a report was paid, numbers of its rows tell it; of other rows, groups, units and values nothing.
+
+    A report about rows alone knows nothing of rows with a value: those without it do not count there.
+    """
     text, keys = "SELECT day, {} FROM data GROUP BY day", DAYS["keys"]
     with opened(budget=Budget(mu=40, delta=1e-6)) as session:
         cut = session.bounds_report(value, **DAYS, loss=Gdp(0.5))
         told = {}
         for number, absolute in SAME_ROWS.items():
-            if value is None or "fare" in number:
+            if (value or "*") in number:
                 told[number] = session.sql(text.format(number), keys=keys, absolute=absolute, cap="all")
         spent = session.spent
         assert not session.bounds_report(value, **DAYS, loss=Gdp(0.5)).paid
@@ -96,11 +112,16 @@ def test_what_is_kept_is_said_of_every_number_about_the_same_rows(value):
             session.sql(units, keys=keys, absolute=9_000),
             session.sql(text.format("COUNT(*) AS n"), keys=fewer, absolute=9_000),
             session.count(absolute=9_000),
+            *(
+                session.sql(text.format(f"{number} AS n"), keys=keys, absolute=absolute, cap="all")
+                for number, absolute in OTHER_ROWS.items()
+            ),
         ]
 
     assert {cut.report.kept.value} == {answer.kept.value for answer in told.values()}
     assert all("of the rows" in answer.caption for answer in told.values())
-    assert [None] * 4 == [answer.kept for answer in apart]
+    assert [None] * len(apart) == [answer.kept for answer in apart]
+    assert not any("note: the bounds cut" in answer.about for answer in apart)
     assert spent
 
 

@@ -122,6 +122,41 @@ def test_the_price_is_at_most_the_plan_and_what_is_left():
         session.sql(SHARE, keys=KEYS, absolute=0.01, cap=Gdp(0.05))
 
 
+@pytest.mark.parametrize("factor", [1, 100])
+def test_half_of_the_range_needs_no_data(factor):
+    """A share lies between 0 and its factor: the middle is within half of that, whatever the rows are."""
+    text = SHARE.replace("COUNT(*) /", f"{factor} * COUNT(*) /")
+    with opened() as session:
+        assert session.sql(f"EXPLAIN {text}", keys=KEYS, absolute=factor / 2).free
+        loose = session.sql(text, keys=KEYS, absolute=factor / 2)
+        assert not loose.paid
+        assert loose.met.all()
+        assert {(factor / 2, 0.0, float(factor))} == set(zip(loose.value, loose.lower, loose.upper, strict=True))
+        nearer = session.sql(text, keys=KEYS, absolute=0.49 * factor)
+        assert nearer.paid
+        assert nearer.met.all()
+        again = session.sql(text, keys=KEYS, absolute=0.6 * factor)
+    assert np.array_equal(again.upper, nearer.upper)
+
+
+@pytest.mark.parametrize(("target", "beta"), [((0.0, 0.49), 0.5), ((0.0, 0.4), 0.05), ((1.0, 0.0), 0.2)])
+def test_loose_targets_cost_little_in_every_run(target, beta):
+    """A total that seems clear by luck is looked at again: giving it up would cost hundreds of times as much."""
+    runs, rng = 4_000, np.random.default_rng(0)
+    truth, places = np.full(2 * runs, 1_500.0), np.repeat(np.arange(runs), 2)
+    shares = SharesOfTotal(places, target, beta, 2.0**-56, 1, 40 << 56)
+
+    def measure(grains, shared):
+        own = rng.standard_normal(2 * runs) / np.sqrt(np.maximum(grains, 1) * 2.0**-56)
+        total = rng.standard_normal(runs)[places] / np.sqrt(np.maximum(shared, 1) * 2.0**-56)
+        return truth + own, 2 * truth + total
+
+    state = shares.run(TotalState.nothing(2 * runs), measure)
+    paid = np.sqrt(state.paid / 2.0**56)
+    assert paid.max() < 0.05
+    assert paid.max() < 10 * np.median(paid)
+
+
 def test_zcdp_and_a_pure_budget():
     """Gaussian noise needs a delta: a pure budget refuses, free."""
     with opened(budget=Budget(rho=2, delta=1e-6)) as session:
@@ -151,6 +186,17 @@ def test_a_group_that_is_the_whole_is_refused(keys, over):
     """A share of 1 needs no data."""
     with opened() as session, pytest.raises(InvalidKeys, match="the whole of its total"):
         session.sql(SHARE.replace("OVER ()", f"OVER ({over})"), keys=keys, absolute=0.05)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_the_first_groups_are_shown_with_their_shares_of_all(most):
+    """ORDER BY n DESC LIMIT 1 chooses no groups before: the total is that of all."""
+    text = SHARE.replace("COUNT(*) /", "COUNT(*) AS n, COUNT(*) /") + f" ORDER BY n DESC LIMIT {most}"
+    for unit in ({}, {"unit": "rider", "bounds": Bounds(4, 5)}):
+        with opened(**unit) as session:
+            shown = session.sql(text, keys=KEYS, absolute={"n": 500, "share": 0.05}, confidence=0.999999).to_arrow()
+        assert list(SIZES)[:most] == shown["zone"].to_pylist()
+        assert np.abs(np.array(shown["share"]) - TRUTH[:most]).max() <= 0.05
 
 
 def test_options_that_are_of_other_questions_are_refused():

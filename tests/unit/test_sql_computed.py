@@ -11,7 +11,7 @@ from farthing.errors import UnsupportedQuery
 from farthing.query import Schema, Type
 from farthing.sql import parse
 
-SCHEMA = Schema.of({"zone": Type.STRING, "late": Type.BOOLEAN, "fare": Type.FLOAT})
+SCHEMA = Schema.of({"zone": Type.STRING, "late": Type.BOOLEAN, "fare": Type.FLOAT, "month": Type.INTEGER})
 COUNTS = (
     "SELECT zone, COUNT(*) AS n, COUNT(*) FILTER (WHERE late) AS l, AVG(CLAMP(fare, 0, 9)) AS a FROM t GROUP BY zone"
 )
@@ -47,12 +47,15 @@ def read(text):
 
 @pytest.mark.parametrize("above", SAME)
 def test_it_is_read_as_if_it_stood_below(above):
-    """In a subquery and as a table of WITH: the same aggregate, and nothing else is asked."""
+    """In a subquery and as a table of WITH: the same aggregate, and nothing else is asked.
+
+    The name of a subquery in FROM is no table, which another FROM could name.
+    """
     below = read(f"SELECT zone, {SAME[above]} AS x FROM t GROUP BY zone")
     for text in (
         f"WITH c AS ({COUNTS}) SELECT zone, {above} AS x FROM c",
         f"SELECT zone, {above} AS x FROM ({COUNTS}) AS c",
-    ):
+    )[: 1 if "FROM c" in above else 2]:
         asked = read(text)
         assert ("zone", "x") == asked.columns
         assert [one.aggregate.canonical() for one in below.outputs] == [
@@ -89,6 +92,40 @@ def test_a_share_of_groups_that_were_cut_is_refused(cut):
     below, above = (COUNTS, " WHERE n > 5") if cut == "WHERE" else (f"{COUNTS} {cut}", "")
     with pytest.raises(UnsupportedQuery, match="a share of a total of an answer that was cut"):
         read(f"SELECT zone, n / SUM(n) OVER () AS x FROM ({below}) AS c{above}")
+
+
+def test_a_share_keeps_its_total_whatever_its_columns_are_called():
+    """Above it they may be renamed, also into each other, and it may be computed with again: one total a zone."""
+    below = "SELECT zone AS a, 7 - month AS b, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY a) AS s FROM t GROUP BY 1, 2"
+    for a, b in (("a", "b"), ("b", "a"), ("late", "zone"), ("c", "d")):
+        renamed = f"SELECT a AS {a}, b AS {b}, s FROM ({below}) AS g"
+        for text in (renamed, f"SELECT {a}, {b}, 100 * s AS p FROM ({renamed}) AS h"):
+            (share,) = (output.aggregate for output in read(text).outputs)
+            assert (a,) == share.over
+
+
+def test_the_alias_of_a_subquery_is_no_table():
+    """A subquery beside it that names it adds up a table of that name, or none: its columns are that table's."""
+    for name in ("t", "c"):
+        with pytest.raises(UnsupportedQuery):
+            read(f"SELECT zone, n / (SELECT SUM(n) FROM {name}) AS x FROM ({COUNTS}) AS {name}")
+    with pytest.raises(UnsupportedQuery, match="a share of a total"):
+        read("SELECT late, m / (SELECT COUNT(late) FROM t) AS x FROM "
+             "(SELECT zone AS late, COUNT(zone) AS m FROM t GROUP BY zone) AS c")  # fmt: skip
+    (share,) = read(f"WITH c AS ({COUNTS}) SELECT zone, n / (SELECT SUM(n) FROM c) AS x FROM c AS d").outputs
+    assert "COUNT(*) / SUM(COUNT(*)) OVER ()" == str(share.aggregate)
+
+
+@pytest.mark.parametrize("text", [
+    'WITH c AS (SELECT zone, COUNT(*) AS "n", COUNT(fare) AS "N" FROM t GROUP BY zone) SELECT zone, n / l AS x FROM c',
+    f"SELECT zone, l / n AS a, n / SUM(n) OVER () AS A FROM ({COUNTS}) AS c",
+    f"SELECT zone, l / n AS x, n / SUM(n) OVER () AS X FROM ({COUNTS}) AS c",
+])  # fmt: skip
+def test_names_that_differ_in_capitals_only_are_refused_where_columns_are_computed_with(text):
+    """Which of them is meant is a matter of dialect: it is refused with its place."""
+    with pytest.raises(UnsupportedQuery, match=r"differ in capitals|taken") as refused:
+        read(text)
+    assert refused.value.position[1] > 10
 
 
 def test_names_that_are_taken_and_texts_that_grow():

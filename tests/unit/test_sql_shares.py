@@ -41,6 +41,15 @@ REFUSED = {
     "1 - COUNT(*) / SUM(COUNT(*)) OVER ()": ("a share of a total", 28),
     "COUNT(*) * COUNT(*) / SUM(COUNT(*)) OVER ()": ("a share of a total", 35),
     "AVG(CLAMP(fare, 0, 9)) / SUM(AVG(CLAMP(fare, 0, 9))) OVER ()": ("a share of a total", 38),
+    "NULLIF(COUNT(*), 0) / SUM(COUNT(*)) OVER ()": ("NULLIF of a share", 13),
+    "COUNT(*) / SUM(COUNT(*)) OVER () / 1e-320": (
+        "a share of a total times a number that is too large or too small",
+        24,
+    ),
+    "COUNT(*) / SUM(COUNT(*)) OVER () / 1e200 / 1e200": (
+        "a share of a total times a number that is too large or too small",
+        24,
+    ),
     "-1 * COUNT(*) / SUM(COUNT(*)) OVER ()": ("a share of a total", 29),
     "COUNT(*) / (SELECT COUNT(*) FROM t)": ("a share of a total of other rows", 25),
     "COUNT(*) / (SELECT COUNT(*) FROM t WHERE fare > 2 LIMIT 1)": ("a share of a total of other rows", 25),

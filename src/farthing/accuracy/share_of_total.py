@@ -36,6 +36,7 @@ _WIDER: Final = 1.03  # of the price: an exact interval is a little wider than i
 _FIRST_SHIFT: Final = 40  # the first look of a pilot is the cap, shifted by this
 _LEAST: Final = 16  # grains of a look
 _NEARLY: Final = 1 + 1e-9
+_MIDDLE: Final = 0.5  # of the least share, 0, and the greatest, 1
 _TINY: Final = 1e-100
 _UNKNOWN: Final = 1e60  # the variance of what was not measured
 _WEIGHTS: Final = np.array((0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0))
@@ -133,9 +134,18 @@ class SharesOfTotal:
         """Whether a loss was named in place of a target."""
         return not any(self.target)
 
+    @property
+    def public(self) -> bool:
+        """Whether the middle of 0 and 1 is within the target of every share: then nothing is measured.
+
+        >>> SharesOfTotal(np.zeros(3, np.int64), (0.0, 0.5), 0.05, 2.0**-56, 1, 1 << 56).public
+        True
+        """
+        return self.target[1] >= _MIDDLE
+
     def free(self, state: TotalState) -> bool:
         """Return whether the state answers: all that the pilots say was measured, and what falls short is given up."""
-        return not (self._begins(state) | self._behind(state) | self._short(state)).any()
+        return self.public or not (self._begins(state) | self._behind(state) | self._short(state)).any()
 
     def worst(self, state: TotalState) -> int:
         """Return the most grains that a member of a group can have paid after a run."""
@@ -146,6 +156,8 @@ class SharesOfTotal:
         """Return about the grains that members of a group of `size` rows pay where all groups of a total are alike."""
         if self.named_loss:
             return self.cap_grains
+        if self.public:
+            return 0
         count = self.sizes.max(keepdims=True)
         part = np.full(1, max(size, 1.0))
         costs = self._costs(_Guess(part, part * count, 1 / count, np.zeros(1), np.zeros(1)), count, self._z(0))
@@ -197,11 +209,13 @@ class SharesOfTotal:
         """
         lower, upper = self.intervals(state)
         above, below = self._allowed(upper), self._allowed(lower)
-        met = ((state.grains[1] > 0) | self._whole) & (self.named_loss | (upper - lower <= (above + below) * _NEARLY))
+        told = state.grains[1] > 0
+        met = (told | self._whole | self.public) & (self.named_loss | (upper - lower <= (above + below) * _NEARLY))
         fit = met & (not self.named_loss)
         least = np.where(fit, np.maximum(upper - above, lower), lower)
         most = np.where(fit, np.minimum(lower + below, upper), upper)
-        return np.clip(self._guess(state, 1).share, np.minimum(least, most), most), lower, upper, met
+        share = np.where(told | (not self.public), self._guess(state, 1).share, _MIDDLE)
+        return np.clip(share, np.minimum(least, most), most), lower, upper, met
 
     def planned(self, state: TotalState) -> tuple[Ints, Ints]:
         """Return the grains of groups and of their totals, int64[groups], that a claim is to hold, by the pilot alone.
@@ -261,7 +275,8 @@ class SharesOfTotal:
         """Return the state after pilots: of totals alone until these are clear, then of groups, too.
 
         Looks are at most as expensive as all before them: what a vague one says of the price must not be believed. A
-        pilot ends when it has cost its part of the price.
+        pilot ends when it has cost its part of the price, and its total is still clear: a total that seems clear by
+        luck is looked at again, until a pilot may cost no more.
         """
         going = self._begins(state)
         most = max(self.cap_grains // (2 * _MOST_PILOT), _LEAST)
@@ -275,7 +290,8 @@ class SharesOfTotal:
             state = _measured(state, 0, *self._alike(state, more), measure)
             going = more > 0
             held = state.grains[0]
-            more = np.where(going & (not self.named_loss), np.clip(self._goal(state), 0, most) - held, 0)
+            goal = np.where(self._guess(state, 0).clear, np.clip(self._goal(state), 0, most), most)
+            more = np.where(going & (not self.named_loss), goal - held, 0)
             more = np.where(more > held / 4, np.minimum(np.ceil(more), held), 0).astype(np.int64)
         return state
 

@@ -42,6 +42,8 @@ class ShareOfTotalPricing:
     @property
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
+        if self.shares.public:
+            return ("nothing: a share is between 0 and 1, and the middle is near enough",)
         return (
             f"a coarse look at {self.measure} of all groups, and at what they add up to, with Gaussian noise",
             "one look at both, as fine as the shares then seem to need: members of all groups of a total pay the same",
@@ -51,7 +53,7 @@ class ShareOfTotalPricing:
     @property
     def gives_up(self) -> bool:
         """Whether groups for which the target is hopeless are given up early."""
-        return True
+        return not self.shares.public
 
     def price(self, size: float) -> Booked:
         """Return about what the members of a group of this many rows would pay, if all groups were as large."""
@@ -78,7 +80,7 @@ def plan_share_of_total(frame: Frame, state: TotalState | None) -> Plan[ShareOfT
     worth = float(GRAIN) / (measure.sensitivity(query.max_rows) * measure.step) ** 2 / ROUNDING_VARIANCE
     limit = min(grain_limit(frame, coin, top, named=frame.target is None), MOST_GRAINS // together)
     shares = SharesOfTotal(places, target, frame.beta, worth, together, limit, frame.spend)
-    free = state is not None and shares.free(state)
+    free = shares.public or (state is not None and shares.free(state))
     most = shares.worst(standing)
     increase = 0 if free else sum(max(most - has, 0) for has in top)
     cap = frame.cap if frame.cap is not None else coin.loss(sum(top)) + frame.remaining
@@ -88,7 +90,7 @@ def plan_share_of_total(frame: Frame, state: TotalState | None) -> Plan[ShareOfT
         worst_price=coin.loss(increase),
         fresh_price=coin.loss(0 if free else most * coin.max_groups),
         half_width=math.inf,
-        reachable=frame.target is None,
+        reachable=frame.target is None or shares.public,
         hopeless=False,
         free=free,
         pricing=ShareOfTotalPricing(str(measure), shares, coin, factor),

@@ -16,15 +16,18 @@ MOST_NODES: Final = 2_000
 """The most nodes of what is computed, once columns stand for what they are."""
 
 
-def computed(node: Node, bodies: Mapping[str, Node], alias: str, source: SqlText) -> Node | None:
+def computed(node: Node, bodies: Mapping[str, Node], above: Node, alias: str, source: SqlText) -> Node | None:
     """Return a value with the columns of an answer replaced by what they are; None where it has other columns.
 
-    A subquery that adds up a column of the same answer, as `(SELECT SUM(n) FROM counts)`, is that sum over all groups.
+    A subquery that adds up a column of the same answer, as `(SELECT SUM(n) FROM counts)`, is that sum over all groups:
+    `counts` must be a name of WITH, since the alias of a subquery in FROM does not name a table. Columns of other
+    subqueries are those of the tables there.
 
     Args:
         node: the value, which is left as it is.
         bodies: what the columns of the answer are, by their names in small letters.
-        alias: the name of the answer.
+        above: the SELECT that computes it.
+        alias: the name of the answer there.
         source: the text, for places in messages.
 
     Raises:
@@ -34,10 +37,12 @@ def computed(node: Node, bodies: Mapping[str, Node], alias: str, source: SqlText
 
     made = exp.Paren(this=node.copy())
     for part in list(made.find_all(exp.Subquery)):
-        total = _alone(part, alias)
+        total = _alone(part, _table(above))
         if total is not None:
             part.replace(exp.Window(this=total.copy()))
     for column in list(made.find_all(exp.Column)):
+        if column.find_ancestor(exp.Subquery) is not None:
+            continue
         table, body = str(column.args.get("table") or "").strip('"'), bodies.get(str(column.name).casefold())
         if body is None or column.args.get("db") is not None or table.casefold() not in ("", alias.casefold()):
             return None
@@ -59,14 +64,19 @@ def check_whole(node: Node, asked: Asked, above: Node, source: SqlText) -> None:
         )
 
 
-def _alone(query: Node, alias: str) -> Node | None:
+def _table(select: Node) -> str:
+    """Return the name of the table that a SELECT is from; "" for a subquery in its place."""
+    table = select.args.get("from_") or select.args.get("from")
+    return str(table.this.name) if table is not None and type(table.this).__name__ == "Table" else ""
+
+
+def _alone(query: Node, name: str) -> Node | None:
     """Return the one value that a subquery selects of an answer, as it is; None for any other subquery."""
     select = query.this
     clauses = {name.rstrip("_") for name, value in select.args.items() if value}
-    table = select.args.get("from_") or select.args.get("from")
-    if clauses - {"expressions", "from", "kind"} or table is None or len(select.expressions) != 1:
+    if clauses - {"expressions", "from", "kind"} or len(select.expressions) != 1:
         return None
-    if type(table.this).__name__ != "Table" or str(table.this.name).casefold() != alias.casefold():
+    if not name or _table(select).casefold() != name.casefold():
         return None
     (one,) = select.expressions
     return one.this if type(one).__name__ == "Alias" else one

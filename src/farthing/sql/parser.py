@@ -90,7 +90,7 @@ def _question(select: Node, rows: Flat, aggregates: Aggregates) -> tuple[Asked, 
     _check_sets(source, select, sets, outputs, told, joined=bool(rows.joins or rows.derived))
     named = tuple((group.name, group.scalar) for group in groups)
     bodies = {name.casefold(): item.body for name, item in zip(columns, listed.items, strict=True)}
-    released = ReleasedColumns(columns, named, outputs, aggregates, told, select, bodies)
+    released = ReleasedColumns(columns, named, outputs, aggregates, told, select, bodies, named)
     asked = Asked(
         by=tuple(group.name for group in groups),
         where=rows.where,

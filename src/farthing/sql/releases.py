@@ -10,6 +10,7 @@ from farthing.query.aftermath import Aftermath, Order
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
 from farthing.query.schema import Schema, Type
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
 from farthing.sql.computed import check_whole, computed
@@ -19,7 +20,7 @@ from farthing.sql.names import Names, Place
 from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from farthing.query.aggregates import Aggregate
     from farthing.sql.asked import Asked
@@ -42,6 +43,7 @@ class ReleasedColumns:
         levels: (name, columns) of each GROUPING.
         select: the question.
         bodies: what each column is in the text, by its name in small letters.
+        first: (name, scalar) of every grouping column as the question itself names it: bodies have these names.
     """
 
     columns: tuple[str, ...]
@@ -51,6 +53,7 @@ class ReleasedColumns:
     levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     select: Node | None = None
     bodies: Mapping[str, Node] = field(default_factory=dict)
+    first: tuple[tuple[str, Scalar], ...] = ()
 
     @property
     def names(self) -> Names:
@@ -170,6 +173,11 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     """
     source = released.aggregates.reader.source
     _check_above(select, source)
+    folded = [name.casefold() for name in released.columns]
+    if len(set(folded)) < len(folded):
+        alike = next(name for name in folded if folded.count(name) > 1)
+        what = "columns whose names differ in capitals only"
+        raise source.refuse(what, "give each a name of its own", released.bodies.get(alike, select))
     asked, released, made = _computed_above(asked, released, select, alias)
     reader = released.aggregates.reader.naming(_above(released, alias), lambda _: None)
     items = _columns_above(select, reader, released, made)
@@ -206,7 +214,9 @@ def _renamed(
         return rewrite(node, lambda part: Column(name(part.name)) if isinstance(part, Column) else part)
 
     groups = tuple((name(old), scalar) for old, scalar in released.groups)
-    outputs = tuple(replace(output, name=name(output.name)) for output in asked.outputs)
+    outputs = tuple(
+        replace(output, name=name(output.name), aggregate=_over(output.aggregate, name)) for output in asked.outputs
+    )
     levels = tuple((name(old), tuple(map(name, of))) for old, of in asked.levels)
     every = [one.casefold() for one in (*dict(groups), *(output.name for output in outputs), *dict(levels))]
     if len(set(every)) < len(every):
@@ -229,6 +239,13 @@ def _renamed(
     bodies = {name(old).casefold(): released.bodies[old.casefold()] for old in asked.columns}
     told = replace(released, columns=columns, groups=groups, outputs=outputs, levels=levels, bodies=bodies)
     return made, told
+
+
+def _over(aggregate: Aggregate, name: Callable[[str], str]) -> Aggregate:
+    """Return an aggregate; a share with the new names of the columns in which the groups of a total are alike."""
+    if not isinstance(aggregate, ShareOfTotal):
+        return aggregate
+    return replace(aggregate, over=tuple(sorted(map(name, aggregate.over))))
 
 
 def with_used(asked: Asked) -> Asked:
@@ -268,19 +285,20 @@ def _computed_above(
     for node in select.expressions:
         if type(node).__name__ != "Alias" or type(node.this).__name__ == "Column" or released.select is None:
             continue
-        body = computed(node.this, released.bodies, alias, source)
+        body = computed(node.this, released.bodies, select, alias, source)
         if body is None or (total_in(body) is None and not is_arithmetic(body)):
             continue
         name = str(node.alias)
-        if name.casefold() in released.bodies or name in found.values():
+        if name.casefold() in bodies:
             raise source.refuse("a new name that is taken", "choose another alias", node)
         if total_in(body) is None:
             aggregate = read_arithmetic(body, released.aggregates).aggregate
         else:
             check_whole(body, asked, select, source)
-            named = {scalar.canonical(): group for group, scalar in released.groups}
+            named = {scalar.canonical(): group for group, scalar in released.first}
+            now = {old: new for (old, _), (new, _) in zip(released.first, released.groups, strict=True)}
             read = read_share(body, released.aggregates, released.select)
-            aggregate = within(read, named, released.aggregates.reader)
+            aggregate = _over(within(read, named, released.aggregates.reader), now.__getitem__)
         outputs.append(NamedAggregate(name, aggregate))
         found[id(node)] = name
         bodies[name.casefold()] = body

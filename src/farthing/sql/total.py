@@ -22,6 +22,7 @@ CONSTRUCT: Final = "a share of a total"
 _QUERIES: Final = ("Subquery", "Select")
 _REPORT: Final = "RATIO_TO_REPORT"
 _CHOICES: Final = ("NULLIF", "COALESCE", "IFNULL")
+"""Choices beside 0; NULLIF below the line only: a group without rows has the share 0, not NULL."""
 
 
 def total_in(node: Node) -> Node | None:
@@ -102,11 +103,14 @@ class _Factors:
             case "Cast" | "TryCast" if node.args["to"].sql().upper() in _REALS:
                 self.take(node.this, over=over)
             case "Anonymous" if (
-                _name(node) in _CHOICES and len(node.expressions) == 2 and _is_zero(node.expressions[1])
+                _name(node) in _CHOICES
+                and (over or _name(node) != "NULLIF")
+                and len(node.expressions) == 2
+                and _is_zero(node.expressions[1])
             ):
                 self.take(node.expressions[0], over=over)
             case "Literal" if not node.is_string and float(node.this) > 0:
-                self.number *= float(node.this) ** (-1 if over else 1)
+                self.number = self.number / float(node.this) if over else self.number * float(node.this)
             case "Anonymous" if inner(node) is None:
                 what = f"{_name(node)[:40]} of a share"
                 raise self.source.refuse(what, "leave it out, and compute with the answer: that is free", node)
@@ -116,7 +120,10 @@ class _Factors:
     def share(self, aggregates: Aggregates, select: Node, node: Node) -> Read:
         """Return the share that all this is."""
         total = total_in(node) or node
-        if not 0 < self.number < math.inf or len(self.above) != 1 or len(self.below) > 1:
+        if not 0 < self.number < math.inf:
+            what = f"{CONSTRUCT} times a number that is too large or too small"
+            raise self.source.refuse(what, "leave it out, and multiply the answer: that is free", total)
+        if len(self.above) != 1 or len(self.below) > 1:
             raise self._refused(total)
         (top,), bottom = self.above, self.below[0] if self.below else None
         kind = type(top).__name__

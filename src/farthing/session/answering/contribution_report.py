@@ -15,8 +15,10 @@ from farthing.errors import InvalidBounds, InvalidTarget
 from farthing.mechanisms.gaussian import GRAIN, Coin, GaussianMeasurements, Measured
 from farthing.privacy.loss import Booked, Gdp, Pure, Zcdp
 from farthing.query import Bounds
-from farthing.query.aggregates import Count, Counts, CountUnits, NamedAggregate, Sum, clamping
-from farthing.query.counts import CountValues
+from farthing.query.aggregates import Count, Counts, NamedAggregate, Quantile, Sum
+from farthing.query.expressions import Case, Literal
+from farthing.query.expressions.walking import walk
+from farthing.query.measures import Rows, Total
 from farthing.session.answering import reuse
 from farthing.session.answering.one_question import frame_of
 from farthing.session.core.booked_question import Bill
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.contribution_report import ChosenBounds, ContributionReport, Share
     from farthing.ledger.entry import Receipt, Stored
     from farthing.query import Query
+    from farthing.query.aggregates import Aggregate
     from farthing.query.expressions import Scalar
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion
@@ -166,34 +169,66 @@ def _clamped(query: Query) -> Scalar | None:
 def kept(context: Context, query: Query, request: Request) -> tuple[Share | None, str]:
     """Return the share of rows that bounds keep, and a warning where they cut more than is asked for, or "".
 
-    Both come from a spread that was released before, of the question itself or of another one about the same rows in
-    the same groups, whatever it computes of them: a spread counts rows. Without one nothing is known.
+    Both come from spreads that were released before, of the question itself or of another one about the same rows in
+    the same groups. A share is told where all numbers are of the same rows; of units, of different values and of rows
+    under a condition a spread tells nothing.
     """
-    apart = isinstance(query.aggregate, CountValues | CountUnits)  # of values and units no share of rows tells
-    stored = None if query.unit.is_row or apart else next(_spreads(context, query), None)
-    if stored is None:
-        return None, ""
-    shares = report(
-        _read(stored.blob),
-        max_groups=query.max_groups,
-        max_rows=query.max_rows,
-        lower=getattr(query.aggregate, "lower", None),
-        upper=getattr(query.aggregate, "upper", None),
-        confidence=(1 + request.confidence) / 2,  # a share of rows comes of two of them
-    )
-    target, asked = request.target(query.outputs[0].name), query.aggregate
-    if target is None or not (isinstance(asked, Count) or (isinstance(asked, Sum) and not target.absolute)):
-        return shares.kept, ""  # a mean is not off by what is cut, and sums are not measured in rows
-    return shares.kept, warns(shares, target, groups=query.groups)
+    rows = [None if query.unit.is_row else _rows_of(output.aggregate) for output in query.outputs]
+    found = [None if of is None else next(_spreads(context, query, of), None) for of in rows]
+    shares: list[Share] = []
+    warned: list[str] = []
+    for output, stored in zip(query.outputs, found, strict=True):
+        if stored is None:
+            continue
+        asked, target = output.aggregate, request.target(output.name)
+        told = report(
+            _read(stored.blob),
+            max_groups=query.max_groups,
+            max_rows=query.max_rows,
+            lower=getattr(asked, "lower", None),
+            upper=getattr(asked, "upper", None),
+            confidence=(1 + request.confidence) / 2,  # a share of rows comes of two of them
+        )
+        shares.append(told.kept)
+        # A mean is not off by what is cut, and sums are not measured in rows.
+        if target is not None and (isinstance(asked, Count) or (isinstance(asked, Sum) and not target.absolute)):
+            warned.append(warns(told, target, groups=query.groups))
+    same = None not in found and len(set(rows)) == 1
+    return shares[0] if same else None, next(filter(None, warned), "")
 
 
-def _spreads(context: Context, query: Query) -> Iterator[Stored]:
-    """Give the spreads that were released about the rows of a question: its own, of its values, of rows alone."""
-    value, asked = _clamped(query), query.aggregate
-    values = (value, getattr(asked, "value", None), *(part.value for part in clamping(asked)), None)
-    counts = ((Count(of), of) for of in dict.fromkeys(values))
-    rows = ((replace(query, outputs=(NamedAggregate("rows", count),)), of) for count, of in counts)
-    for about, of in ((query, value), *rows):
+def _rows_of(aggregate: Aggregate) -> Count | None:
+    """Return the count of the rows that an aggregate is of; None where it is of anything else, or of several.
+
+    >>> from farthing.query.aggregates import CountUnits, Mean, Ratio
+    >>> from farthing.query.expressions import Column
+    >>> str(_rows_of(Mean(Column("fare"), 0, 9))), _rows_of(Ratio(CountUnits(), Count()))
+    ('COUNT(fare)', None)
+    """
+    if isinstance(aggregate, Quantile):
+        return Count(aggregate.value)
+    if not all(isinstance(measure, Rows | Total) for measure in aggregate.measures):
+        return None
+    values = {measure.value for measure in aggregate.measures if isinstance(measure, Rows | Total)}
+    if len(values) > 1:
+        return None
+    (value,) = values
+    return None if value is not None and _has_condition(value) else Count(value)
+
+
+def _has_condition(value: Scalar) -> bool:
+    """Return whether a value depends on a condition."""
+    return any(isinstance(part, Case) for part, _ in walk(value))
+
+
+def _spreads(context: Context, query: Query, rows: Count) -> Iterator[Stored]:
+    """Give the spreads that were released about some rows of a question: its own, of the value, of rows alone.
+
+    The last only where every row has the value.
+    """
+    values = (rows.value, None) if isinstance(rows.value, Literal) else (rows.value,)
+    others = ((replace(query, outputs=(NamedAggregate("rows", Count(of)),)), of) for of in values)
+    for about, of in ((query, _clamped(query)), *others):
         stored = stored_measurement(context, _identity(context, about, of))
         if stored is not None:
             yield stored

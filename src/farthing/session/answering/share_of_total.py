@@ -64,9 +64,9 @@ class ShareOfTotalMethod:
         return plan_share_of_total(frame, self.state)
 
     def stored_answer(self, plan: Plan[ShareOfTotalPricing]) -> AskOutcome:
-        """Return the answer of a free plan: what was released before."""
-        assert self.state is not None  # noqa: S101  # a plan is free where something stands
-        return self._outcome(plan, self.state, self.state, plan.worst_price)
+        """Return the answer of a free plan: what was released before, or what every share is within the target of."""
+        state = TotalState.nothing(self.query.groups) if self.state is None else self.state
+        return self._outcome(plan, state, state, plan.worst_price)
 
     def measured(
         self, context: Context, plan: Plan[ShareOfTotalPricing], receipt: Receipt, watcher: Watcher | None

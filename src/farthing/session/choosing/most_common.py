@@ -17,6 +17,7 @@ from farthing.query import Keys, Schema
 from farthing.query.aftermath import Aftermath, Order
 from farthing.query.aggregates import Count, CountUnits, Sum
 from farthing.query.expressions import Column
+from farthing.query.share_of_total import ShareOfTotal
 from farthing.query.words import describe
 from farthing.session.answering import mixed_question
 from farthing.session.answering.one_question import frame_of, refuse_hopeless
@@ -83,11 +84,14 @@ class Shortlist:
 def shortlist(context: Context, question: CheckedQuestion, name: str, k: int, request: Request) -> Shortlist | None:
     """Return the plan to choose the k largest groups by an output and to measure only these.
 
-    None where that cannot be: no absolute target, no count or sum, or k groups are all.
+    None where that cannot be: no absolute target, no count or sum, or k groups are all; or a share of a total, which
+    is that of all groups.
     """
     query = question.query
     output = next((output for output in query.outputs if output.name == name), None)
     if output is None or not isinstance(output.aggregate, Count | CountUnits | Sum) or not query.by:
+        return None
+    if any(isinstance(one.aggregate, ShareOfTotal) for one in query.outputs):
         return None
     target = None if request.mechanism is not None else request.target(name)
     if target is None or not target.absolute or target.confidence <= 0.5 or not 1 <= k < query.groups:

@@ -56,7 +56,7 @@ def test_the_bounds_are_those_of_coins():
 
 def _at(more, many):
     """Return the bound of so many leaves."""
-    return float(2 * divergence(1 / many, 0.95) / float(np.sort(more)[many - 1]) ** 2) * (1 - 1e-9)
+    return float(2 * divergence(1 - 1 / many, 0.05) / float(np.sort(more)[many - 1]) ** 2) * (1 - 1e-9)
 
 
 def test_a_rule_that_pays_less_misses_at_some_lump():
@@ -76,9 +76,30 @@ def test_a_rule_that_pays_less_misses_at_some_lump():
 
 def test_there_is_no_bound_at_the_ends():
     """Where an end of the range may be right for all data."""
-    for q, rank in ((0.0, 0.05), (1.0, 0.05), (0.1, 0.1), (0.9, 0.2)):
+    for q, rank in ((0.0, 0.05), (1.0, 0.05), (0.1, 0.1), (0.9, 0.2), (0.58, 0.42), (0.5, 0.4999)):
         limit = quantile_limit([1] * 100, q, rank=rank, beta=0.05)
         assert (limit.here, limit.beside, limit.rows, limit.lumps.size) == (0.0, 0.0, 0, 0)
+
+
+def test_rows_are_counted_exactly():
+    """Where 0.58 + 0.32 is 0.9 and so many rows leave a leaf right by a hair; and of nearly 2^50 rows."""
+    assert rows_more(np.array([37_889, 4_211]), 0.58, 0.32).tolist() == [11, 103_627]
+    many = (1 << 50) - 4
+    assert rows_more(np.array([many, 3]), 0.3, 0.2).tolist() == [1, 9 * many - 3 + 1]
+
+
+def test_a_small_chance_of_a_miss_has_a_finite_limit():
+    """It is about 2 log(1/beta)/k^2: for chances that 1 - beta does not show, too."""
+    for beta in (1e-9, 5e-17, 1e-300):
+        limit = quantile_limit([1] * 1000, 0.5, rank=0.05, beta=beta)
+        assert limit.here * 126**2 / 2 == pytest.approx(-math.log(beta), rel=0.2)
+
+
+@pytest.mark.parametrize("q", [math.nan, -0.1, 1.1, math.inf])
+def test_what_is_no_quantile_is_refused(q):
+    """Not a number, and shares out of range."""
+    with pytest.raises(InvalidOption, match="0 <= q <= 1"):
+        quantile_limit([1] * 100, q, rank=0.05, beta=0.05)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +111,8 @@ def test_there_is_no_bound_at_the_ends():
         ([1, 2], 0.0, 0.05),
         ([1], 0.1, 0.5),
         ([1.5, 2.0], 0.1, 0.05),
+        ([10**18, 10**18], 0.1, 0.05),
+        ([1 << 50], 0.1, 0.05),
     ],
 )
 def test_what_is_no_histogram_is_refused(counts, rank, beta):

@@ -1,6 +1,8 @@
 """Shares of the groups, ratios, differences and rankings, through sessions, SQL and the command line."""
 
 import json
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import farthing
+from farthing.accuracy.ranking import FEWEST_GRAINS, RankingContest
 from farthing.accuracy.ranking_bounds import _PARTS, proved_leads
-from farthing.accuracy.ranking_places import RankingPlaces, looks
+from farthing.accuracy.ranking_places import PILOT, RankingPlaces, looks
 from farthing.cli.app import app
 from farthing.errors import InvalidBounds, InvalidKeys, InvalidTarget, LedgerMismatch, UnsupportedQuery
 from farthing.normal import ndtri
@@ -360,6 +363,60 @@ def test_a_distance_that_the_cap_cannot_reach_tells_its_price():
 
     assert not ranking.settled.any()
     assert "an order wrong by less than 5 would take at most about Gdp" in ranking.about
+
+
+@pytest.mark.parametrize(
+    ("budget", "small"), [({"mu": 50}, farthing.Gdp(0.01)), ({"epsilon": 60}, farthing.Pure(0.01))]
+)
+def test_the_price_of_a_distance_settles_equal_groups(budget, small):
+    """Of groups that are equally large, all places are settled at the price that was told, as it was told."""
+    table = pa.table({"zone": [*range(4)] * 1_000})
+    session = farthing.Session(table, budget=farthing.Budget(**budget))
+    keys = {"zone": [*range(4)]}
+    first = session.ranking("zone", k=2, keys=keys, apart=50, cap=small, confidence=1 - 1e-9)
+    told = float(re.search(r"would take at most about \w+\(\w+=([\d.]+)\)", first.about)[1])
+
+    assert not first.settled.all()
+    assert first.refine(cap=type(small)(told)).settled.all()
+
+
+def test_a_cap_that_is_enough_is_so_after_any_pilot():
+    """Equal groups are settled at it, wherever a pilot ended by chance; far below it they are not."""
+    rng = np.random.default_rng(3)
+
+    def shown(grains, _):
+        """Return fresh noise around the same number."""
+        return rng.normal(1_000, 2.0**28 / grains**0.5)
+
+    for _ in range(2):
+        contest = RankingContest(1, 0.05, 2.0**-56, 1 << 43, apart=50.0)
+        first = contest.run(None, 4, shown)
+        enough = contest.enough(first)
+        assert contest.unsettled(replace(contest, cap_grains=enough // 8).run(first, 4, shown))
+        assert not contest.unsettled(replace(contest, cap_grains=enough).run(first, 4, shown))
+
+
+def test_the_fewest_grains_buy_a_look(rides):
+    """A cap below them is refused free, at them a look is told beside the pilot."""
+    for cap, many in ((FEWEST_GRAINS - 1, 0), (FEWEST_GRAINS, 1)):
+        assert len(looks(int(cap * PILOT), cap - int(cap * PILOT))) == many
+    session = opened(rides)
+    with pytest.raises(InvalidTarget, match=r"1\.125 \* 2\^-36 of mu"):
+        session.ranking("zone", k=2, keys=ZONES, cap=farthing.Gdp(2.0**-18))
+    assert not session.spent
+    assert np.isfinite(session.ranking("zone", k=2, keys=ZONES, cap=farthing.Gdp(1.0625 * 2.0**-18)).lower).all()
+
+
+@pytest.mark.parametrize("budget", [{"mu": 1}, {"epsilon": 1}])
+def test_a_ranking_that_stands_is_free_when_nothing_is_left(rides, budget):
+    """Whatever the cap: it buys no look, so there is nothing to refuse."""
+    session = farthing.Session(rides, budget=farthing.Budget(**budget))
+    first = session.ranking("zone", k=1, keys=ZONES, confidence=1 - 1e-9)
+    session.count(loss=session.remaining)
+
+    for again in (first.refine(cap="all"), session.ranking("zone", k=1, keys=ZONES, confidence=1 - 1e-9, cap="all")):
+        assert not again.paid
+        assert again.value.tolist() == first.value.tolist()
 
 
 def test_a_ranking_of_sums_and_in_a_part(rides):

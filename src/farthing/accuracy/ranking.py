@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
     from farthing.accuracy.jumps import Floats, Ints
 
-FEWEST_GRAINS: Final = 1 << 12
-"""The least that a group may be allowed to pay."""
+FEWEST_GRAINS: Final = int((FIRST_GRAINS - 1) / (1 - PILOT)) + 1
+"""The least that a group may be allowed to pay: a look beside the pilot."""
+
+_MOST: Final = 1 << 60
+"""No look is finer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +97,16 @@ class RankingContest:
         """Return whether something is not settled that the cap allows to look at again."""
         unsettled = self.unsettled(now)
         return bool(unsettled) and self._next_look(now, unsettled) > 0
+
+    def enough(self, now: RankingState) -> int:
+        """Return a cap, in grains, that settles all places for sure if leads below `apart` do not matter; 0 for none.
+
+        Of groups in the order shown, each is told as tied with the later ones once no lead of noise is as large.
+        """
+        places, later = self.places(now), looks(now.pilot_grains, _MOST, self.law).tolist()
+        groups = np.concatenate([now.blocks[number] for number in self.unsettled(now)])
+        first = bisect_left(later, x=1, key=lambda level: places.surely_tied(groups, level))
+        return later[first] + now.pilot_grains if first < len(later) else 0
 
     def run(
         self,

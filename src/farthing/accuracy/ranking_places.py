@@ -42,6 +42,7 @@ PILOT: Final = 0.02
 _CLEAR: Final = 0.7  # standard deviations of the pilot: it ends where no lead is smaller, if one place is close
 _SHARED: Final = 2.0  # the same: places with smaller leads are close, and have the same part of the chances
 _LIKELY: Final = 0.7  # the same: leads are not taken to be smaller
+_FAR: Final = 4.0  # times the distance that was foreseen: leads are not taken to be larger, where ties are told
 _EVEN: Final = 0.02  # of the chance of an error goes to all groups alike
 
 
@@ -152,9 +153,13 @@ class RankingPlaces:
         if not self.ties:
             return False
         shown = values[block]
-        reach = self._reach(block, grains, self.beta / 2 / self.k)
+        reach = self._tie_reach(block, grains)
         close = shown * (1 - self.relative) - self.apart
         return bool(_leads(shown, close, reach)[: self.k - start].all())
+
+    def surely_tied(self, groups: Ints, grains: int) -> bool:
+        """Return whether groups that hold so much are told as tied, or cut, whatever is shown."""
+        return bool((self._tie_reach(groups, grains) < self.apart).all())
 
     def open(self, blocks: Sequence[Ints], values: Floats, information: Ints) -> list[int]:
         """Return the places in the list of the blocks that are not settled."""
@@ -179,11 +184,15 @@ class RankingPlaces:
                 width[here] = half_width_of(self._reach(here, grains, self.beta / 2))
         return width
 
-    def _reach(self, groups: Ints, grains: int, beta: float) -> Floats:
+    def _tie_reach(self, groups: Ints, grains: int) -> Floats:
+        """Return the same for ties: no lead far above the distance that was foreseen is likely."""
+        return self._reach(groups, grains, self.beta / 2 / self.k, _FAR * self.foreseen[1] or math.inf)
+
+    def _reach(self, groups: Ints, grains: int, beta: float, most: float = math.inf) -> Floats:
         """Return by how much a group has to lead those after it, float64[n], at a chance of an error of all groups."""
         chance, likely = self._foresight
         leads = laplace_leads if self.law is LAPLACE else proved_leads_of
-        return leads(beta * chance[groups], likely[groups], grains * self.per_grain)
+        return leads(beta * chance[groups], np.minimum(likely[groups], most), grains * self.per_grain)
 
 
 def looks(start: int, most: int, law: NoiseLaw = GAUSSIAN) -> Ints:

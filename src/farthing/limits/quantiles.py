@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     Float64 = NDArray[np.float64]
 
 _SHAVE: Final = 1 - 1e-9
+_MOST_ROWS: Final = 1 << 50
+_NEAREST: Final = Fraction(1, 1 << 12)
+"""Where a target ends nearer to an end of the range, as a share of the rows, nothing is claimed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +45,14 @@ def quantile_limit(counts: ArrayLike, q: float, *, rank: float, beta: float) -> 
     """Return the least that a rule pays for a quantile within a rank target, each row a privacy unit of its own.
 
     Args:
-        counts: int64[leaves], the rows in each leaf of the range.
-        q: in (0, 1).
-        rank: how far off the rank may be, as a share of the rows; q - rank > 0 and q + rank < 1.
+        counts: int64[leaves], the rows in each leaf of the range, fewer than 2^50 in all.
+        q: from 0 to 1; it and `rank` are the decimal numbers that Python prints.
+        rank: how far off the rank may be, as a share of the rows.
         beta: the chance of a miss that is allowed on any data.
 
     Returns:
-        The limits; both are 0.0 where the target includes an end of the range, which may then be right for all data.
+        The limits; both are 0.0 where the target includes an end of the range, which may then be right for all data, or
+        ends within 2^-12 of it.
 
     Guarantee: no rule of Gaussian measurements, and no mu-GDP mechanism, that tells a right leaf with probability at
         least 1 - beta on all data pays less than `here` at these, or less than `beside` in the mean over the lumps.
@@ -65,21 +70,24 @@ def quantile_limit(counts: ArrayLike, q: float, *, rank: float, beta: float) -> 
         or rows.ndim != 1
         or not rows.size
         or (rows < 0).any()
+        or rows.sum(dtype=np.float64) >= _MOST_ROWS
+        or not 0 <= q <= 1
         or not 0 < beta < 0.5
         or not 0 < rank <= 0.5
     ):
         raise InvalidOption(
             "a limit of a quantile is of rows in leaves",
-            rule="counts of at least one leaf, none negative; 0 < rank <= 0.5; 0 < beta < 0.5",
-            got=f"{rows.shape}, rank={rank}, beta={beta}",
+            rule="counts of at least one leaf, none negative, below 2^50 in all; 0 <= q <= 1; 0 < rank <= 0.5; "
+            "0 < beta < 0.5",
+            got=f"{rows.shape}, q={q}, rank={rank}, beta={beta}",
             next_step="count the rows in each leaf of the range",
         )
-    if not rank < q < 1 - rank:
+    if min(_decimal(q) - _decimal(rank), 1 - _decimal(q) - _decimal(rank)) < _NEAREST:
         return QuantileLimit(0.0, 0.0, 0, np.zeros(0, np.int64))
     more, share = rows_more(rows.astype(np.int64), q, rank), 1 / np.arange(1, len(rows) + 1)
     order = np.argsort(more, kind="stable")
     far = more[order].astype(np.float64)
-    here = 2 * np.where(share < 1 - beta, divergence(share, 1 - beta), 0.0) / far**2
+    here = 2 * np.where(share < 1 - beta, divergence(1 - share, beta), 0.0) / far**2
     beside = 2 * np.where(share < 1 - beta, divergence(1 - beta, share), 0.0) / far**2
     best = int(np.argmax(beside))
     return QuantileLimit(
@@ -93,12 +101,17 @@ def rows_more(counts: Int64, q: float, rank: float) -> Int64:
     >>> rows_more(np.array([40, 20, 40]), 0.5, 0.2).tolist()  # leaf 1 is right as it is: 40 rows more in leaf 0
     [101, 34, 101]
     """
-    upto, n = np.cumsum(counts), int(counts.sum())
-    before = upto - counts
-    right = ((q + rank) * n - upto) / (1 - q - rank)  # so many, and more, make the leaves to the right wrong
-    left = before / (q - rank) - n  # and those to the left
-    right[-1], left[0] = 0.0, 0.0
-    return np.asarray(np.floor(np.maximum(np.maximum(left, right), 0.0) * (1 + 1e-12)).astype(np.int64) + 1)
+    upto, n = np.cumsum(counts).astype(object), int(counts.sum())  # of Python's whole numbers: none is rounded
+    before, low, high = upto - counts, _decimal(q) - _decimal(rank), _decimal(q) + _decimal(rank)
+    right = (high.numerator * n - high.denominator * upto) // (high.denominator - high.numerator)
+    left = (low.denominator * before - low.numerator * n) // low.numerator  # more make leaves to the left wrong
+    right[-1], left[0] = 0, 0
+    return np.asarray(np.maximum(np.maximum(left, right), 0) + 1, np.int64)
+
+
+def _decimal(number: float) -> Fraction:
+    """Return the decimal number that a float is printed as."""
+    return Fraction(str(float(number)))
 
 
 def divergence(chance: ArrayLike, other: ArrayLike) -> Float64:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _TERMS: Final = {"k": "k", "confidence": "confidence", "apart": "apart", "apart_relative": "relative"}
 """What may be changed of a ranking, and what it is called in `RankingRequest`."""
 
-_RULE: Final = "mixture"
+_RULE: Final = "mixture, ties at their distance"
 """How leads are proved: what another rule has cut is not gone on from, since each rule may err with the whole beta."""
 
 _PRICE: Final = ("cap", "max_epsilon")
@@ -157,14 +157,14 @@ class _RankingJob:
         going = noise.carried(stored)
         top = (0,) * query.max_groups if going is None else _top(going, query.max_groups)
         limit = noise.level(frame.remaining, top) if frame.cap is None else noise.level(frame.cap, (0,) * len(top))
-        if limit < noise.fewest:
+        contest = RankingContest(wanted.k, frame.beta, noise.per_grain, limit, wanted.apart, wanted.relative, noise.law)
+        if limit < noise.fewest and (stored is None or contest.goes_on(stored)):
             raise InvalidTarget(
                 "the allowed price is too small to look at the groups",
                 rule=f"at least {noise.least} for each of a unit's groups",
                 got=repr(frame.cap or frame.remaining),
                 next_step='allow more with cap= or max_epsilon=, or cap="all"',
             )
-        contest = RankingContest(wanted.k, frame.beta, noise.per_grain, limit, wanted.apart, wanted.relative, noise.law)
         blob = None if found is None else found.blob
         return cls(context, query, wanted, noise, contest, blob, stored, frame)
 
@@ -271,7 +271,9 @@ def _ranking_of(
         remaining=context.loss(context.ledger.remaining),
         delta=context.budget.report_delta,
         goal=job.wanted.words,
-        about="; ".join([*_advice(job, settled), *_shared(len(rows) - k), about(question.query), context.where_kept]),
+        about="; ".join(
+            [*_advice(job, standing, settled), *_shared(len(rows) - k), about(question.query), context.where_kept]
+        ),
         _refine=again,
     )
 
@@ -284,13 +286,14 @@ def _shared(more: int) -> list[str]:
     return [f"the last place is shared with {groups} not shown: which of them are in it is not told"]
 
 
-def _advice(job: _RankingJob, settled: Any) -> list[str]:
+def _advice(job: _RankingJob, standing: RankingState, settled: Any) -> list[str]:
     """Return what to do where not every place is settled."""
     if settled.all():
         return ["all places are settled"]
     told = f"{int((~settled).sum())} of {len(settled)} places are not settled at this price: the leads are too small"
-    if job.wanted.apart:
-        price = job.noise.loss(job.noise.typical(job.wanted.apart) * job.query.max_groups)
+    grains = job.contest.enough(standing) if job.wanted.apart else 0
+    price = job.noise.loss((grains + (grains >> 14)) * job.query.max_groups)  # told with six digits
+    if grains and job.noise.level(price, (0,) * job.query.max_groups) >= grains:
         needed = said(price, job.frame.budget.report_delta)
         return [f"{told}; an order wrong by less than {job.wanted.apart:,.6g} would take at most about {needed}"]
     return [f"{told}; allow more with cap=, or name a distance that does not matter, as in apart=50"]

@@ -48,7 +48,7 @@ class GaussianNoise:
 
     law: NoiseLaw = GAUSSIAN
     fewest: int = FEWEST_GRAINS
-    least: str = "2^-44 of mu^2"
+    least: str = "1.125 * 2^-36 of mu^2"
 
     @property
     def per_grain(self) -> float:
@@ -67,10 +67,6 @@ class GaussianNoise:
     def level(self, loss: Booked, top: tuple[int, ...]) -> int:
         """Return the grains that every group can be raised to for a loss, given what the largest have."""
         return self.coin.level(loss, top)
-
-    def typical(self, apart: float) -> int:
-        """Return about the most grains that groups take that may be that far apart."""
-        return int(2 * 4.0**2 / apart**2 / self.per_grain)
 
     def carried(self, before: RankingState | None, *, exclusive: bool = True) -> RankingState | None:
         """Return what a run goes on from: whatever was measured, whoever else measures."""
@@ -131,10 +127,6 @@ class LaplaceNoise:
     def level(self, loss: Booked, top: tuple[int, ...]) -> int:
         """Return the farthings that every group can be raised to for a loss, given what the largest have."""
         return min(highest_level(loss.farthings, top), self.grid.finest)
-
-    def typical(self, apart: float) -> int:
-        """Return about the most farthings that groups take that may be that far apart."""
-        return int(12 / apart / self.per_grain)
 
     def carried(self, before: RankingState | None, *, exclusive: bool = True) -> RankingState | None:
         """Return what a run goes on from; None where a line has to be begun, which then pays in full."""

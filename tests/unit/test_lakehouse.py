@@ -108,6 +108,55 @@ def test_an_iceberg_table_is_its_current_version(iceberg):
     assert told(path) == (Lake, in_order(crossed, crossed))
 
 
+def told_anew(table, **changed):
+    """Write into an Iceberg table's description what is told otherwise."""
+    latest = Path(table.metadata_location.removeprefix("file://"))
+    about = json.loads(latest.read_text("utf-8"))
+    for snapshot in about["snapshots"]:
+        snapshot["schema-id"] = about["current-schema-id"]
+    about["schemas"] = [one for one in about["schemas"] if one["schema-id"] == about["current-schema-id"]]
+    latest.write_text(json.dumps(about | changed), "utf-8")
+
+
+@pytest.mark.parametrize("how", ["crossed", "dropped"])
+def test_columns_of_an_iceberg_table_that_has_forgotten_its_former_schemas(iceberg, how):
+    """Names that were crossed, or given anew to another column: files tell by numbers what they hold."""
+    from pyiceberg.types import LongType
+
+    table, path = iceberg
+    if how == "crossed":
+        for old, new in (("a", "b"), ("s", "a"), ("b", "s")):
+            with table.update_schema() as change:
+                change.rename_column(old, new)
+        wanted = ROWS.rename_columns(["s", "a", "w"])
+    else:
+        with table.update_schema() as change:
+            change.delete_column("a")
+        with table.update_schema() as change:
+            change.add_column("a", LongType())
+        wanted = ROWS.set_column(0, "a", pa.nulls(3))
+    told_anew(table)
+
+    assert told(path) == (Lake, in_order(wanted, wanted))
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["one schema", "two schemas"])
+def test_an_iceberg_file_without_numbers_and_without_names_is_refused(iceberg, tmp_path, later):
+    """Nothing tells its columns, and none of them is taken for NULL."""
+    from pyiceberg.types import LongType
+
+    table, path = iceberg
+    pq.write_table(ROWS, tmp_path / "other.parquet")
+    table.add_files([f"file://{tmp_path}/other.parquet"])
+    if later:
+        with table.update_schema() as change:
+            change.add_column("z", LongType())
+    told_anew(table, properties={})
+
+    with pytest.raises(DataError, match="Iceberg table cannot be read"):
+        source_of(path)
+
+
 def delete_places(table, file, places):
     """Delete rows of an Iceberg table's file by their places, as Spark and Trino do: by a file and its manifest."""
     from pyiceberg import manifest as of

@@ -455,6 +455,19 @@ def test_columns_that_were_renamed(tmp_path, reader, parted):
         assert session.count(where="a >= 3", loss=Gdp(7)).value == pytest.approx(2, abs=1.5)
 
 
+def test_names_of_a_delta_table_differ_in_more_than_upper_and_lower_case(tmp_path):
+    """As Spark has it: a file may spell a column in another way, but not two of them."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"S": ["x"], "P": ["q"]}), partition_by=["P"])
+    (file,) = path.rglob("*.parquet")
+    pq.write_table(pa.table({"s": ["x"], "p": [1], "P": [2]}), file)  # what is beside the file is not read in it
+    assert told(path) == (Lake, [("q", "x")])
+    pq.write_table(pa.table({"s": ["x"], "S": ["y"]}), file)
+
+    with pytest.raises(DataError, match="two columns of a file have the same name"):
+        source_of(path)
+
+
 def test_columns_that_are_told_by_numbers(tmp_path):
     """Whatever their names in a file; a column whose number no file has is NULL, also where its name is there."""
     delta, path = library("deltalake"), tmp_path / "t"

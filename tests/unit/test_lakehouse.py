@@ -499,6 +499,25 @@ def test_a_ledger_tells_a_table_before_and_after_columns_were_renamed_crosswise_
         Session(path, **books).count(loss=Gdp(1))
 
 
+def test_a_ledger_tells_values_of_parts_apart(tmp_path):
+    """A commit adds the same files again, each with the value of the other: no file changes, nor the values."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    days = pa.array([0, 2**31 - 1], pa.date32())
+    delta.write_deltalake(path, pa.table({"a": [1, 2], "p": ["x", "y"]}), partition_by=["p"])
+    books = {"budget": Budget(mu=9), "ledger": tmp_path / "t.ledger"}
+    Session(path, **books).count(loss=Gdp(1))
+    log = path / "_delta_log" / f"{0:020}.json"
+    one, two = (line for line in map(json.loads, log.read_text("utf-8").splitlines()) if "add" in line)
+    parts = "partitionValues"
+    one["add"][parts], two["add"][parts] = two["add"][parts], one["add"][parts]
+    (path / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, (one, two))), "utf-8")
+
+    assert told(path) == (Lake, [("1", "y"), ("2", "x")])
+    with pytest.raises(DataError, match="not those that were asked before"):
+        Session(path, **books).count(loss=Gdp(1))
+    assert len({*(version.DataFile("f", {"p": day}).mark()[0] for day in days)}) == 2  # one is beyond Python's calendar
+
+
 def test_a_table_without_rows(tmp_path):
     """It is a table, of which counts are told: that it has no file must not be told by a refusal."""
     delta, path = library("deltalake"), tmp_path / "t"

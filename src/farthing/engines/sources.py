@@ -147,10 +147,12 @@ class Lake:
     Attributes:
         rows: what it hands over.
         listed: the files that it reads.
+        marks: what tells a file apart beside the file itself, such as the values that it is a part by; by path.
     """
 
     rows: Arrow
     listed: Files
+    marks: Mapping[str, list[int]]
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -178,8 +180,9 @@ class Lake:
         """Nothing is open."""
 
     def identity(self) -> list[list[int]]:
-        """Return what tells one state of the files from another."""
-        return self.listed.identity()
+        """Return what tells one state of the files, and of the values that are told beside them, from another."""
+        alone = [(path, Files((path,), parquet=True).identity()) for path in self.listed.files]
+        return sorted([*about, *self.marks.get(path, [])] for path, (about,) in alone)
 
 
 def _in_utc(schema: pa.Schema) -> pa.Schema:
@@ -258,7 +261,8 @@ def _of_version(version: Version) -> Files | Lake:
     if version.plain and [{name.partition(".")[0] for name, *_ in each} for each in footers] == [{*version.names}]:
         return files
     version = version.readable()
-    return Lake(Arrow(version.read, opened_by=os.getpid()), Files(version.files + version.beside, parquet=True))
+    listed = Files(version.files + version.beside, parquet=True)
+    return Lake(Arrow(version.read, opened_by=os.getpid()), listed, version.marks)
 
 
 def _is_parquet(path: Path) -> bool:

@@ -6,6 +6,7 @@ may have been deleted by entries elsewhere. What the table says they are now is 
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -57,6 +58,16 @@ class DataFile:
     def holds(self, column: TableColumn, schema: pa.Schema) -> pa.Scalar[Any] | str | None:
         """Return the value of a column beside the file, else its name in the file; None where it is not there."""
         return self.values[column.name] if column.name in self.values else column.within(schema)
+
+    def mark(self) -> list[int]:
+        """Return a digest of the values beside the file, by which the same file is other rows; nothing without any."""
+        import pyarrow as pa
+
+        plain = {
+            name: value.value if pa.types.is_temporal(value.type) else value.as_py()  # Python's own calendar ends
+            for name, value in self.values.items()
+        }
+        return [int.from_bytes(hashlib.sha256(repr(plain).encode()).digest()[:6])] if plain else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +130,11 @@ class Version:
     def files(self) -> tuple[str, ...]:
         """Absolute paths of its data files, in an order of their own."""
         return tuple(sorted({each.path for each in self.data}))
+
+    @property
+    def marks(self) -> dict[str, list[int]]:
+        """What tells its data files apart beside the files themselves, by path."""
+        return {each.path: each.mark() for each in self.data}
 
     @property
     def names(self) -> tuple[str, ...]:

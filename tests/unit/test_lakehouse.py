@@ -379,6 +379,39 @@ def test_rows_deleted_from_a_file_that_is_not_listed_are_refused(tmp_path):
     assert refused.value.got == "a:b.parquet"
 
 
+def test_errors_say_no_value_that_a_folder_is_named_for(tmp_path):
+    """Of a file that is gone, or cut off, or not listed: parts of paths are values of rows."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"a": [1], "p": ["secret"]}), partition_by=["p"])
+    (file,) = path.rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-1])
+    found = [refused(lambda: source_of(path))]
+    file.unlink()
+    found.append(refused(lambda: source_of(path)))
+    found.append(refused(lambda: lakehouse._require_listed(frozenset({f"{path}/p=secret/{file.name}"}), ())))
+
+    assert [f"{path}/p=.../{file.name}"] * 3 == [each.got for each in found]
+
+
+def refused(opened):
+    """Return what is refused."""
+    with pytest.raises(DataError) as error:
+        opened()
+    return error.value
+
+
+@pytest.mark.parametrize("spelled", ["{}", "file:{}", "file://{}", "../{.name}"])
+def test_files_of_a_delta_table_may_be_elsewhere(tmp_path, spelled):
+    """As those of a shallow clone are, whose addresses are whole."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"a": [1]}))
+    (file,) = path.rglob("*.parquet")
+    log, other = path / "_delta_log" / f"{0:020}.json", file.rename(tmp_path / "other.parquet")
+    log.write_text(log.read_text("utf-8").replace(file.name, spelled.format(other)), "utf-8")
+
+    assert told(path) == (Files, [("1",)])
+
+
 def test_deleted_rows_need_their_file_among_those_of_the_version():
     """Letter by letter; a file without deleted rows is fine."""
     lakehouse._require_listed(frozenset({"/t/one.parquet"}), ("/t/one.parquet", "/t/two.parquet"))

@@ -15,6 +15,7 @@ from farthing.engines.own import require_own
 from farthing.engines.reading import lakehouse, text
 from farthing.engines.reading.footers import footer, require_alike
 from farthing.engines.reading.source import from_csv
+from farthing.engines.reading.version import shown
 from farthing.errors import DataError
 from farthing.query.reading import Csv
 
@@ -288,7 +289,7 @@ def _is_parquet(path: Path) -> bool:
     raise DataError(
         "the name says neither Parquet nor CSV",
         rule="names end in " + ", ".join(PARQUET + CSV),
-        got=path,
+        got=shown(path),
         next_step="rename the file, or open it with DuckDB or ibis and pass the table",
     )
 
@@ -301,16 +302,16 @@ def _usable(path: Path) -> None:
     if size is None:
         raise DataError(
             "no such file",
-            got=path,
+            got=shown(path),
             next_step="check the path and the working folder",
             rule="a table is a file that exists",
         )
     if not path.is_file():
-        raise DataError("not a file", got=path, rule="a table is a regular file", next_step="check the path")
+        raise DataError("not a file", got=shown(path), rule="a table is a regular file", next_step="check the path")
     if size == 0:
         raise DataError(
             "the file is empty",
-            got=path,
+            got=shown(path),
             next_step="a table without rows still needs its header",
             rule="a file holds at least its header",
         )

@@ -7,6 +7,7 @@ may have been deleted by entries elsewhere. What the table says they are now is 
 from __future__ import annotations
 
 import hashlib
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from farthing.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -333,3 +335,12 @@ def local(addresses: Iterable[str]) -> tuple[str, ...]:
     if any("://" in path for path in paths):
         raise ValueError
     return tuple(sorted(paths))
+
+
+def shown(path: str | Path) -> str:
+    """Return a path as errors say it: without the values of rows that its folders are named for.
+
+    >>> shown("/t/name=Ann/year=2024/part-0.parquet")
+    '/t/name=.../year=.../part-0.parquet'
+    """
+    return re.sub("=[^/]*/", "=.../", str(path))

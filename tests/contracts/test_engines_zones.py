@@ -186,6 +186,41 @@ def test_times_outside_the_calendar_are_null_on_duckdb(unit, tmp_path):
     ).tolist()
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_far_times_are_null_on_datafusion(unit, zone):
+    """Beyond the years 1 to 9999, which nanoseconds do not leave, in whatever unit: NULL, and never an error."""
+    edges = {"s": 1, "ms": 1_000, "us": 1_000_000}.get(unit, 0)
+    ends = [-62135596800 * edges, -62135596800 * edges - 1, 253402300800 * edges, 253402300800 * edges - 1]
+    moments = pa.array([*EDGE, -LAST - 1, 1, *ends], pa.int64()).cast(pa.timestamp(unit, tz=zone))
+    engine = open_table(ibis.datafusion.connect().create_table("z", pa.table({"z": moments})), name="data")
+    parts = "EXTRACT(YEAR FROM z) > 0 AND EXTRACT(HOUR FROM z) >= 0 AND CAST(z AS DATE) > '0001-01-01'"
+
+    assert [[7 if edges else 1]] == engine.measure(question(where="z IS NULL"), 0).tolist()
+    assert [[4 if edges else 10]] == engine.measure(question(where="z <> '2000-01-01 00:00:00'"), 0).tolist()
+    assert [[3 if edges else 10]] == engine.measure(question(where=parts), 0).tolist()
+    if edges:
+        assert [[1]] == engine.measure(question(where="z >= '9999-12-31 23:59:59'"), 0).tolist()
+
+
+def test_far_days_are_null_on_datafusion():
+    """Days of milliseconds, too, of which 32 bits hold no number."""
+    days = pa.array([0, 2**62, -LAST, None, -62135596800000, 253402214400000, 253402300800000], pa.int64())
+    days = pa.Array.from_buffers(pa.date64(), len(days), days.buffers())
+    engine = open_table(ibis.datafusion.connect().create_table("z", pa.table({"z": days})), name="data")
+    query = Query(
+        "data",
+        (),
+        None,
+        parse_predicate("EXTRACT(DAY FROM z) > 0", engine.schema),
+        counting("n"),
+        PrivacyUnit(),
+        Bounds(),
+    )
+
+    assert [[3]] == engine.measure(query, 0).tolist()
+
+
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_parquet_times_that_duckdb_cannot_hold_are_refused_at_opening(zone, tmp_path):
     """Milliseconds beyond DuckDB's own range fail when the table is opened, not when something is asked of it."""

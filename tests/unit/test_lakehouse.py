@@ -108,6 +108,55 @@ def test_an_iceberg_table_is_its_current_version(iceberg):
     assert told(path) == (Lake, in_order(crossed, crossed))
 
 
+def told_anew(table, **changed):
+    """Write into an Iceberg table's description what is told otherwise."""
+    latest = Path(table.metadata_location.removeprefix("file://"))
+    about = json.loads(latest.read_text("utf-8"))
+    for snapshot in about["snapshots"]:
+        snapshot["schema-id"] = about["current-schema-id"]
+    about["schemas"] = [one for one in about["schemas"] if one["schema-id"] == about["current-schema-id"]]
+    latest.write_text(json.dumps(about | changed), "utf-8")
+
+
+@pytest.mark.parametrize("how", ["crossed", "dropped"])
+def test_columns_of_an_iceberg_table_that_has_forgotten_its_former_schemas(iceberg, how):
+    """Names that were crossed, or given anew to another column: files tell by numbers what they hold."""
+    from pyiceberg.types import LongType
+
+    table, path = iceberg
+    if how == "crossed":
+        for old, new in (("a", "b"), ("s", "a"), ("b", "s")):
+            with table.update_schema() as change:
+                change.rename_column(old, new)
+        wanted = ROWS.rename_columns(["s", "a", "w"])
+    else:
+        with table.update_schema() as change:
+            change.delete_column("a")
+        with table.update_schema() as change:
+            change.add_column("a", LongType())
+        wanted = ROWS.set_column(0, "a", pa.nulls(3))
+    told_anew(table)
+
+    assert told(path) == (Lake, in_order(wanted, wanted))
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["one schema", "two schemas"])
+def test_an_iceberg_file_without_numbers_and_without_names_is_refused(iceberg, tmp_path, later):
+    """Nothing tells its columns, and none of them is taken for NULL."""
+    from pyiceberg.types import LongType
+
+    table, path = iceberg
+    pq.write_table(ROWS, tmp_path / "other.parquet")
+    table.add_files([f"file://{tmp_path}/other.parquet"])
+    if later:
+        with table.update_schema() as change:
+            change.add_column("z", LongType())
+    told_anew(table, properties={})
+
+    with pytest.raises(DataError, match="Iceberg table cannot be read"):
+        source_of(path)
+
+
 def delete_places(table, file, places):
     """Delete rows of an Iceberg table's file by their places, as Spark and Trino do: by a file and its manifest."""
     from pyiceberg import manifest as of
@@ -330,6 +379,39 @@ def test_rows_deleted_from_a_file_that_is_not_listed_are_refused(tmp_path):
     assert refused.value.got == "a:b.parquet"
 
 
+def test_errors_say_no_value_that_a_folder_is_named_for(tmp_path):
+    """Of a file that is gone, or cut off, or not listed: parts of paths are values of rows."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"a": [1], "p": ["secret"]}), partition_by=["p"])
+    (file,) = path.rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-1])
+    found = [refused(lambda: source_of(path))]
+    file.unlink()
+    found.append(refused(lambda: source_of(path)))
+    found.append(refused(lambda: lakehouse._require_listed(frozenset({f"{path}/p=secret/{file.name}"}), ())))
+
+    assert [f"{path}/p=.../{file.name}"] * 3 == [each.got for each in found]
+
+
+def refused(opened):
+    """Return what is refused."""
+    with pytest.raises(DataError) as error:
+        opened()
+    return error.value
+
+
+@pytest.mark.parametrize("spelled", ["{}", "file:{}", "file://{}", "../{.name}"])
+def test_files_of_a_delta_table_may_be_elsewhere(tmp_path, spelled):
+    """As those of a shallow clone are, whose addresses are whole."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"a": [1]}))
+    (file,) = path.rglob("*.parquet")
+    log, other = path / "_delta_log" / f"{0:020}.json", file.rename(tmp_path / "other.parquet")
+    log.write_text(log.read_text("utf-8").replace(file.name, spelled.format(other)), "utf-8")
+
+    assert told(path) == (Files, [("1",)])
+
+
 def test_deleted_rows_need_their_file_among_those_of_the_version():
     """Letter by letter; a file without deleted rows is fine."""
     lakehouse._require_listed(frozenset({"/t/one.parquet"}), ("/t/one.parquet", "/t/two.parquet"))
@@ -406,6 +488,19 @@ def test_columns_that_were_renamed(tmp_path, reader, parted):
         assert session.count(where="a >= 3", loss=Gdp(7)).value == pytest.approx(2, abs=1.5)
 
 
+def test_names_of_a_delta_table_differ_in_more_than_upper_and_lower_case(tmp_path):
+    """As Spark has it: a file may spell a column in another way, but not two of them."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    delta.write_deltalake(path, pa.table({"S": ["x"], "P": ["q"]}), partition_by=["P"])
+    (file,) = path.rglob("*.parquet")
+    pq.write_table(pa.table({"s": ["x"], "p": [1], "P": [2]}), file)  # what is beside the file is not read in it
+    assert told(path) == (Lake, [("q", "x")])
+    pq.write_table(pa.table({"s": ["x"], "S": ["y"]}), file)
+
+    with pytest.raises(DataError, match="two columns of a file have the same name"):
+        source_of(path)
+
+
 def test_columns_that_are_told_by_numbers(tmp_path):
     """Whatever their names in a file; a column whose number no file has is NULL, also where its name is there."""
     delta, path = library("deltalake"), tmp_path / "t"
@@ -435,6 +530,25 @@ def test_a_ledger_tells_a_table_before_and_after_columns_were_renamed_crosswise_
 
     with pytest.raises(DataError, match="not those that were asked before"):
         Session(path, **books).count(loss=Gdp(1))
+
+
+def test_a_ledger_tells_values_of_parts_apart(tmp_path):
+    """A commit adds the same files again, each with the value of the other: no file changes, nor the values."""
+    delta, path = library("deltalake"), tmp_path / "t"
+    days = pa.array([0, 2**31 - 1], pa.date32())
+    delta.write_deltalake(path, pa.table({"a": [1, 2], "p": ["x", "y"]}), partition_by=["p"])
+    books = {"budget": Budget(mu=9), "ledger": tmp_path / "t.ledger"}
+    Session(path, **books).count(loss=Gdp(1))
+    log = path / "_delta_log" / f"{0:020}.json"
+    one, two = (line for line in map(json.loads, log.read_text("utf-8").splitlines()) if "add" in line)
+    parts = "partitionValues"
+    one["add"][parts], two["add"][parts] = two["add"][parts], one["add"][parts]
+    (path / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, (one, two))), "utf-8")
+
+    assert told(path) == (Lake, [("1", "y"), ("2", "x")])
+    with pytest.raises(DataError, match="not those that were asked before"):
+        Session(path, **books).count(loss=Gdp(1))
+    assert len({*(version.DataFile("f", {"p": day}).mark()[0] for day in days)}) == 2  # one is beyond Python's calendar
 
 
 def test_a_table_without_rows(tmp_path):

@@ -15,6 +15,7 @@ from farthing.engines.own import require_own
 from farthing.engines.reading import lakehouse, text
 from farthing.engines.reading.footers import footer, require_alike
 from farthing.engines.reading.source import from_csv
+from farthing.engines.reading.version import shown
 from farthing.errors import DataError
 from farthing.query.reading import Csv
 
@@ -147,10 +148,12 @@ class Lake:
     Attributes:
         rows: what it hands over.
         listed: the files that it reads.
+        marks: what tells a file apart beside the file itself, such as the values that it is a part by; by path.
     """
 
     rows: Arrow
     listed: Files
+    marks: Mapping[str, list[int]]
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -178,8 +181,9 @@ class Lake:
         """Nothing is open."""
 
     def identity(self) -> list[list[int]]:
-        """Return what tells one state of the files from another."""
-        return self.listed.identity()
+        """Return what tells one state of the files, and of the values that are told beside them, from another."""
+        alone = [(path, Files((path,), parquet=True).identity()) for path in self.listed.files]
+        return sorted([*about, *self.marks.get(path, [])] for path, (about,) in alone)
 
 
 def _in_utc(schema: pa.Schema) -> pa.Schema:
@@ -258,7 +262,8 @@ def _of_version(version: Version) -> Files | Lake:
     if version.plain and [{name.partition(".")[0] for name, *_ in each} for each in footers] == [{*version.names}]:
         return files
     version = version.readable()
-    return Lake(Arrow(version.read, opened_by=os.getpid()), Files(version.files + version.beside, parquet=True))
+    listed = Files(version.files + version.beside, parquet=True)
+    return Lake(Arrow(version.read, opened_by=os.getpid()), listed, version.marks)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -284,7 +289,7 @@ def _is_parquet(path: Path) -> bool:
     raise DataError(
         "the name says neither Parquet nor CSV",
         rule="names end in " + ", ".join(PARQUET + CSV),
-        got=path,
+        got=shown(path),
         next_step="rename the file, or open it with DuckDB or ibis and pass the table",
     )
 
@@ -297,16 +302,16 @@ def _usable(path: Path) -> None:
     if size is None:
         raise DataError(
             "no such file",
-            got=path,
+            got=shown(path),
             next_step="check the path and the working folder",
             rule="a table is a file that exists",
         )
     if not path.is_file():
-        raise DataError("not a file", got=path, rule="a table is a regular file", next_step="check the path")
+        raise DataError("not a file", got=shown(path), rule="a table is a regular file", next_step="check the path")
     if size == 0:
         raise DataError(
             "the file is empty",
-            got=path,
+            got=shown(path),
             next_step="a table without rows still needs its header",
             rule="a file holds at least its header",
         )

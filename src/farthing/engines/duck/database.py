@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from farthing.engines.duck.terms import quoted, text
 from farthing.engines.own import Own
+from farthing.engines.reading.version import shown
 from farthing.engines.spill import Spill, place
 from farthing.errors import DataError
 from farthing.forked import abandon
@@ -94,6 +95,6 @@ def unreadable(source: RowSource) -> DataError:
     return DataError(
         "the table cannot be read",
         rule="a table is a Parquet file, or a CSV file with a header",
-        got=", ".join(source.files[:3]),
+        got=", ".join(map(shown, source.files[:3])),
         next_step="open it with DuckDB to see why: its own words may quote rows, so they are not repeated here",
     )

@@ -1,7 +1,8 @@
 """DataFusion: how it spells the words. It compares doubles in one total order, NaN above all, once zero has no sign.
 
-Its optimizer drops a bare TRY_CAST of a number before a comparison with a constant, so that what leaves 64 bits would
-not be NULL: `greatest` of one value keeps it. It makes starts_with of a constant a LIKE in which `_` is any letter.
+Its optimizer drops a bare TRY_CAST of a number or a time before a comparison with a constant, so that what leaves 64
+bits would not be NULL: `greatest` of one value keeps it. It makes starts_with of a constant a LIKE in which `_` is any
+letter.
 
 Times are of microseconds: its own TIMESTAMP, of nanoseconds, reaches from 1677 to 2262 alone, and fails beyond.
 """
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MICROS: Final = "'Timestamp(Microsecond, None)'"
+_TIME: Final = "greatest(TRY_CAST({0} AS TIMESTAMP(6)))"
+"""A time of any unit, NULL where 64 bits do not hold its microseconds; of a zone, in UTC."""
+
+_IN_YEARS: Final = f"arrow_cast({_TIME}, 'Int64') BETWEEN -62135596800000000 AND 253402300799999999"
+"""Whether a time is in the years 1 to 9999: its own functions of times fail far beyond."""
+
 _DAYS: Final = "arrow_cast({0}, 'Int32')"
 _SINCE: Final = "arrow_cast({0}, 'Int64')"
 _YEAR: Final = "date_part('year', {0})"
@@ -50,11 +57,11 @@ WORDS: Final[dict[str, str]] = {
     "midnight": f"arrow_cast({{0}}, {_MICROS})",
     "moment": f"arrow_cast({{0}}, {_MICROS})",
     "day": "CAST({0} AS DATE)",
-    "in_utc": f"arrow_cast(arrow_cast({{0}}, 'Timestamp(Microsecond, Some(\"UTC\"))'), {_MICROS})",
+    "in_utc": _TIME,
     "read_float": "CAST({0} AS DOUBLE) + CAST('0' AS DOUBLE)",
     "read_decimal": "CAST({0} AS DOUBLE)",
-    "read_date": "CASE WHEN arrow_cast({0}, 'Int32') BETWEEN -719162 AND 2932896 THEN {0} END",
-    "read_timestamp": f"arrow_cast({{0}}, {_MICROS})",
+    "read_date": "CASE WHEN {0} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST({0} AS DATE) END",
+    "read_timestamp": f"CASE WHEN {_IN_YEARS} THEN {_TIME} END",
     "read_string": "CAST({0} AS VARCHAR)",
     **{word: f"greatest(TRY_CAST(CAST({{0}} AS DECIMAL(38, 0)) {sign} CAST({{1}} AS DECIMAL(38, 0)) AS BIGINT))"
        for word, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"))},

@@ -103,7 +103,7 @@ def _address(folder: Path, path: str) -> str:
     ('/a%20b/s=x%20y/one.parquet', 'file:///b c/one.parquet')
     """
     plain = unquote(path)
-    return plain if "://" in path else str(folder / plain)
+    return plain if "://" in path or path.startswith("file:/") else str(folder / plain)
 
 
 def _deleted(table: Any) -> dict[str, NDArray[np.int64]]:

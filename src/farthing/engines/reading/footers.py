@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from farthing.engines.reading.version import shown
 from farthing.errors import DataError
 
 
@@ -46,7 +47,7 @@ def footer(path: str) -> frozenset[tuple[str, str, str]]:
         raise DataError(
             "the table cannot be read",
             rule="a Parquet file is whole: its rows and its footer are there",
-            got=path,
+            got=shown(path),
             next_step="write the file again, or leave it out of the pattern",
         )
     columns = map(about.schema.column, range(about.num_columns))

@@ -27,10 +27,30 @@ def opened(folder: Path) -> Version:
     tasks = list(table.scan().plan_files())
     deletes = {one.file_path: one for task in tasks for one in task.delete_files}
     deleted = {path: _places(one) for path, one in deletes.items()}
-    data = tuple(_file(table, task, deleted) for task in tasks)
-    by_files_alone = bool(data) and len(table.metadata.schemas) == 1 and not deletes and not table.name_mapping()
+    data, columns = tuple(_file(table, task, deleted) for task in tasks), _columns(table)
+    named = _named_alike([file.path for file in data], columns, bool(table.name_mapping()))
+    by_files_alone = bool(data) and named and len(table.metadata.schemas) == 1 and not deletes
     beside = () if by_files_alone else (*local(deletes), str(latest))  # a new name of a column changes no other file
-    return Version(data, _columns(table), beside, by_files_alone)
+    return Version(data, columns, beside, by_files_alone)
+
+
+def _named_alike(files: Sequence[str], columns: Sequence[TableColumn], mapped: bool) -> bool:
+    """Return whether each column has its name and number in every file; ValueError for a file that tells neither.
+
+    Guarantee: files that are read by names alone hold no values of a column that was dropped, or renamed since.
+    Proof: a number is given to one column of a table, once, so that the same number under the same name is that column.
+    Assumes: footers are public, as the schema is.
+    Rounds: nothing.
+    """
+    import pyarrow.parquet as pq
+
+    alike, wanted = True, {column.name: column.key for column in columns}
+    for path in files:
+        found = {each.name: (each.metadata or {}).get(b"PARQUET:field_id") for each in pq.read_schema(path)}
+        if not (mapped or any(found.values())):
+            raise ValueError
+        alike = alike and found == wanted
+    return alike
 
 
 def _columns(table: Any) -> tuple[TableColumn, ...]:

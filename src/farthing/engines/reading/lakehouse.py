@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from farthing.engines.reading import delta, iceberg
+from farthing.engines.reading.version import shown
 from farthing.errors import DataError
 
 if TYPE_CHECKING:
@@ -68,6 +69,6 @@ def _require_listed(cut: frozenset[str], files: Sequence[str]) -> None:
         raise DataError(
             "rows of the Delta table are deleted from a file that it does not list",
             rule="each file from which rows were deleted is one of the files of the version",
-            got=odd[0],
+            got=shown(odd[0]),
             next_step="write the table again without deletion vectors: REORG TABLE ... APPLY (PURGE) in Spark",
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from farthing.engines.own import Own
 from farthing.engines.reading.lines import blocks, clean, header, in_utf8
 from farthing.engines.reading.records import arrow_types, converter, fields, typed
+from farthing.engines.reading.version import shown
 from farthing.errors import DataError
 from farthing.query.schema import Type
 
@@ -168,7 +169,7 @@ def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
         raise DataError(
             "the CSV file has no header",
             rule=f"the first line names the columns, in {reading.encoding}, with quotes as RFC 4180 has them",
-            got=path,
+            got=shown(path),
             next_step="write the names of the columns there, or declare the encoding: farthing init proposes one",
         )
     names = tuple(name or f"column{place}" for place, name in enumerate(_split(kept, reading)))
@@ -176,7 +177,7 @@ def names_of(path: str, line: bytes, reading: Csv) -> tuple[str, ...]:
         raise DataError(
             "two columns have the same name",
             rule="names differ in more than upper and lower case",
-            got=path,
+            got=shown(path),
             next_step="rename one of them in the first line",
         )
     return names

@@ -6,6 +6,8 @@ may have been deleted by entries elsewhere. What the table says they are now is 
 
 from __future__ import annotations
 
+import hashlib
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +20,7 @@ from farthing.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -54,6 +57,20 @@ class DataFile:
     missing: Mapping[str, pa.Scalar[Any]] = field(default_factory=dict)
     gone: NDArray[np.int64] = field(default_factory=nothing)
 
+    def holds(self, column: TableColumn, schema: pa.Schema) -> pa.Scalar[Any] | str | None:
+        """Return the value of a column beside the file, else its name in the file; None where it is not there."""
+        return self.values[column.name] if column.name in self.values else column.within(schema)
+
+    def mark(self) -> list[int]:
+        """Return a digest of the values beside the file, by which the same file is other rows; nothing without any."""
+        import pyarrow as pa
+
+        plain = {
+            name: value.value if pa.types.is_temporal(value.type) else value.as_py()  # Python's own calendar ends
+            for name, value in self.values.items()
+        }
+        return [int.from_bytes(hashlib.sha256(repr(plain).encode()).digest()[:6])] if plain else []
+
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
@@ -72,10 +89,22 @@ class TableColumn:
     names: frozenset[str] = frozenset()
 
     def within(self, schema: pa.Schema) -> str | None:
-        """Return its name in a file; None where it is not there."""
+        """Return its name in a file; None where it is not there.
+
+        Raises:
+            DataError: two columns of the file have its name, which upper and lower case do not tell apart.
+        """
         numbers = {(each.metadata or {}).get(b"PARQUET:field_id"): each.name for each in schema}
         if isinstance(self.key, str):
-            return self.key if self.key in schema.names else None
+            alike = [name for name in schema.names if name.lower() == self.key.lower()]
+            if len(alike) > 1:
+                raise DataError(
+                    "two columns of a file have the same name",
+                    rule="names differ in more than upper and lower case",
+                    got=self.name,
+                    next_step="write the table again with one of them",
+                )
+            return alike[0] if alike else None
         if {*numbers} != {None}:
             return numbers.get(self.key)
         return next((name for name in schema.names if name in self.names), None)
@@ -103,6 +132,11 @@ class Version:
     def files(self) -> tuple[str, ...]:
         """Absolute paths of its data files, in an order of their own."""
         return tuple(sorted({each.path for each in self.data}))
+
+    @property
+    def marks(self) -> dict[str, list[int]]:
+        """What tells its data files apart beside the files themselves, by path."""
+        return {each.path: each.mark() for each in self.data}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -158,8 +192,8 @@ class Version:
         for file in self.data:
             schema = pq.read_schema(file.path)
             for column in self.columns:
-                inside = None if column.name in file.values else column.within(schema)
-                if inside is not None and not becomes(schema.field(inside).type, column.kind):
+                inside = file.holds(column, schema)
+                if isinstance(inside, str) and not becomes(schema.field(inside).type, column.kind):
                     yield column.name
 
 
@@ -192,7 +226,7 @@ def stream(files: Iterable[DataFile], columns: Iterable[TableColumn]) -> pa.Reco
     def batches() -> Iterator[pa.RecordBatch]:
         for one in files:
             with pq.ParquetFile(one.path, coerce_int96_timestamp_unit="us") as file:
-                there = {column: one.values.get(column.name, column.within(file.schema_arrow)) for column in columns}
+                there = {column: one.holds(column, file.schema_arrow) for column in columns}
                 read, first = [inside for inside in there.values() if isinstance(inside, str)], 0
                 for batch in file.iter_batches(columns=read or file.schema_arrow.names[:1]):  # one tells how many rows
                     rows, first = _left(batch, first, one.gone), first + batch.num_rows
@@ -301,3 +335,12 @@ def local(addresses: Iterable[str]) -> tuple[str, ...]:
     if any("://" in path for path in paths):
         raise ValueError
     return tuple(sorted(paths))
+
+
+def shown(path: str | Path) -> str:
+    """Return a path as errors say it: without the values of rows that its folders are named for.
+
+    >>> shown("/t/name=Ann/year=2024/part-0.parquet")
+    '/t/name=.../year=.../part-0.parquet'
+    """
+    return re.sub("=[^/]*/", "=.../", str(path))

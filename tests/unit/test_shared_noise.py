@@ -14,7 +14,7 @@ from farthing import Budget, Gdp, Session
 from farthing.limits.tables import Residuals, tables_of
 from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurements, put_together, residual_table
-from farthing.mechanisms.shared_noise import Information, SharedNoise, pressed, summed
+from farthing.mechanisms.shared_noise import Information, SharedNoise, crossed, pressed, summed
 from farthing.planning import release_patterns
 from farthing.planning.release import design_for
 from farthing.planning.release_patterns import SharedProgram
@@ -172,7 +172,7 @@ def test_the_search_goes_down_the_slope_of_what_rows_pay():
     """Slopes in variances and in shares are those of the mean loss, at noise as large as a norm of the room allows."""
     told, power, step = Information(NOISES, WEIGHTS), 5.0, 1e-5
     room = tuple(1 + RANDOM.random([BASIS.sizes[place] for place in table]) for table in BASIS.tables)
-    search = SharedProgram(BASIS.tables, room, told, RowTree(BASIS.sizes, {(): np.array(9.0)}, {}))
+    search = SharedProgram(BASIS.tables, room, (1.0,) * 3, told, RowTree(BASIS.sizes, {(): np.array(9.0)}, {}))
 
     def paid(patterns, logs):
         """Return the mean loss of all rows, over that without made-up rows."""
@@ -195,6 +195,43 @@ def test_the_search_goes_down_the_slope_of_what_rows_pay():
         move -= move.mean(axis=1, keepdims=True)
         moved = tuple(each + step * move if i == place else each for i, each in enumerate(PATTERNS))
         assert (slope * move).sum() == pytest.approx((paid(moved, logs)[1] - start) / step, rel=2e-2, abs=1e-4)
+
+
+def test_noise_shrinks_where_it_moves_cells_together_and_members_pay_enough():
+    """No variance grows, the mean row pays what is enough, and cells move together less than if all noise shrank alike;
+    where rows pay more than enough already, the noise stays.
+    """
+    told, own = Information(NOISES, WEIGHTS), (2.0, 3.0, 5.0)
+    tree = RowTree(BASIS.sizes, {(): np.array(9.0)}, {})
+    search = SharedProgram(
+        BASIS.tables, tuple(np.ones([BASIS.sizes[i] for i in t]) for t in BASIS.tables), own, told, tree
+    )
+    patterns = [np.eye(n)[ROWS[:, i]] for i, n in enumerate(BASIS.sizes)]
+    numbers, rows = np.linspace(200.0, 2000.0, len(ROWS)), tree.members[:500]
+    parts = [
+        crossed(np.ones(len(ROWS)), [patterns[i] for i in table]) / np.sqrt(own[at])
+        for at, table in enumerate(BASIS.tables)
+    ]
+    moved = np.concatenate(parts, axis=1)
+
+    def together(variances):
+        """Return the mean square of covariances over own variances, cell by cell."""
+        return float(((moved.T @ np.diag(variances) @ moved) ** 2).mean())
+
+    def paid(variances):
+        """Return what the mean row pays, over that without made-up rows."""
+        return told.left(rows, SharedNoise(tuple(patterns), variances), 1.0).mean() / told.of(rows).mean()
+
+    assert numbers @ search.together(patterns) @ numbers == pytest.approx(together(numbers))
+    calmed = search.calmed(patterns, numbers)
+    assert (calmed <= numbers).all()
+    assert paid(numbers) < 0.2
+    assert 0.28 < paid(calmed) <= 0.3 + 1e-9
+    alike = next(one * numbers for one in np.geomspace(1e-4, 1, 400) if paid(one * numbers) <= 0.3)
+    assert together(calmed) < 0.9 * together(alike) < 0.1 * together(numbers)
+    few = numbers / 20_000
+    assert paid(few) > 0.3
+    assert np.array_equal(search.calmed(patterns, few), few)
 
 
 def test_sums_over_subsets_of_any_size_and_their_slopes():
@@ -220,7 +257,8 @@ def test_the_search_knows_no_unit(unit, monkeypatch):
     asked, found = program(), []
     for times in (1.0, unit):
         told = Information({subset: noise * times for subset, noise in NOISES.items()}, WEIGHTS)
-        found.append(SharedProgram(BASIS.tables, tuple(each * times for each in asked.widest), told, asked.tree))
+        own = tuple(times * each for each in (2.0, 3.0, 5.0))
+        found.append(SharedProgram(BASIS.tables, tuple(each * times for each in asked.widest), own, told, asked.tree))
     one, other = (each.best(1.0) for each in found)
     assert one.scales * unit == pytest.approx(other.scales)
     for table, room in zip(BASIS.tables, asked.widest, strict=True):

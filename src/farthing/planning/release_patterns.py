@@ -1,8 +1,9 @@
 """Made-up rows for a release: how they are shared out, and how random their numbers are, so that members pay the least.
 
 The search goes down the slope of what rows of a tree pay in the mean, in the shares of all made-up rows at once, with
-the noise always as large as the room in the cells allows. It need not find the best: what it found is checked, and what
-members pay is computed from it.
+the noise always as large as the room in the cells allows. Where members then pay less than they are spared for,
+the noise shrinks again, first where it moves many cells together. The search need not find the best: what it found is
+checked, and what members pay is computed from it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ _STEPS: Final = (0.1, 0.04)  # of the logarithms of variances, and of shares
 _AT_LAST: Final = 0.03  # of a step, in the last turn
 _KEPT: Final = (0.9, 0.98)  # of the mean slope and of its square, in the next turn
 _NOTHING: Final = 1e-9
+_ENOUGH: Final = 0.3  # of what rows pay without made-up rows: where the mean one pays less, there is more than enough
+_CALMING: Final = 150  # turns
+_STEPPING: Final = 2.0  # in one of these turns, the most by which a variance changes
 _BELOW: Final = 1 - 2.0**-9  # of the room, for what looks and grids take
 
 
@@ -52,12 +56,14 @@ class SharedProgram:
     Attributes:
         tables: the places of the columns of each table, one or more each.
         room: for each table, the variance that each cell has room for, > 0.
+        own: for each table, the variance that each cell has without made-up rows, the same in all of them.
         told: what the other noise tells of rows.
         tree: rows as the pilot tells of them.
     """
 
     tables: tuple[Subset, ...]
     room: tuple[Float64, ...]
+    own: tuple[float, ...]
     told: Information
     tree: RowTree
 
@@ -73,10 +79,12 @@ class SharedProgram:
         near = replace(
             self,
             room=tuple(each / unit for each in self.room),
+            own=tuple(each / unit for each in self.own),
             told=replace(self.told, noises={subset: noise / unit for subset, noise in self.told.noises.items()}),
         )
-        patterns, numbers = near.searched()
-        return self._fitting(patterns, numbers * unit, grains)
+        patterns, numbers = near.fitting(*near.searched())
+        numbers = near.calmed(patterns, numbers) * unit
+        return SharedNoise(tuple(patterns), numbers * (grains * _BELOW))
 
     def searched(self) -> tuple[list[Float64], Float64]:
         """Return by column how made-up rows are shared out, and the variances of their numbers up to one factor."""
@@ -156,14 +164,55 @@ class SharedProgram:
             rising += (pushed * squares[table[-1]]).sum(axis=1)
         return height, rising, pushing
 
-    def _fitting(self, patterns: list[Float64], numbers: Float64, grains: float) -> SharedNoise:
-        """Return noise as large as its fullest cell has room for, of rows whose shares add up to one."""
+    def fitting(self, patterns: Sequence[Float64], numbers: Float64) -> tuple[list[Float64], Float64]:
+        """Return rows whose shares add up to one, and variances as large as the fullest cell has room for."""
         patterns = [each + (1 - each.sum(axis=1, keepdims=True)) / each.shape[1] for each in patterns]
         squares = [each**2 for each in patterns]
         pairs = zip(self.tables, self.room, strict=True)
         full = [summed(numbers, [squares[place] for place in table]) / room for table, room in pairs]
         fitting = numbers / max(float(each.max()) for each in full)
-        return SharedNoise(tuple(patterns), np.maximum(fitting, fitting.max() * _NOTHING) * (grains * _BELOW))
+        return patterns, np.maximum(fitting, fitting.max() * _NOTHING)
+
+    def calmed(self, patterns: Sequence[Float64], numbers: Float64) -> Float64:
+        """Return variances, none larger than before, at which cells move together less and the mean row still pays
+        little enough; the same ones where it pays more already.
+
+        What is made small is the mean square of the covariance that made-up rows give two cells, each over the variance
+        of its own. It and what rows pay are convex in the variances, and each has its slope; a multiplier of the first
+        goes up while rows pay less than enough.
+
+        Args:
+            patterns: by column, how made-up rows are shared out.
+            numbers: the variance of the number of each.
+        """
+        rows = self._batch(0)
+        within, crossing = self.told.between(patterns, patterns), self.told.told(rows, patterns)
+        without, together = float(self.told.of(rows).mean()), self.together(patterns)
+        found = best = numbers
+        least, most, weight = math.inf, float(numbers @ together @ numbers), 1.0
+        for _ in range(_CALMING):
+            held = crossing @ np.linalg.inv(within + np.diag(1 / found))
+            paid = 1 - float((held * crossing).sum(axis=1).mean()) / without
+            pressing = together @ found
+            if paid <= _ENOUGH and found @ pressing < least:
+                best, least = found, float(found @ pressing)
+            if not math.isfinite(least):
+                break
+            weight *= (_ENOUGH / max(paid, _NOTHING)) ** 2
+            gains = (held**2).mean(axis=0) / (without * found**2)
+            step = np.sqrt(gains / (weight * pressing / most))
+            found = np.clip(found * np.clip(step, 1 / _STEPPING, _STEPPING), numbers.max() * _NOTHING, numbers)
+        return best
+
+    def together(self, patterns: Sequence[Float64]) -> Float64:
+        """Return float64[rows, rows], for two made-up rows the square of the mean, over cells, of the product of what
+        they add to it over the cell's own variance: with variances on both sides, the mean square of covariances.
+        """
+        grams = [each @ each.T for each in patterns]
+        cells = sum(room.size for room in self.room)
+        pairs = zip(self.tables, self.own, strict=True)
+        parts = [np.prod([grams[place] for place in table], axis=0) / (own * cells) for table, own in pairs]
+        return np.asarray(sum(parts) ** 2)
 
     @cached_property
     def _small(self) -> list[Single]:

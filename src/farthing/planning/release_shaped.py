@@ -192,7 +192,8 @@ class ShapeProgram:
         pairs = zip(self.widest, base.by_table, strict=True)
         room = tuple(np.maximum(wide - own, wide * _CLOSE) for wide, own in pairs)
         told = Information(base.noises, base.weights)
-        noise = SharedProgram(self.basis.tables, room, told, self.tree).best(float(base.grains[0]))
+        own = tuple(base.variances.tolist())
+        noise = SharedProgram(self.basis.tables, room, own, told, self.tree).best(float(base.grains[0]))
         found = replace(base, shared=noise)
         return found if found.excess(self.widest) <= 1 else None
 

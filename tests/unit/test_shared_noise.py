@@ -1,6 +1,7 @@
 """Made-up rows: what their numbers do to tables, what a member pays beside them, and how looks share them out."""
 
 import json
+import tracemalloc
 from itertools import product
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurem
 from farthing.mechanisms.shared_noise import Information, SharedNoise, crossed, pressed, summed
 from farthing.planning import release_patterns
 from farthing.planning.release import design_for
-from farthing.planning.release_patterns import SharedProgram
+from farthing.planning.release_patterns import SharedProgram, few_enough, most_rows
 from farthing.planning.release_plan import Goal
 from farthing.planning.release_rows import RowTree
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
@@ -263,6 +264,35 @@ def test_the_search_knows_no_unit(unit, monkeypatch):
     assert one.scales * unit == pytest.approx(other.scales)
     for table, room in zip(BASIS.tables, asked.widest, strict=True):
         assert (one.spread(table) <= room).all()
+
+
+def test_memory_grows_with_the_values_of_a_column_and_not_with_their_square(monkeypatch):
+    """The search for a column of 5,000 values and a pair, and what its rows are in residuals, hold few numbers each."""
+    monkeypatch.setattr(release_patterns, "_TURNS", 2)
+    basis = Residuals((5_000, 3, 2), ((0,), (1, 2)), (1.0, 1.0))
+    counts = {s: np.linspace(9_000, 1, int(np.prod([basis.sizes[i] for i in s]))) for s in basis.subsets}
+    counts = {s: each.reshape([basis.sizes[i] for i in s]) for s, each in counts.items()}
+    weights = {place: np.ones(size, np.int64) for place, size in enumerate(basis.sizes)}
+    room = tuple(10.0 + np.zeros([basis.sizes[i] for i in table]) for table in basis.tables)
+    tree = RowTree(basis.sizes, counts, {})
+    search = SharedProgram(basis.tables, room, (1.0, 1.0), Information(dict.fromkeys(counts, 1.0), weights), tree)
+    tracemalloc.start()
+    try:
+        search.best(1.0).along(weights)
+        assert tracemalloc.get_traced_memory()[1] < 4 * 5_000**2
+    finally:
+        tracemalloc.stop()
+
+
+def test_rows_are_made_up_where_tables_are_small_enough(monkeypatch):
+    """By sizes alone: beyond a number of cells or of shares, noise differs by cell, and the search is not begun."""
+    assert few_enough((6_900, 2), ((0,), (1,)), ((), (0,), (1,)))
+    assert not few_enough((12_000, 2), ((0,), (1,)), ((), (0,), (1,)))
+    assert not few_enough((600, 600), ((0, 1),), ((), (0,), (1,), (0, 1)))
+    asked, most = program(), int(1.02 * BASIS.variances(BASIS.least_largest()[0]).max() / 625 * 4 * 2**56)
+    monkeypatch.setattr(release_patterns, "MOST_SHARES", 9 * most_rows(BASIS.sizes, BASIS.subsets) - 1)
+    monkeypatch.setattr(SharedProgram, "best", lambda *_: pytest.fail("the search was begun"))
+    assert asked.best(most).shared is None
 
 
 def test_made_up_rows_of_older_versions_are_read():

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
 from farthing import Budget, Gdp, Session
 from farthing.limits.tables import Residuals, tables_of
@@ -17,6 +18,7 @@ from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurements, put_together, residual_table
 from farthing.mechanisms.shared_noise import Information, SharedNoise, crossed, pressed, summed
 from farthing.planning import release_patterns
+from farthing.planning.one_thread import one_thread
 from farthing.planning.release import design_for
 from farthing.planning.release_patterns import SharedProgram, few_enough, most_rows
 from farthing.planning.release_plan import Goal
@@ -282,6 +284,25 @@ def test_memory_grows_with_the_values_of_a_column_and_not_with_their_square(monk
         assert tracemalloc.get_traced_memory()[1] < 4 * 5_000**2
     finally:
         tracemalloc.stop()
+
+
+def test_linear_algebra_has_its_threads_back_when_the_last_block_is_left():
+    """Inside there is one thread, also while another block is open; afterwards there are as many as before."""
+
+    def threads():
+        """Return how many each library takes."""
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    before, (one, other) = threads(), (one_thread(), one_thread())
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    with pytest.raises(ZeroDivisionError), one_thread():
+        raise ZeroDivisionError
+    assert set(threads()) == {1}
+    other.__exit__(None, None, None)
+    assert threads() == before
 
 
 def test_rows_are_made_up_where_tables_are_small_enough(monkeypatch):

@@ -17,6 +17,7 @@ import numpy as np
 from farthing.mechanisms.gaussian import GRAIN, ROUNDING_VARIANCE
 from farthing.mechanisms.residuals import ADDED_PARTS, NoiseShape, shared_out, shares_of, spread_of
 from farthing.mechanisms.shared_noise import Information, SharedNoise
+from farthing.planning.one_thread import one_thread
 from farthing.planning.release import ReleaseDesign
 from farthing.planning.release_patterns import SharedProgram, few_enough
 from farthing.planning.release_rows import RowTree
@@ -160,6 +161,7 @@ class ShapeProgram:
     widest: tuple[Float64, ...]
     deviations: Mapping[Subset, float] = field(default_factory=dict)
 
+    @one_thread()
     def best(self, most: int) -> ShapedDesign | None:
         """Return the design at which members pay the least in the mean; None where a unit always pays above `most`.
 

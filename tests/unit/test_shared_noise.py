@@ -24,7 +24,7 @@ from farthing.planning.release_patterns import SharedProgram, few_enough, most_r
 from farthing.planning.release_plan import Goal
 from farthing.planning.release_rows import RowTree
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
-from farthing.session.answering.release import WORST_MOST, limit_of
+from farthing.session.answering.release import WORST_MOST, _raised, limit_of
 from farthing.session.answering.release_booking import LOOKS, _alike
 from farthing.session.answering.release_record import Kept
 from farthing.session.core.records import write_blob
@@ -347,6 +347,22 @@ def test_looks_alike_have_about_the_same_part_of_everything(more):
     assert len(looks) == LOOKS
     assert all(abs(grains * LOOKS - more[key]) < LOOKS for part in looks for key, grains in part)
     assert {key: sum(dict(part)[key] for part in looks) for key in more} == more
+
+
+@given(
+    st.lists(st.integers(1 << 30, 1 << 50), min_size=1, max_size=5),
+    st.sampled_from([0.125, 0.5, 1.0]),
+    st.floats(-1e-9, 1e-9),
+    st.integers(-2, 2),
+)
+def test_residuals_that_share_noise_are_all_made_sharper_or_none(wanted, part, away, grains):
+    """A target whose level is what is held, but for a few grains, adds nothing or a thousandth to each of them."""
+    wanted = np.array(wanted, np.float64)
+    held, level = np.floor(wanted * part) + grains, part * (1 + away)
+    more = _raised(held, wanted, level, together=True) - held
+    assert not more.any() or (more >= held * 2.0**-10).all()
+    assert not more.any() or (held + more >= wanted * level).all()
+    assert more.any() or (held >= wanted * level * (1 - 1e-11)).all()
 
 
 @pytest.fixture(name="session")

@@ -41,6 +41,7 @@ _ROWS: Final = 300
 _BATCH: Final = 500  # rows of the tree that stand for the members in one turn
 _TURNS: Final = 400
 _WORK: Final = 1e11  # about the most multiplications of a search
+_CELL: Final = 1_500  # what powers of a cell take, for each column of its table, in multiplications
 _STEEP: Final = (4.0, 48.0)  # powers by which the cells with the least room count
 _STEPS: Final = (0.1, 0.04)  # of the logarithms of variances, and of shares
 _AT_LAST: Final = 0.03  # of a step, in the last turn
@@ -230,7 +231,7 @@ class SharedProgram:
         products = sum(len(subset) for subset in self.told.noises) * many * (many + _BATCH)
         cells = sum(len(table) * room.size for table, room in zip(self.tables, self.room, strict=True))
         shares = sum(self.tree.sizes) * many * (2 * many + _BATCH)
-        return max(1, min(_TURNS, int(_WORK / (products + shares + 4 * cells * many))))
+        return max(1, min(_TURNS, int(_WORK / (products + shares + cells * (4 * many + _CELL)))))
 
     def _batch(self, turn: int) -> Int64:
         """Return the rows of the tree that stand for the members in one turn."""

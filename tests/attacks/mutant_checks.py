@@ -530,6 +530,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "reduced": promise_checks.reduced,
     "refining": promise_checks.refining,
     "paused": promise_checks.paused,
+    "reserved": promise_checks.reserved,
     "mean looks": promise_checks.mean_looks,
     "variance looks": promise_checks.variance_looks,
     "held": promise_checks.held,

@@ -1076,6 +1076,27 @@ CHAINS = (
         "paused",
     ),
     _one(
+        "a pilot whose proportions add up to more than it buys",
+        "accuracy/joint_pilot.py",
+        "(wanted / np.maximum(rough, 1.0))",
+        "(wanted / np.maximum(price, 1.0))",
+        "reserved",
+    ),
+    _one(
+        "a look beyond what was reserved for it",
+        "ledger/rules.py",
+        "    if amount > receipt.reserved:\n",
+        "    if amount < 0:\n",
+        "reserved",
+    ),
+    _one(
+        "lanes that take from the price of others",
+        "session/answering/looks.py",
+        '        whole("grains", int(grains.min(initial=0)))\n',
+        "",
+        "reserved",
+    ),
+    _one(
         "what a median holds charged again",
         "session/answering/looks.py",
         "worst_cost(self._before + new, most) - worst_cost(self._before, most)",

@@ -28,13 +28,19 @@ from farthing.accuracy.ratio_chances import RatioChances
 from farthing.accuracy.ratio_looks import chosen
 from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
+from farthing.errors import LedgerError
+from farthing.ledger.entry import Terms
+from farthing.ledger.store import Ledger
 from farthing.mechanisms import ReducedAboveThreshold
 from farthing.mechanisms.gaussian import GRAIN
 from farthing.models import problems
 from farthing.noise.bits import seeded
 from farthing.privacy import residue
+from farthing.privacy.loss import Pure
 from farthing.query import keys as listed
 from farthing.query.expressions import MOST_CHOICES
+from farthing.session.answering import looks
+from farthing.session.answering.looks import BegunLooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,6 +219,32 @@ def paused() -> tuple[str, ...]:
     missed = float(((after.lower[0] > 60) | (after.upper[0] < 60)).mean())
     if missed > 0.07:
         said.append(f"a mean that a cap stopped misses with {missed:.3f}, where 0.05 is told")
+    return tuple(said)
+
+
+def reserved() -> tuple[str, ...]:
+    """Spend a cap on targets far beyond it; begin looks beyond a reservation, and lanes of fewer grains than none."""
+    mean, rows, total = RatioStatistic(0, 1, 50.0, 0.0, 100.0), Linear((0,)), Linear((1, 0), (1.0, 50.0), 50.0)
+    targets = ((0.1, 1.0), (0.5, 0.001), (0.0, 1.0))
+    question = JointMeasures((total, mean, rows), targets, 0.05, WORTH, 2**46, spend=True)
+    source, held, said = measured(np.array([[20.0], [200.0]]), np.random.default_rng(6)), np.zeros(9, np.int64), []
+
+    def measure(grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+        held[groups] += np.maximum(grains, 0).sum(axis=0)
+        return source(np.maximum(grains, 1), groups)
+
+    question.run(JointState.nothing(2, 3, 9), measure)
+    if held.max() > question.cap_grains:
+        said.append(f"{held.max() / question.cap_grains:.2f} times the cap are measured")
+    with Ledger.open(None, Terms("gdp", budget=9, delta=0, keys_delta=0, unit="row", description="9")) as ledger:
+        receipt = ledger.reserve(increase=5, fresh=5, question="q", version=0, label="q", first=1)
+        with suppress(LedgerError):
+            ledger.look(receipt, 6)
+            said.append("a look at 6 farthings of 5 is begun")
+        begun = BegunLooks(receipt, np.zeros(1, np.int64), 1, Pure.of_farthings)
+        with suppress(LedgerError), mock.patch.object(looks, "begin_look", lambda _, price: price):
+            begun.begin(np.array([[9], [-8]]), np.arange(1))
+            said.append("a lane of 9 grains is begun as one of 1")
     return tuple(said)
 
 

@@ -125,6 +125,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "looks of a search for a quantile booked too little",
         "looks at several quantiles booked without their counts",
     ),
+    "no more is measured than was reserved for it": (
+        "a pilot whose proportions add up to more than it buys",
+        "a look beyond what was reserved for it",
+        "lanes that take from the price of others",
+    ),
     "what a released interval meets already is free, and no kind of target makes another more expensive": (
         "groups that their intervals answer asked again",
         "the tighter of an old and a new kind of target",
@@ -238,6 +243,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "a mean that is told at the look that is good enough keeps its confidence": (
         "looks at a mean at the critical value of one",
         "looks at a mean that end where its range does",
+        "looks that end where the range does at the c of others",
+        "looks at a variance at the critical value of one",
+        "looks that end where noise makes a variance negative",
     ),
     "means under a pure budget hold at whatever look they stop, and pay for all that was shown": (
         "the pilot of a pure mean free of charge",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, MEAN, PER_GRAIN, SAMPLE, SUM, VARIANCE, lanes, source
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from farthing.accuracy.formulas import FormulaStatistic
@@ -12,22 +12,26 @@ from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.stop_rule import two_sided
 
 STATISTICS = (SUM, MEAN, VARIANCE, DEVIATION, SAMPLE)
-subsets = st.lists(st.sampled_from(STATISTICS), min_size=1, max_size=3, unique=True).map(tuple)
+subsets = st.lists(st.sampled_from((COUNT, *STATISTICS)), min_size=1, max_size=3, unique=True).map(tuple)
 FORMULA = FormulaStatistic(MEAN, -1.0, product=True, scales=(1.0, 50.0, 1250.0))
-fractions = st.sampled_from([0.0, 0.01, 0.1, 0.5])
+fractions = st.sampled_from([0.0, 0.01, 0.1, 0.5, 1.5])
 widths = st.sampled_from([0.0, 1.0, 1e3])
+caps, seeds = st.integers(0, 2**58), st.integers(0, 2**32)
 
 
 @settings(deadline=None, max_examples=25)
-@given(subsets, fractions, widths, st.integers(0, 2**58), st.integers(0, 2**32))
-def test_any_question_ends_with_ordered_intervals_within_the_cap(statistics, relative, absolute, cap, seed):
+@given(subsets, st.lists(st.tuples(fractions, widths), min_size=3, max_size=3), caps, st.booleans(), seeds)
+@example(statistics=(SUM, MEAN, COUNT), targets=[(0.1, 1.0), (0.5, 0.001), (0.0, 1.0)], cap=2**46, spend=True, seed=1)
+@example(statistics=(MEAN, SUM), targets=[(3.0, 0.0), (1.0, 0.0)], cap=13_312, spend=False, seed=1)
+def test_any_question_ends_with_ordered_intervals_within_the_cap(statistics, targets, cap, spend, seed):
     """Whatever is asked of whatever groups: within the cap, lower <= value <= upper, and free when asked again."""
-    rng = np.random.default_rng(seed)
+    rng, log = np.random.default_rng(seed), []
     sizes = np.concatenate([[0.0, 1.0, -3.0], 10 ** rng.uniform(0, 7, 5)])
     truth = np.stack([lanes(size, rng.uniform(0, 100), rng.uniform(0, 900)) for size in sizes], axis=1)
-    question = JointMeasures(statistics, ((relative, absolute),) * len(statistics), 0.05, PER_GRAIN, cap)
-    state = question.run(JointState.nothing(3, len(statistics), len(sizes)), source(truth, rng))
+    question = JointMeasures(statistics, tuple(targets[: len(statistics)]), 0.05, PER_GRAIN, cap, spend)
+    state = question.run(JointState.nothing(3, len(statistics), len(sizes)), source(truth, rng, log=log))
 
+    assert all((grains >= 0).all() for grains, _ in log)
     assert state.paid.max(initial=0) <= cap
     assert (state.lower <= state.value).all()
     assert (state.value <= state.upper).all()

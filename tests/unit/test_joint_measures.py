@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from accuracy.lanes import COUNT, DEVIATION, FIVE, GRAIN, MEAN, SUM, VARIANCE, joint, lanes, source, start
 
+from farthing.accuracy.joint_claims import ClaimPurse
 from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_pilot import pilot
 from farthing.accuracy.joint_prices import balanced, in_blocks, in_parts
 from farthing.accuracy.joint_state import JointState
 from farthing.accuracy.statistics import Linear
@@ -424,3 +426,20 @@ def test_a_pilot_that_begins_at_once_pays_no_more_than_its_part():
 
         assert 0.01 * total < log[0][0][:, 0].sum() < question.prices.pilot * total
         assert total < state.paid.min() * 1.01
+
+
+@pytest.mark.parametrize("relative", [0.1, 0.8, 1.5, 3.0])
+@pytest.mark.parametrize("cap", [13_312, 20_000, 2**40])
+@pytest.mark.parametrize("statistics", [(MEAN, SUM), tuple(Linear((lane,)) for lane in range(40))], ids=["2", "40"])
+def test_a_pilot_leaves_half_of_the_cap(statistics, cap, relative):
+    """However coarse the target, small the cap or many the lanes: nothing is seen, and a claim has its stages yet."""
+    many = max(len(statistics), 2)
+    question = JointMeasures(statistics, ((relative, 0.0),) * len(statistics), 0.05, (GRAIN,) * many, cap)
+    truth, log = np.zeros((many, 200)), []
+    measure = source(truth, np.random.default_rng(1), log=log, per_grain=question.per_grain)
+    purse = ClaimPurse(np.zeros((many, 200)), np.zeros((many, 200), np.int64), measure)
+    pilot(question.prices, purse, np.arange(200), 0.045)
+
+    assert all((grains >= 0).all() for grains, _ in log)
+    assert 0 < purse.information.sum(axis=0).min()
+    assert purse.information.sum(axis=0).max() <= cap / 2

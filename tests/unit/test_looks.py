@@ -205,3 +205,14 @@ def test_every_grain_of_a_look_is_begun_in_any_order(groups, monkeypatch):
     paid = np.bincount(groups, [5, 7, 11], 4)
 
     assert [Pure.of_farthings(int(np.sort(paid)[-2:].sum()))] == begun
+
+
+@pytest.mark.parametrize("grains", [[5, -1], [[10, 5], [-5, 1]]])
+def test_fewer_grains_than_none_are_not_begun(grains, monkeypatch):
+    """They would lower the price of what the same group is measured with besides, in another lane or look."""
+    monkeypatch.setattr("farthing.session.answering.looks.begin_look", lambda _, price: price)
+    looks = BegunLooks(SimpleNamespace(exclusive=False), np.zeros(2, np.int64), 1, Pure.of_farthings)
+
+    with pytest.raises(LedgerError, match="grains must be"):
+        looks.begin(np.array(grains), np.arange(2))
+    assert not looks._new.any()

@@ -106,6 +106,7 @@ REASONS = {
     "accuracy/quantile_bisection.py run": (1, PRICES),
     "mechanisms/best_of_many.py _run": (1, "an interrupt, bare: the asker's own, whatever a run has said"),
     "accuracy/ratio_looks.py _only": (1, "the aggregate that was asked, of which no row decides"),
+    "accuracy/variance_looks.py _variance": (1, "the aggregate that was asked, of which no row decides"),
     "engines/duck/cells.py same_key": (1, PLANS),
     "engines/duck/engine.py _run": (
         2,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from farthing.accuracy.joint_claims import ClaimPurse
     from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
 
+_MOST: Final = 0.5  # of the cap that a pilot takes; the rest is for the claim
 _FIRST_GRAINS: Final = 16
 _ENOUGH: Final = 0.7
 _EVEN: Final = 0.15  # of a pilot's grains go to all lanes alike
@@ -43,8 +44,9 @@ def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, ev
     """Return what groups of a pilot buy next, in whole grains, float64[lanes, groups]; 0 where the pilot has ended."""
     held = information.sum(axis=0)
     wanted, vague, growth = prices.look(means, information, beta)
-    price, more = wanted.sum(axis=0), growth.sum(axis=0)
-    if len(dear := np.flatnonzero(price > prices.cap)):  # a rough price is a little too high
+    rough, more = wanted.sum(axis=0), growth.sum(axis=0)
+    price = rough.copy()
+    if len(dear := np.flatnonzero(rough > prices.cap)):  # a rough price may be too high
         price[dear] = prices.price(means[:, dear], information[:, dear], beta)
     goal = prices.pilot * np.minimum(price, prices.cap)
     early = (held < _ENOUGH * goal) | (vague > 0)
@@ -54,10 +56,10 @@ def _next(prices: JointPrices, means: Floats, information: Ints, beta: float, ev
     unsure = (more > 0) | ((vague > 0) & bool(prices.spreads))
     doubtful = early & ((price > prices.cap) | unsure)  # it may be given up soon
     bought = np.where(doubtful, np.minimum(bought, _STEP * held), bought)
-    bought = np.minimum(bought, prices.cap // 2 - held)
+    bought = np.minimum(bought, _MOST * prices.cap - held - len(even))  # whole grains are rounded up
     going = (early | (more > 0)) & (bought > 0) & ~prices.beyond(price, means, information, prices.cap)
     shape = np.where(
-        early, (1 - _EVEN) * (wanted / np.maximum(price, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0)
+        early, (1 - _EVEN) * (wanted / np.maximum(rough, 1.0)) + _EVEN * even, growth / np.maximum(more, 1.0)
     )
     return np.asarray(np.ceil(shape * np.where(going, bought, 0.0)))
 
@@ -71,6 +73,7 @@ def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) ->
     """
     used = prices.used[:, None]
     least = max(_FIRST_GRAINS, prices.cap >> _FIRST_SHIFT) * int(prices.used.sum())
+    least = max(min(least, prices.cap // (8 * len(used))), 1)
     sure = np.minimum(_SURE * prices.pilot * prices.sure(beta), prices.cap / (8 * len(used)))
     if sure.any():
         grains = np.where(used, np.maximum(np.ceil(sure), least), 0).astype(np.int64)
@@ -86,7 +89,7 @@ def _begin(prices: JointPrices, purse: ClaimPurse, groups: Ints, beta: float) ->
         signal = (some if prices.counts else np.abs(some)) * np.sqrt(held * prices.worth[lanes[:, 0]])
         blank = np.asarray((signal < _BLANK).all(axis=0))
         more = int(held * _climb(prices, np.where(used, held, 0), beta))
-        if held + more > prices.pilot * prices.cap / len(used):
+        if held + more > min(prices.pilot, _MOST) * prices.cap / len(used):
             blank[:] = False
         rest = np.where(used & ~lanes, held, 0)
         if rest.any() and not blank.all():

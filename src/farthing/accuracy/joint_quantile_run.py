@@ -170,7 +170,7 @@ class JointRun:
 
     def _give_up(self, run: RankRun) -> None:
         """Give up groups that are at their cap, or where one or all of the quantiles would cost far more than it."""
-        run.give_up(np.flatnonzero(run.active))
+        run.leave(np.flatnonzero(run.active))
         with np.errstate(divide="ignore", invalid="ignore"):
             need = HOPELESS * self.plan.price / run.most_rows(np.arange(len(self.paid))) ** 2 / float(GRAIN)
         run.active &= ((need <= self.plan.cap_grains) | (run.counted == 0)) & (self.paid < self.plan.cap_grains)

@@ -149,7 +149,7 @@ class RankRun:
         """Keep the next look of groups as it was measured: a fresh D and a fresh count, each with its grains."""
         self.trail.keep(self.depth[at], place, ranks, counts, at, LOOK + self.plan.asked.steps)
 
-    def give_up(self, at: Int64) -> None:
+    def leave(self, at: Int64) -> None:
         """Give up groups that are too small for their target, as far as the count tells."""
         self.active[at[self._hopeless(at)]] = False
 

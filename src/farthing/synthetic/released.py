@@ -55,7 +55,7 @@ def synthetic(  # noqa: PLR0917  # what a release knows of itself
         return released(tuple(names[place] for place in places))
 
     places = tuple(tuple(names.index(name) for name in table) for table in tables)
-    model = model_of(told, sizes, places)
+    model = model_of(told, sizes, places, parted=not isinstance(plan.design, ShapedDesign))
 
     def known(number: int, rows: Int64) -> tuple[float, float, float]:
         """Return how far synthetic counts are from the released ones, and those from the truth, of twice the rows."""

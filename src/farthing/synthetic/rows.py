@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from farthing.errors import InvalidOption
+from farthing.synthetic.fitted_histogram import MOST_FITTED, fitted, parts_of
 from farthing.synthetic.model import HistogramModel, forest, furthest_pairs, pairs_of, rake
 from farthing.synthetic.shrinking import shrunk
 from farthing.tabular import Tabular
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from farthing.synthetic.model import RowModel
+    from farthing.synthetic.shrinking import Told
 
     Float64 = NDArray[np.float64]
     Int64 = NDArray[np.int64]
@@ -153,30 +155,47 @@ def base_counts(rows: Int64, total: float, sizes: tuple[int, ...], table: tuple[
 
 
 def model_of(
-    told: Callable[[tuple[int, ...]], tuple[Float64, float]],
+    told: Told,
     sizes: tuple[int, ...],
     tables: tuple[tuple[int, ...], ...],
+    *,
+    parted: bool = True,
 ) -> RowModel:
-    """Return the model of released tables: a raked histogram where it fits, else a forest of pairs of columns.
+    """Return the model of released tables: a histogram where it fits, else a forest of pairs of columns.
 
     Args:
         told: the released counts by some columns, and their standard deviation.
         sizes: how many values each column has.
         tables: the places of each table's columns.
+        parted: whether the noise of tables is a sum of independent parts, each of one variance.
     """
     total = max(1.0, float(told(())[0]))
     cells = math.prod(sizes)
     if cells <= MOST_CELLS and cells * len(tables) <= MOST_WORK:
-        rising = {tuple(sorted(table)): told(tuple(sorted(table)))[0] for table in tables if table}
-        wide = {columns: table for columns, table in rising.items() if len(columns) > 2}
-        if wide:
-            pairs_alone = rake({pair: told(pair)[0] for pair in pairs_of(tables)}, sizes, total, SWEEPS)
-            rising |= shrunk(wide, told, sizes, partial(_sums, pairs_alone.reshape(sizes)))
-        return HistogramModel(sizes, rake(rising, sizes, total, SWEEPS), total)
+        return HistogramModel(sizes, _histogram(told, sizes, tables, total, parted=parted), total)
     ones = [told((at,))[0] for at in range(len(sizes))]
     pairs = {pair: told(pair) for pair in pairs_of(tables)}
     edges = furthest_pairs(ones, pairs, total)
     return forest(ones, {pair: table for pair, (table, _) in pairs.items()}, total, edges)
+
+
+def _histogram(
+    told: Told, sizes: tuple[int, ...], tables: tuple[tuple[int, ...], ...], total: float, *, parted: bool
+) -> Float64:
+    """Return the histogram of released tables: fitted by their noise where that is known by parts, else raked."""
+    rising = {columns: told(columns)[0] for columns in {tuple(sorted(table)): None for table in tables if table}}
+    wide = {columns: table for columns, table in rising.items() if len(columns) > 2}
+    if not wide:
+        return rake(rising, sizes, total, SWEEPS)
+    pairs: dict[tuple[int, ...], Float64] = {pair: told(pair)[0] for pair in pairs_of(tables)}
+    if parted and math.prod(sizes) <= MOST_FITTED:
+        columns = sorted({at for table in rising for at in table})
+        ones: dict[tuple[int, ...], Float64] = {(at,): told((at,))[0] for at in columns}
+        alone = rake(ones, sizes, total, 1).reshape(sizes)
+        start = rake(ones | shrunk(pairs, told, sizes, partial(_sums, alone)), sizes, total, SWEEPS)
+        return fitted(parts_of(told, sizes, tuple(rising), total), start)
+    drawn = shrunk(wide, told, sizes, partial(_sums, rake(pairs, sizes, total, SWEEPS).reshape(sizes)))
+    return rake(rising | drawn, sizes, total, SWEEPS)
 
 
 def _sums(histogram: Float64, columns: tuple[int, ...]) -> Float64:

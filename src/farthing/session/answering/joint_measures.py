@@ -106,7 +106,7 @@ class JointMeasuresMethod:
 
         def measure(grains: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
             """Begin a look, then measure it."""
-            paid.begin(grains.sum(axis=0), groups)
+            paid.begin(grains, groups)
             return lanes.measure(grains, groups)
 
         after = pricing.joint.run(before, measure, keep)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farthing.ledger.rules import whole
 from farthing.mechanisms.gaussian import worst_cost
 from farthing.planning.gaussian_count import GaussianCountPricing
 from farthing.planning.joint_measures import JointMeasuresPricing
@@ -65,11 +66,14 @@ class BegunLooks:
         self._largest = self._begun = 0
 
     def begin(self, grains: NDArray[np.int64], groups: NDArray[np.int64]) -> None:
-        """Begin a look at some groups, int64[n], each of which pays so many grains more.
+        """Begin a look at some groups, int64[n], each of which pays so many grains more: int64[n], or int64[lanes, n].
 
-        Nothing is written, or added up, where the most expensive group times the groups of a unit was begun already:
-        a unit pays no more than that, fresh or as an increase.
+        Fewer than none are refused in any lane: their sum would hide what the others are measured with. Nothing is
+        written, or added up, where the most expensive group times the groups of a unit was begun already: a unit pays
+        no more than that, fresh or as an increase.
         """
+        whole("grains", int(grains.min(initial=0)))
+        grains = np.atleast_2d(grains).sum(axis=0)
         if (np.diff(groups) > 0).all():  # each once
             self._new[groups] += grains
         else:

@@ -1,6 +1,7 @@
 """Made-up rows: what their numbers do to tables, what a member pays beside them, and how looks share them out."""
 
 import json
+import tracemalloc
 from itertools import product
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
 from farthing import Budget, Gdp, Session
 from farthing.limits.tables import Residuals, tables_of
@@ -16,12 +18,13 @@ from farthing.mechanisms.gaussian import Coin
 from farthing.mechanisms.residuals import NoiseShape, Residual, ResidualMeasurements, put_together, residual_table
 from farthing.mechanisms.shared_noise import Information, SharedNoise, crossed, pressed, summed
 from farthing.planning import release_patterns
+from farthing.planning.one_thread import one_thread
 from farthing.planning.release import design_for
-from farthing.planning.release_patterns import SharedProgram
+from farthing.planning.release_patterns import SharedProgram, few_enough, most_rows
 from farthing.planning.release_plan import Goal
 from farthing.planning.release_rows import RowTree
 from farthing.planning.release_shaped import ShapedDesign, ShapeProgram
-from farthing.session.answering.release import WORST_MOST, limit_of
+from farthing.session.answering.release import WORST_MOST, _raised, limit_of
 from farthing.session.answering.release_booking import LOOKS, _alike
 from farthing.session.answering.release_record import Kept
 from farthing.session.core.records import write_blob
@@ -265,6 +268,54 @@ def test_the_search_knows_no_unit(unit, monkeypatch):
         assert (one.spread(table) <= room).all()
 
 
+def test_memory_grows_with_the_values_of_a_column_and_not_with_their_square(monkeypatch):
+    """The search for a column of 5,000 values and a pair, and what its rows are in residuals, hold few numbers each."""
+    monkeypatch.setattr(release_patterns, "_TURNS", 2)
+    basis = Residuals((5_000, 3, 2), ((0,), (1, 2)), (1.0, 1.0))
+    counts = {s: np.linspace(9_000, 1, int(np.prod([basis.sizes[i] for i in s]))) for s in basis.subsets}
+    counts = {s: each.reshape([basis.sizes[i] for i in s]) for s, each in counts.items()}
+    weights = {place: np.ones(size, np.int64) for place, size in enumerate(basis.sizes)}
+    room = tuple(10.0 + np.zeros([basis.sizes[i] for i in table]) for table in basis.tables)
+    tree = RowTree(basis.sizes, counts, {})
+    search = SharedProgram(basis.tables, room, (1.0, 1.0), Information(dict.fromkeys(counts, 1.0), weights), tree)
+    tracemalloc.start()
+    try:
+        search.best(1.0).along(weights)
+        assert tracemalloc.get_traced_memory()[1] < 4 * 5_000**2
+    finally:
+        tracemalloc.stop()
+
+
+def test_linear_algebra_has_its_threads_back_when_the_last_block_is_left():
+    """Inside there is one thread, also while another block is open; afterwards there are as many as before."""
+
+    def threads():
+        """Return how many each library takes."""
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    before, (one, other) = threads(), (one_thread(), one_thread())
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert set(threads()) <= {1}
+    with pytest.raises(ZeroDivisionError), one_thread():
+        raise ZeroDivisionError
+    assert set(threads()) <= {1}
+    other.__exit__(None, None, None)
+    assert threads() == before
+
+
+def test_rows_are_made_up_where_tables_are_small_enough(monkeypatch):
+    """By sizes alone: beyond a number of cells or of shares, noise differs by cell, and the search is not begun."""
+    assert few_enough((6_900, 2), ((0,), (1,)), ((), (0,), (1,)))
+    assert not few_enough((12_000, 2), ((0,), (1,)), ((), (0,), (1,)))
+    assert not few_enough((600, 600), ((0, 1),), ((), (0,), (1,), (0, 1)))
+    asked, most = program(), int(1.02 * BASIS.variances(BASIS.least_largest()[0]).max() / 625 * 4 * 2**56)
+    monkeypatch.setattr(release_patterns, "MOST_SHARES", 9 * most_rows(BASIS.sizes, BASIS.subsets) - 1)
+    monkeypatch.setattr(SharedProgram, "best", lambda *_: pytest.fail("the search was begun"))
+    assert asked.best(most).shared is None
+
+
 def test_made_up_rows_of_older_versions_are_read():
     """Rows that were kept as groups of values are shared out as they were."""
     said = {"residuals": [[2, [0], [2], 7]], "weights": [{"0": [1, 1, 1]}], "wanted": [[9]], "shared": [[2, 1]]}
@@ -296,6 +347,22 @@ def test_looks_alike_have_about_the_same_part_of_everything(more):
     assert len(looks) == LOOKS
     assert all(abs(grains * LOOKS - more[key]) < LOOKS for part in looks for key, grains in part)
     assert {key: sum(dict(part)[key] for part in looks) for key in more} == more
+
+
+@given(
+    st.lists(st.integers(1 << 30, 1 << 50), min_size=1, max_size=5),
+    st.sampled_from([0.125, 0.5, 1.0]),
+    st.floats(-1e-9, 1e-9),
+    st.integers(-2, 2),
+)
+def test_residuals_that_share_noise_are_all_made_sharper_or_none(wanted, part, away, grains):
+    """A target whose level is what is held, but for a few grains, adds nothing or a thousandth to each of them."""
+    wanted = np.array(wanted, np.float64)
+    held, level = np.floor(wanted * part) + grains, part * (1 + away)
+    more = _raised(held, wanted, level, together=True) - held
+    assert not more.any() or (more >= held * 2.0**-10).all()
+    assert not more.any() or (held + more >= wanted * level).all()
+    assert more.any() or (held >= wanted * level * (1 - 1e-11)).all()
 
 
 @pytest.fixture(name="session")

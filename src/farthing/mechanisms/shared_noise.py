@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.mechanisms.residuals import contrasts, lengths_of
+from farthing.mechanisms.residuals import lengths_of
 from farthing.noise.gaussian import rounded_gaussian
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ class SharedNoise:
         found = {}
         for place, each in weights.items():
             lengths = lengths_of((len(each),), (each,))
-            units = np.array([contrasts(one, (each,)) for one in np.eye(len(each), dtype=np.int64)])
-            found[place] = self.patterns[place] @ (units.reshape(len(each), len(lengths)) / lengths)
+            shares, up_to = self.patterns[place], np.cumsum(each)[:-1]
+            found[place] = (np.cumsum(shares, axis=1)[:, :-1] * each[1:] - up_to * shares[:, 1:]) / lengths
         return found
 
     def same(self, other: SharedNoise | None) -> bool:
@@ -127,9 +127,10 @@ def patterns_of(rows: Int64, groups: NDArray[np.bool_]) -> Float64:
     >>> patterns_of(np.array([0, -1]), np.array([[False, True, True]])).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
     """
-    whole = np.eye(groups.shape[1])
-    parts = groups / np.maximum(groups.sum(axis=1, keepdims=True), 1)
-    return np.concatenate([whole, parts[::-1]])[rows]  # -1 is the last of them: group 0
+    found, single = np.zeros((len(rows), groups.shape[1])), rows >= 0
+    found[np.flatnonzero(single), rows[single]] = 1
+    found[~single] = (groups / np.maximum(groups.sum(axis=1, keepdims=True), 1))[-1 - rows[~single]]
+    return found
 
 
 def summed(numbers: Float64, along: Sequence[Float64]) -> Float64:

@@ -19,7 +19,7 @@ from farthing.mechanisms.shared_noise import SharedNoise, crossed, summed
 from farthing.planning.release_rows import frequent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,10 +34,14 @@ if TYPE_CHECKING:
 MOST_SHARED: Final = 1 << 18
 """The most cells of all tables for which rows are made up: more take too long."""
 
+MOST_SHARES: Final = 1 << 21
+"""The most shares of values, of all made-up rows: more take too long, and the ledger keeps them."""
+
 _ROWS: Final = 300
 _BATCH: Final = 500  # rows of the tree that stand for the members in one turn
 _TURNS: Final = 400
-_WORK: Final = 2e11  # about the most multiplications of a search
+_WORK: Final = 1e11  # about the most multiplications of a search
+_CELL: Final = 1_500  # what powers of a cell take, for each column of its table, in multiplications
 _STEEP: Final = (4.0, 48.0)  # powers by which the cells with the least room count
 _STEPS: Final = (0.1, 0.04)  # of the logarithms of variances, and of shares
 _AT_LAST: Final = 0.03  # of a step, in the last turn
@@ -88,7 +92,8 @@ class SharedProgram:
 
     def searched(self) -> tuple[list[Float64], Float64]:
         """Return by column how made-up rows are shared out, and the variances of their numbers up to one factor."""
-        patterns = [each.astype(np.float32) for each in frequent(self.tree, min(_ROWS, self._rank))]
+        most = most_rows(self.tree.sizes, self.told.noises)
+        patterns = [each.astype(np.float32) for each in frequent(self.tree, most)]
         logs = np.zeros(len(patterns[0]), np.float32)
         turns, moves = self._turns(len(logs)), [_Moves() for _ in range(len(patterns) + 1)]
         for turn in range(turns):
@@ -137,7 +142,9 @@ class SharedProgram:
         square = unit * held @ held.T
         for place, each in weights.items():
             slope = 2 * (square * inner[place]) @ patterns[place]
-            slope -= 2 * unit * (held * outer[place]) @ np.eye(len(each), dtype=np.float32)[rows[:, place]]
+            order = np.argsort(rows[:, place], kind="stable")
+            values, starts = np.unique(rows[order, place], return_index=True)
+            slope[:, values] -= 2 * unit * np.add.reduceat((held * outer[place])[:, order], starts, axis=1)
             found.append((slope / each).astype(np.float32))
         return np.diag(square), found
 
@@ -219,21 +226,39 @@ class SharedProgram:
         """The room, in float32."""
         return [each.astype(np.float32) for each in self.room]
 
-    @property
-    def _rank(self) -> int:
-        """How many numbers the residuals are."""
-        return sum(math.prod(self.tree.sizes[place] - 1 for place in subset) for subset in self.told.noises)
-
     def _turns(self, many: int) -> int:
         """Return how many turns are taken, with so many made-up rows."""
         products = sum(len(subset) for subset in self.told.noises) * many * (many + _BATCH)
         cells = sum(len(table) * room.size for table, room in zip(self.tables, self.room, strict=True))
-        return max(1, min(_TURNS, int(_WORK / (products + 4 * cells * many))))
+        shares = sum(self.tree.sizes) * many * (2 * many + _BATCH)
+        return max(1, min(_TURNS, int(_WORK / (products + shares + cells * (4 * many + _CELL)))))
 
     def _batch(self, turn: int) -> Int64:
         """Return the rows of the tree that stand for the members in one turn."""
         start = turn * _BATCH % len(self.tree.members)
         return self.tree.members[start : start + _BATCH]
+
+
+def most_rows(sizes: Sequence[int], subsets: Iterable[Subset]) -> int:
+    """Return how many rows are made up at most: as many as the residuals have numbers.
+
+    Args:
+        sizes: how many values each column has.
+        subsets: the places of the columns of each residual.
+    """
+    return min(_ROWS, sum(math.prod(sizes[place] - 1 for place in subset) for subset in subsets))
+
+
+def few_enough(sizes: Sequence[int], tables: Iterable[Subset], subsets: Iterable[Subset]) -> bool:
+    """Return whether rows are made up for tables, by their sizes alone: the search and what is kept of it stay small.
+
+    Args:
+        sizes: how many values each column has.
+        tables: the places of the columns of each table.
+        subsets: those of each residual.
+    """
+    cells = sum(math.prod(sizes[place] for place in table) for table in tables)
+    return cells <= MOST_SHARED and sum(sizes) * most_rows(sizes, subsets) <= MOST_SHARES
 
 
 def _centred(table: Single) -> Single:

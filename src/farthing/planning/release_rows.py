@@ -72,7 +72,8 @@ class RowTree:
         gains = np.full((many, many), -1.0)
         for one in range(many):
             for other in range(one + 1, many):
-                gains[one, other] = gains[other, one] = _gain(self.pair(one, other))
+                known = (one, other) in self.counts
+                gains[one, other] = gains[other, one] = _gain(self.pair(one, other)) if known else 0.0
         inside, found = [0], []
         while len(inside) < many:
             rest = [place for place in range(many) if place not in inside]
@@ -85,10 +86,15 @@ class RowTree:
         """Return int64[many, columns], rows of the tree: a function of it alone."""
         uniform = _mixed(many * len(self.sizes)).reshape(many, len(self.sizes))
         found = np.zeros((many, len(self.sizes)), np.int64)
-        found[:, 0] = _picked(np.broadcast_to(self.parts[0], (many, self.sizes[0])), uniform[:, 0])
+        found[:, 0] = _picked(self.parts[0], uniform[:, 0])
         for one, other in self.edges:
+            if (min(one, other), max(one, other)) not in self.counts:
+                found[:, other] = _picked(self.parts[other], uniform[:, other])
+                continue
             pair = self.pair(one, other) + 1e-12 * self.parts[other]
-            found[:, other] = _picked((pair / pair.sum(axis=1, keepdims=True))[found[:, one]], uniform[:, other])
+            for value in np.unique(found[:, one]).tolist():
+                those = found[:, one] == value
+                found[those, other] = _picked(pair[value] / pair[value].sum(), uniform[those, other])
         return found
 
     @cached_property
@@ -138,9 +144,8 @@ def _gain(pair: Float64) -> float:
 
 
 def _picked(parts: Float64, uniform: Float64) -> Int64:
-    """Return for each row the value at which its running sum of parts passes a number."""
-    found = (np.cumsum(parts, axis=1) < uniform[:, None]).sum(axis=1)
-    return np.asarray(np.minimum(found, parts.shape[1] - 1), np.int64)
+    """Return for each number the value at which the running sum of parts passes it."""
+    return np.asarray(np.minimum(np.searchsorted(np.cumsum(parts), uniform), len(parts) - 1), np.int64)
 
 
 def _mixed(many: int) -> Float64:

@@ -17,8 +17,9 @@ import numpy as np
 from farthing.mechanisms.gaussian import GRAIN, ROUNDING_VARIANCE
 from farthing.mechanisms.residuals import ADDED_PARTS, NoiseShape, shared_out, shares_of, spread_of
 from farthing.mechanisms.shared_noise import Information, SharedNoise
+from farthing.planning.one_thread import one_thread
 from farthing.planning.release import ReleaseDesign
-from farthing.planning.release_patterns import MOST_SHARED, SharedProgram
+from farthing.planning.release_patterns import SharedProgram, few_enough
 from farthing.planning.release_rows import RowTree
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ class ShapeProgram:
     widest: tuple[Float64, ...]
     deviations: Mapping[Subset, float] = field(default_factory=dict)
 
+    @one_thread()
     def best(self, most: int) -> ShapedDesign | None:
         """Return the design at which members pay the least in the mean; None where a unit always pays above `most`.
 
@@ -182,10 +184,11 @@ class ShapeProgram:
 
     def _with_rows(self, made: ShapedDesign, most: int) -> ShapedDesign | None:
         """Return a design with made-up rows in the place of the noise that is added to cells, so sharp as is allowed;
-        None where there is no room for any, or too many cells.
+        None where there is no room for any, or tables are too large for them.
         """
-        cells = sum(wide.size for wide in self.widest)
-        if made.total > most or cells > MOST_SHARED or not all(self.basis.tables) or float(made.grains.min()) < _LOOKS:
+        basis = self.basis
+        few = all(basis.tables) and few_enough(basis.sizes, basis.tables, basis.subsets)
+        if made.total > most or not few or float(made.grains.min()) < _LOOKS:
             return None
         bare = {subset: replace(shape, added=np.zeros_like(shape.added)) for subset, shape in made.shapes.items()}
         base = replace(made, shapes=bare, grains=np.floor(made.grains * (most / made.total)))

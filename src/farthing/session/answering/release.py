@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 WORST_MOST: Final = 1.02
 """What a unit pays at most for a relative target, over what every cell at the absolute one costs."""
 
-_LEAST: Final = (
-    1 + 2.0**-10
-)  # residuals that share noise are made sharper by so much at least: looks keep to proportions
+_LEAST: Final = 1 + 2.0**-10  # so much more at least get residuals that share noise: looks keep to proportions
 
 
 class _BookedTables(BookedRelease[ReleasePlan, Kept]):
@@ -251,9 +249,23 @@ def _sharp_enough(asked: ReleaseRequest, kept: Kept, goal: Goal, shaped: Shaped)
     pilot = Pilot(basis, asked.coin, goal, asked.reach, np.zeros(len(held)))
     told = told_by(asked, kept.pilot)
     level = made.excess(pilot.program(*told).widest)
-    done = level <= CLOSE and bool((held >= wanted).all())
-    level = max(level, _LEAST) if shaped.shared is not None and level > CLOSE else level
-    return replace(made, grains=held if done else np.maximum(held, np.ceil(wanted * level))), pilot.aimed(*told)
+    grains = _raised(held, wanted, level, together=shaped.shared is not None)
+    return replace(made, grains=grains), pilot.aimed(*told)
+
+
+def _raised(held: Any, wanted: Any, level: float, *, together: bool) -> Any:
+    """Return float64[subsets], the grains of residuals at a level of those that were wanted, and no less than are held.
+
+    Args:
+        held: float64[subsets], what each residual has.
+        wanted: what it was to have, whether or not it was measured so far.
+        level: by how much more or less than that suffices.
+        together: whether residuals share noise: then all of them get more, or none.
+    """
+    if level <= CLOSE and bool((held >= wanted).all()):
+        return held
+    grains = np.maximum(held, np.ceil(wanted * level))
+    return np.maximum(grains, np.ceil(held * _LEAST)) if together and bool((grains > held).any()) else grains
 
 
 def _more(state: State, asked: ReleaseRequest, grains: Any) -> dict[tuple[int, ...], int]:

@@ -27,7 +27,7 @@ SAME = {
     "RATIO_TO_REPORT(n) OVER ()": "COUNT(*) / SUM(COUNT(*)) OVER ()",
 }
 REFUSED = {
-    "ROUND(a, 2)": "a value computed of an answer",
+    "SQRT(a)": "a value computed of an answer",
     "n / k": "a value computed of an answer",
     "fare / n": "a value computed of an answer",
     "zone || 'x'": "a value computed of an answer",

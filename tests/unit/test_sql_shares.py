@@ -31,7 +31,7 @@ SHARES = {
 }
 REFUSED = {
     "SUM(COUNT(*)) OVER (PARTITION BY zone)": ("a share of a total", 13),
-    "ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (), 1)": ("ROUND of a share", 13),
+    "SQRT(COUNT(*) / SUM(COUNT(*)) OVER ())": ("SQRT of a share", 13),
     "COUNT(*) / SUM(COUNT(fare)) OVER ()": ("a share of a total", 24),
     "COUNT(*) / MAX(COUNT(*)) OVER ()": ("MAX over groups (OVER)", 24),
     "COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY zone)": ("LAG over groups (OVER)", 24),
@@ -91,13 +91,11 @@ def test_other_arithmetic_with_totals_is_refused_with_its_place(share):
     assert abs(refused.position[1] - place) <= 15
 
 
-def test_shares_need_groups_and_no_having():
-    """Without groups there is one total and no part; HAVING would choose what SQL adds up."""
+def test_shares_need_groups():
+    """Without groups there is one total and no part; values that may be negative have no shares."""
     share = "COUNT(*) / SUM(COUNT(*)) OVER ()"
 
     assert "a share of a total" == refusal(f"SELECT {share} FROM t").construct
-    having = refusal(f"SELECT zone, {share} FROM t GROUP BY zone HAVING COUNT(*) > 9")
-    assert "a share of a total with HAVING" == having.construct
     with pytest.raises(InvalidBounds, match="values that may be negative"):
         parse(_text("SUM(CLAMP(fare, -1, 9)) / SUM(SUM(CLAMP(fare, -1, 9))) OVER ()"), table="t", schema=SCHEMA)
 
@@ -107,6 +105,20 @@ def test_a_share_is_ordered_by_its_text_or_its_place():
     for order in ("COUNT(*) / SUM(COUNT(*)) OVER ()", "share", "2"):
         text = f"SELECT zone, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM t GROUP BY zone ORDER BY {order} DESC"
         assert "share" == parse(text, table="t", schema=SCHEMA).aftermath.order[0].key.name
+
+
+def test_having_and_qualify_hide_groups_of_which_totals_are_made():
+    """A share that is shown beside a condition is that of all groups, and the answer and its plan say so."""
+    share = "100 * COUNT(*) / SUM(COUNT(*)) OVER ()"
+    named = {"keys": {"zone": ["centre", "port"]}, "absolute": 5, "confidence": 0.999}
+    with Session(ROWS, name="t", budget=Budget(mu=20)) as session:
+        for cut in (f"HAVING {share} > 50", "QUALIFY pct > 50", "HAVING pct > 50 QUALIFY pct < 99"):
+            text = f"SELECT zone, {share} AS pct FROM t GROUP BY zone {cut}"
+            answer = session.sql(text, **named)
+            assert ["centre"] == answer.keys["zone"].to_pylist()
+            assert abs(answer.value[0] - 75) < 10
+            assert "hides are in the totals" in answer.about
+            assert "hides are in the totals" in session.plan(text, **named).about
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,14 @@ from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import ADVICE, is_arithmetic, read_arithmetic
 from farthing.sql.grouping_sets import is_level, node_sets
+from farthing.sql.rounded import peeled
 from farthing.sql.total import read_share, total_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from farthing.query.aggregates import Aggregate
+    from farthing.query.rounding import Rounding
     from farthing.sql.nodes import NodeReader
     from farthing.sql.text import Node, SqlText
     from farthing.sql.translator import Translator
@@ -68,12 +70,9 @@ class Listed:
         for node in select.expressions:
             alias = str(node.alias) if type(node).__name__ == "Alias" else None
             body = node.this if alias is not None else node
-            if total_in(body) is not None:
-                items.append(Item(node, alias, read_share(body, aggregates, select), None))
-            elif is_arithmetic(body):
-                items.append(Item(node, alias, read_arithmetic(body, aggregates), None))
-            elif inner(body) is not None:
-                items.append(Item(node, alias, aggregates.read(body), None))
+            read = read_number(body, aggregates, select)
+            if read is not None:
+                items.append(Item(node, alias, read, None))
             elif is_level(body):
                 items.append(Item(node, alias, None, None))
             else:
@@ -132,6 +131,11 @@ class Listed:
             columns.append(name)
         return tuple(outputs), tuple(columns)
 
+    def rounded(self, columns: tuple[str, ...]) -> dict[str, Rounding]:
+        """Return what is done to the items that are shown in fewer digits, by the names of all items."""
+        pairs = zip(self.items, columns, strict=True)
+        return {name: item.read.rounding for item, name in pairs if item.read and item.read.rounding}
+
     def _group(self, item: Item, groups: list[Group]) -> str:
         """Return the name of the grouping column that an item is."""
         assert item.scalar is not None, "only values are grouping columns"  # noqa: S101
@@ -141,6 +145,20 @@ class Listed:
                 return group.name
         shown = f"column {item.scalar.name!r}" if isinstance(item.scalar, Column) else "a value"
         raise self.source.refuse(f"{shown} outside of GROUP BY", "rows never leave; group by it, or drop it", item.node)
+
+
+def read_number(node: Node, aggregates: Aggregates, select: Node) -> Read | None:
+    """Return the aggregate that a number of the SELECT list is, with the rounding around it; None for anything else."""
+    body, rounding = peeled(node, aggregates.reader.source)
+    if total_in(body) is not None:
+        read = read_share(body, aggregates, select)
+    elif is_arithmetic(body):
+        read = read_arithmetic(body, aggregates)
+    elif inner(body) is not None:
+        read = aggregates.read(body)
+    else:
+        return None
+    return read if rounding is None else replace(read, rounding=rounding)
 
 
 def groups_by_text(groups: list[Group]) -> dict[str, str]:

@@ -64,14 +64,6 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
         )
     if select.args.get("group") is None:
         raise source.refuse(CONSTRUCT, "it needs GROUP BY: the total is that of the groups", total_in(node) or node)
-    if select.args.get("having") is not None:
-        raise source.refuse(
-            f"{CONSTRUCT} with HAVING",
-            "HAVING would choose what is added up: leave it out, and choose among the answers: "
-            "SELECT * FROM (SELECT ... GROUP BY zone) AS t WHERE n > 50",
-            select.args["having"],
-            "HAVING",
-        )
     factors = _Factors(source)
     factors.take(node)
     return factors.share(aggregates, select, node)

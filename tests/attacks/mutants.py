@@ -1312,6 +1312,13 @@ SHARES = (
         "            0.0 * spread,\n",
         "shares",
     ),
+    _one(
+        "a running total told as surely as its last group alone",
+        "accuracy/share_of_total.py",
+        "            own, variance = self.running.summed(own), self.running.many * variance",
+        "            own = self.running.summed(own)",
+        "shares",
+    ),
 )
 
 MUTANTS = (*NOISE, *NUMBERS, *BOUNDS, *PRICES, *BOOKS, *DOORS, *EDGES, *CHAINS, *PLANS, *RELEASES, *FORMULAS, *SHARES)

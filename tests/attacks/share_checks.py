@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import farthing
+from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
 from farthing.session.answering.share_of_total import TotalLanes, state_of
@@ -61,7 +62,7 @@ def _moved() -> tuple[str, ...]:
 
 
 def _missed() -> tuple[str, ...]:
-    """Return which shares are missed more often than they may be, of totals of three groups and of twenty."""
+    """Return which shares and running totals are missed more often than they may be, of three groups and of twenty."""
     rng, found = np.random.default_rng(3), []
     for sizes in (np.array([3000.0, 2000.0, 1000.0]), np.array([3000.0, *[150.0] * 20])):
         runs = RUNS // len(sizes)
@@ -77,4 +78,9 @@ def _missed() -> tuple[str, ...]:
         missed = ((truth / sizes.sum() < low) | (truth / sizes.sum() > high)).reshape(runs, -1).mean(axis=0)
         limit = WORST + 4 * (0.05 / runs) ** 0.5
         found += [f"{100 * missed[0]:.1f} % of the largest share missed"] * bool(missed[0] > limit)
+        sums = RunningSums.of(places, np.tile(np.arange(len(sizes)), runs))
+        rule = SharesOfTotal(places, (0.0, 100.0), 0.05, 2.0**-56, 1, 1 << 56, running=sums, divided=False)
+        low, high = rule.intervals(rule.run(TotalState.nothing(len(truth)), measure))
+        missed = ((sums.summed(truth) < low) | (sums.summed(truth) > high)).reshape(runs, -1).mean(axis=0)
+        found += [f"{100 * missed[-1]:.1f} % of whole totals missed"] * bool(missed[-1] > limit)
     return tuple(found)

@@ -259,3 +259,53 @@ def test_the_interval_is_that_of_the_joint_law():
     seen = np.cov(part, whole)
     assert np.allclose([seen[0, 0], seen[0, 1], seen[1, 1]], [variance[0], covariance[0], spread[0]], rtol=0.05)
     assert np.allclose([part.mean(), whole.mean()], [300, 1000], atol=0.3)
+
+
+RUNNING = "SELECT zone, SUM(COUNT(*)) OVER (ORDER BY zone DESC) AS n FROM rides GROUP BY zone"
+
+
+def test_running_totals_and_what_they_cost():
+    """In the order of the keys, whatever order they are listed in; their price is known, sharper ones pay the rest."""
+    truth = np.array([sum(size for other, size in SIZES.items() if other >= zone) for zone in SIZES])
+    sure = {"keys": KEYS, "confidence": 0.999999}
+    with opened() as session:
+        plan = session.plan(RUNNING, absolute=60, **sure)
+        first = session.sql(RUNNING, absolute=60, **sure)
+        sharper = first.refine(absolute=30)
+        again = session.sql(RUNNING, absolute=40, **sure)
+        parts = session.sql(RUNNING.replace(" AS n", " / SUM(COUNT(*)) OVER () AS n"), absolute=0.02, **sure)
+        sums = session.sql(RUNNING.replace("COUNT(*)", "SUM(CLAMP(fare, 0, 10))"), relative=0.1, absolute=800, **sure)
+    with opened() as session:
+        fresh = session.sql(RUNNING, absolute=30, **sure)
+
+    assert plan.reachable
+    assert first.paid == plan.worst_price
+    for answer, true in ((first, truth), (sharper, truth), (parts, truth / 10_000), (sums, truth * 5.0)):
+        assert answer.met.all()
+        assert ((answer.lower <= true) & (true <= answer.upper)).all()
+    assert np.abs(sharper.value - truth).max() <= 30
+    assert not again.paid
+    assert fresh.paid.value**2 == pytest.approx(first.paid.value**2 + sharper.paid.value**2, rel=1e-3)
+
+
+def test_running_totals_within_partitions_and_with_equals():
+    """PARTITION BY begins anew; groups that are alike in the order count together; a total alone is that of all."""
+    text = "SELECT zone, late, SUM(COUNT(*)) OVER ({}) AS n FROM rides GROUP BY zone, late"
+    keys = {"zone": ["port", "centre"], "late": [True, False]}
+    cells = {(zone, late): SIZES[zone] * (0.2 if late else 0.8) for zone in keys["zone"] for late in keys["late"]}
+    adds = {
+        "PARTITION BY zone ORDER BY late": lambda a, b: a[0] == b[0] and a[1] <= b[1],
+        "ORDER BY zone": lambda a, b: a[0] <= b[0],
+        "ORDER BY zone, late DESC ROWS UNBOUNDED PRECEDING": lambda a, b: (
+            a[0] < b[0] or (a[0] == b[0] and a[1] >= b[1])
+        ),
+        "PARTITION BY late": lambda a, b: a[1] == b[1],
+        "": lambda _a, _b: True,
+    }
+    with opened() as session:
+        for over, counts in adds.items():
+            rows = session.sql(text.format(over), keys=keys, absolute=100, confidence=0.999999).to_arrow().to_pylist()
+            for row in rows:
+                here = (row["zone"], row["late"])
+                truth = sum(size for cell, size in cells.items() if counts(cell, here))
+                assert row["n_lower"] <= truth <= row["n_upper"], (over, here)

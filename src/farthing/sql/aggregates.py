@@ -35,7 +35,9 @@ class Read:
         aggregate: what is computed.
         name: the column's name where the text gives none.
         max_rows: the most rows of one unit in a group, where a count's own bounds say so.
-        over: of a share of a total, the grouping columns in which the groups of one total are alike.
+        over: of what is told of several groups, the grouping columns in which the groups of one total are alike.
+        order: of a running total, the keys in whose order groups are added up.
+        each: whether these must tell every group of a total from the others.
         rounding: what is done to the released number, or None.
     """
 
@@ -43,6 +45,8 @@ class Read:
     name: str
     max_rows: int | None = None
     over: tuple[Node, ...] = ()
+    order: tuple[Node, ...] = ()
+    each: bool = False
     rounding: Rounding | None = None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from farthing.query.aftermath import Aftermath
-from farthing.query.share_of_total import ShareOfTotal
+from farthing.query.running_total import OverGroups
 
 if TYPE_CHECKING:
     from farthing.query.aggregates import NamedAggregate
@@ -85,7 +85,7 @@ class Asked:
         shown = {output.name: output for output in self.outputs}
         rounded = ", ".join(f"{name} to {how}" for name, how in self.aftermath.rounded if name in shown)
         found = [f"rounded: {rounded}, ends outward; targets are those of the numbers before"] if rounded else []
-        totals = any(isinstance(output.aggregate, ShareOfTotal) for output in self.outputs)
+        totals = any(isinstance(output.aggregate, OverGroups) for output in self.outputs)
         if totals and self.aftermath.having is not None:
             found.append("groups that HAVING, QUALIFY or WHERE of the answer hides are in the totals")
         return tuple(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import Case, Column, Scalar, columns_of
+from farthing.query.running_total import OverGroups, RunningKey
 from farthing.query.schema import Type
 from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
@@ -167,20 +168,36 @@ def groups_by_text(groups: list[Group]) -> dict[str, str]:
 
 
 def within(read: Read, named: Mapping[str, str], reader: NodeReader) -> Aggregate:
-    """Return an aggregate; a share of a total with the names of the columns in which the groups of a total are alike.
+    """Return an aggregate; what is told of several groups with the names of the columns that it names.
 
     Args:
         read: the aggregate as it was read.
         named: the names of the grouping columns, by their canonical texts.
         reader: reads columns.
     """
-    if not isinstance(read.aggregate, ShareOfTotal):
+    if not isinstance(read.aggregate, OverGroups):
         return read.aggregate
-    found = [_group_of(node, reader, named) for node in read.over]
-    if None in found:
-        node = read.over[found.index(None)]
-        raise reader.source.refuse("PARTITION BY of another value", "name columns of GROUP BY", node)
-    return replace(read.aggregate, over=tuple(sorted({name for name in found if name is not None})))
+    over = tuple(sorted(_groups_of("PARTITION BY", read.over, reader, named)))
+    if isinstance(read.aggregate, ShareOfTotal):
+        return replace(read.aggregate, over=over)
+    keys = _groups_of("ORDER BY", tuple(node.this for node in read.order), reader, named)
+    if read.each and set(named.values()) - {*over, *keys}:
+        advice = "add the other columns of GROUP BY to ORDER BY or PARTITION BY, or leave ROWS out"
+        raise reader.source.refuse("a running total over ROWS that are alike in ORDER BY", advice, read.order[0])
+    pairs = zip(keys, read.order, strict=True)
+    order = (RunningKey(name, *(bool(node.args.get(how)) for how in ("desc", "nulls_first"))) for name, node in pairs)
+    return replace(read.aggregate, over=over, order=tuple(order))
+
+
+def _groups_of(word: str, nodes: tuple[Node, ...], reader: NodeReader, named: Mapping[str, str]) -> list[str]:
+    """Return the grouping columns that nodes name, each once; refuse other values."""
+    found: list[str] = []
+    for node in nodes:
+        name = _group_of(node, reader.within(word), named)
+        if name is None or (name in found and word == "ORDER BY"):
+            raise reader.source.refuse(f"{word} of another value", "name columns of GROUP BY, each once", node)
+        found += [name] * (name not in found)
+    return found
 
 
 def read_groups(select: Node, reader: Translator, listed: Listed) -> list[Group]:

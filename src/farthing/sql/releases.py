@@ -9,8 +9,8 @@ from farthing.errors import FarthingError
 from farthing.query.aftermath import Aftermath, Order
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
+from farthing.query.running_total import OverGroups, RunningTotal
 from farthing.query.schema import Schema, Type
-from farthing.query.share_of_total import ShareOfTotal
 from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
 from farthing.sql.computed import check_whole, computed
@@ -277,10 +277,14 @@ def _renamed(
 
 
 def _over(aggregate: Aggregate, name: Callable[[str], str]) -> Aggregate:
-    """Return an aggregate; a share with the new names of the columns in which the groups of a total are alike."""
-    if not isinstance(aggregate, ShareOfTotal):
+    """Return an aggregate; what is told of several groups with the new names of the columns that it names."""
+    if not isinstance(aggregate, OverGroups):
         return aggregate
-    return replace(aggregate, over=tuple(sorted(map(name, aggregate.over))))
+    over = tuple(sorted(map(name, aggregate.over)))
+    if isinstance(aggregate, RunningTotal):
+        order = tuple(replace(key, column=name(key.column)) for key in aggregate.order)
+        return replace(aggregate, over=over, order=order)
+    return replace(aggregate, over=over)
 
 
 def with_used(asked: Asked) -> Asked:

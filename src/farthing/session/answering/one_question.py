@@ -11,7 +11,7 @@ from farthing.planning import Frame, Plan
 from farthing.privacy.loss import Pure
 from farthing.privacy.words import said
 from farthing.query.aggregates import Quantile, Single
-from farthing.query.share_of_total import ShareOfTotal
+from farthing.query.running_total import OverGroups
 from farthing.session.answering import reuse
 from farthing.session.answering.facts import question_facts
 from farthing.session.answering.gaussian_count import GaussianCountMethod, summed
@@ -176,7 +176,7 @@ def _method(query: Query, blob: bytes | None, mechanism: str | None, *, pure: bo
     if mechanism is not None:
         return RelativeCountMethod.of(query, mechanism, blob)
     match query.outputs:
-        case [one] if isinstance(one.aggregate, ShareOfTotal):
+        case [one] if isinstance(one.aggregate, OverGroups):
             refuse_pure_shares(pure=pure)
             return ShareOfTotalMethod.of(query, blob)
         case [one] if isinstance(one.aggregate, Single):

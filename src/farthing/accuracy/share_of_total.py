@@ -27,6 +27,9 @@ FIRST_SHARE: Final = 0.9
 GIVEN_UP: Final = 16
 """A total of which no share can be within its target pays this part of what it may pay, for an interval."""
 
+MIDDLE: Final = 0.5
+"""Of the least share, 0, and the greatest, 1."""
+
 MOST_REPAIRS: Final = 4
 """A claim that falls short is made part of the pilot, and made again, so often at most."""
 
@@ -36,7 +39,6 @@ _WIDER: Final = 1.03  # of the price: an exact interval is a little wider than i
 _FIRST_SHIFT: Final = 40  # the first look of a pilot is the cap, shifted by this
 _LEAST: Final = 16  # grains of a look
 _NEARLY: Final = 1 + 1e-9
-_MIDDLE: Final = 0.5  # of the least share, 0, and the greatest, 1
 _UNKNOWN: Final = 1e60  # the variance of what was not measured
 _WEIGHTS: Final = np.array((0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0))
 """What a total may cost, over what a group costs."""
@@ -144,7 +146,7 @@ class SharesOfTotal:
         >>> SharesOfTotal(np.zeros(3, np.int64), (0.0, 0.5), 0.05, 2.0**-56, 1, 1 << 56).public
         True
         """
-        return self.divided and self.target[1] >= _MIDDLE
+        return self.divided and self.target[1] >= MIDDLE
 
     @property
     def steady(self) -> bool:
@@ -236,7 +238,7 @@ class SharesOfTotal:
             least = np.where(fit, np.maximum(upper - above, lower), lower)
             most = np.where(fit, np.minimum(lower + below, upper), upper)
         guess = self._guess(state, 1)
-        share = np.where(told | (not self.public), guess.share, _MIDDLE) if self.divided else guess.part
+        share = np.where(told | (not self.public), guess.share, MIDDLE) if self.divided else guess.part
         return np.clip(share, np.minimum(least, most), most), lower, upper, met
 
     def planned(self, state: TotalState) -> tuple[Ints, Ints]:

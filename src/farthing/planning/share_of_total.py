@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from farthing.planning.plan import Plan
     from farthing.privacy.loss import Booked
     from farthing.query.query import Query
+
+
+KNOWN: Final = "nothing: a share is between 0 and 1, and the middle is near enough"
+"""What is measured where the target is at least half of that range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class ShareOfTotalPricing:
     def steps(self) -> tuple[str, ...]:
         """What will be measured, in words, in order."""
         if self.shares.public:
-            return ("nothing: a share is between 0 and 1, and the middle is near enough",)
+            return (KNOWN,)
         if self.shares.steady:
             return (f"{self.measure} of all groups, and of what they add up to, with Gaussian noise, once",)
         return (

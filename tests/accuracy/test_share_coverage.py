@@ -6,8 +6,13 @@ from accuracy.runs import surely_above
 from levels import ALPHA
 from sweeps import sweep
 
+from farthing.accuracy.laplace_measures import LaplaceMeasures
+from farthing.accuracy.laplace_state import LaplaceState
 from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
+from farthing.accuracy.statistics import RatioStatistic
+from farthing.mechanisms.laplace import LaplaceChain
+from farthing.session.answering.laplace_measures import MeasureChains
 
 pytestmark = pytest.mark.thorough
 
@@ -89,10 +94,45 @@ def test_every_running_total_is_covered(divided):
     assert [] == refuted
 
 
+def pure_missed(sizes, target, runs, *, cap=1 << 44, smaller=1.0):
+    """Return in how many of the runs the worst share was missed under a pure budget, and the part that was met."""
+    count, fine = len(sizes), 1 << 12
+    places = np.repeat(np.arange(runs), count)
+    truths = np.tile(sizes, runs).astype(np.int64) * fine, np.full(runs, sizes.sum(), np.int64) * fine
+    share = RatioStatistic(1, 0, 0.0, 0.0, 1.0, (count, 1.0))
+    rule = LaplaceMeasures((share,), (target,), 0.05, (1.0, 1.0), (1 / fine,) * 2, cap, places=places)
+    before = LaplaceState.nothing(2, 1, len(places))
+    chains = MeasureChains(tuple(LaplaceChain(truth, int(fine / smaller)) for truth in truths), before, places)
+    state = rule.run(before, lambda *how: chains.show(0, *how), lambda *how: chains.show(1, *how))
+    for level in (state.pilot.level, state.claimed.level):
+        assert (level.reshape(2, runs, count) == level.reshape(2, runs, count)[:, :, :1]).all()  # they are paid alike
+    assert rule.free(state)
+    _, low, high, met = (one[0] for one in rule.told(state))
+    truth = np.tile(sizes / sizes.sum(), runs)
+    return int(((truth < low) | (truth > high)).reshape(runs, count).sum(axis=0).max()), float(met.mean())
+
+
+@pytest.mark.statistical
+def test_every_share_is_covered_under_a_pure_budget():
+    """Whichever rung a total stops at, with targets of either kind, and under a small cap; larger noise is seen."""
+    runs, refuted = sweep(300, 3_000), []
+    cells = [
+        (data, target, cap) for data in DATA for target in ((0.0, 0.05), (0.2, 0.02)) for cap in (1 << 44, 1 << 34)
+    ]
+    for data, target, cap in cells:
+        count, met = pure_missed(DATA[data], target, runs, cap=cap)
+        if surely_above(count, runs, 0.05, ALPHA / len(cells) / 16):
+            refuted.append((data, target, cap))
+        assert met > 0.99 or cap < 1 << 44 or data == "small and empty"
+
+    assert [] == refuted
+    assert surely_above(pure_missed(DATA["three"], (0.0, 0.05), 3_000, smaller=0.4)[0], 3_000, 0.05, ALPHA)
+
+
 @pytest.mark.statistical
 def test_noise_that_is_larger_than_it_says_is_caught():
     """Had measurements a quarter more noise than they say, shares would miss far more than 5 %: the test sees it."""
     for noisier, seen in ((1.25, True), (1.0, False)):
         for divided, chain in ((None, CHAINS), (True, CHAINS), (False, NUMBERS)):
-            count, _ = missed(DATA["three"], chain["absolute"], 12_000, noisier=noisier, seed=9, divided=divided)
-            assert seen == surely_above(count, 12_000, 0.05, ALPHA)
+            count, _ = missed(DATA["three"], chain["absolute"], 8_000, noisier=noisier, seed=9, divided=divided)
+            assert seen == surely_above(count, 8_000, 0.05, ALPHA)

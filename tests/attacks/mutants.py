@@ -1313,6 +1313,13 @@ SHARES = (
         "shares",
     ),
     _one(
+        "a pure total that is shown finer for some of its groups",
+        "accuracy/laplace_measures.py",
+        "        return most[:, self.places]\n",
+        "        return wanted\n",
+        "shares",
+    ),
+    _one(
         "a running total told as surely as its last group alone",
         "accuracy/share_of_total.py",
         "            own, variance = self.running.summed(own), self.running.many * variance",

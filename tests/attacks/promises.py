@@ -239,6 +239,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "a total measured free of charge",
         "a total that one unit moves by all its groups at the noise of one",
         "a share told as if its total were exact",
+        "a pure total that is shown finer for some of its groups",
+        "a running total told as surely as its last group alone",
     ),
     "a mean that is told at the look that is good enough keeps its confidence": (
         "looks at a mean at the critical value of one",

@@ -11,6 +11,7 @@ import farthing
 from farthing.accuracy.running_sums import RunningSums
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
 from farthing.mechanisms.gaussian import GaussianMeasurements, Measured
+from farthing.session.answering.laplace_measures import state_of as pure_state_of
 from farthing.session.answering.share_of_total import TotalLanes, state_of
 
 RUNS = 20_000
@@ -23,7 +24,7 @@ KEYS = {"g": [0, 1, 2]}
 
 def shares() -> tuple[str, ...]:
     """Hold what shares hold in the books against their price; measure totals; count the misses of intervals."""
-    return (*_charged(), *_moved(), *_missed())
+    return (*_charged(), *_moved(), *_missed(), *_alike())
 
 
 def _opened() -> farthing.Session:
@@ -59,6 +60,16 @@ def _moved() -> tuple[str, ...]:
     drawn = [float(lanes.totals.measure(Measured.nothing(1), grains).values[0]) for _ in range(400)]
     needed = 3 * 2.0**28 / 2.0**25
     return (f"a total told within {np.std(drawn):.3g}, not {needed:.3g}",) * bool(np.std(drawn) < 0.8 * needed)
+
+
+def _alike() -> tuple[str, ...]:
+    """Return whether a pure total was shown finer than the members of some of its groups paid for."""
+    rows = pa.table({"g": np.repeat([0, 1, 2], [8_000, 900, 100])})
+    with farthing.Session(rows, budget=farthing.Budget(epsilon=100), name="data") as session:
+        session.sql(TEXT, keys=KEYS, relative=0.1, absolute=0.001)
+        state, _ = pure_state_of(session._ledger.load(session.history()[-1].question).blob)
+    levels = [sorted(set(lanes.level[1].tolist())) for lanes in (state.pilot, state.claimed)]
+    return (f"a pure total at levels {levels}",) * any(len(found) > 1 for found in levels)
 
 
 def _missed() -> tuple[str, ...]:

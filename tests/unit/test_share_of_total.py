@@ -4,9 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from farthing import Bounds, Budget, Gdp, Session
+from farthing import Bounds, Budget, Gdp, Pure, Session
 from farthing.accuracy.share_of_total import SharesOfTotal, TotalState
 from farthing.errors import BudgetExceeded, InvalidKeys, InvalidTarget, LedgerError, UnsupportedQuery
+from farthing.session.answering.laplace_measures import state_of as laplace_state_of
 from farthing.session.answering.share_of_total import blob_of, state_of
 
 SIZES = {"centre": 5_000, "port": 3_000, "north": 1_500, "south": 500}
@@ -158,21 +159,49 @@ def test_loose_targets_cost_little_in_every_run(target, beta):
 
 
 def test_zcdp_and_a_pure_budget():
-    """Gaussian noise needs a delta: a pure budget refuses, free."""
+    """Both answer shares; what is added up over groups needs Gaussian noise, and a pure budget refuses it, free."""
     with opened(budget=Budget(rho=2, delta=1e-6)) as session:
         assert session.sql(SHARE, keys=KEYS, absolute=0.05).met.all()
-    with opened(budget=Budget(epsilon=4)) as session:
+    with opened(budget=Budget(epsilon=400)) as session:
         with pytest.raises(UnsupportedQuery, match="pure budget"):
-            session.sql(SHARE, keys=KEYS, absolute=0.05)
+            session.sql(RUNNING, keys=KEYS, absolute=50)
         assert not session.history()
+        plan = session.plan(SHARE, keys=KEYS, absolute=0.05)
+        for how in ({"absolute": 0.04}, {"absolute": 0.02}, {"relative": 0.3}, {"loss": Pure(3)}):
+            answer = session.sql(SHARE, keys=KEYS, **how, confidence=0.999999)
+            assert answer.met.all()
+            assert ((answer.lower <= TRUTH) & (TRUTH <= answer.upper)).all()
+            assert np.abs(answer.value - TRUTH).max() <= how.get("absolute", 0.05)
+            assert answer.paid <= plan.cap
+        assert not session.sql(SHARE, keys=KEYS, absolute=0.02, confidence=0.999999).paid
+        known = session.sql(SHARE.replace("rides", "rides WHERE late"), keys=KEYS, absolute=0.5)
+    assert not known.paid
+    assert [0.5] * 4 == known.value.tolist()
+    assert known.met.all()
+
+
+def test_pure_units_pay_once_for_each_of_their_groups():
+    """The price is that of all groups of a unit: of each its own last levels and those of its total, both chains."""
+    with opened(unit="rider", bounds=Bounds(3, 5), budget=Budget(epsilon=400)) as session:
+        paid = session.sql(SHARE, keys=KEYS, absolute=0.1).paid
+        state, _ = laplace_state_of(session._ledger.load(session.history()[-1].question).blob)
+
+    assert len(set(state.claimed.level[1])) == len(set(state.claimed.value[1])) == 1
+    assert paid.farthings == np.sort(state.paid)[-3:].sum()
 
 
 def test_a_group_that_is_alone_in_its_total_pays_nothing():
     """Beside totals of several groups: its share is 1, which needs no data."""
     text = "SELECT zone, late, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY zone) AS share FROM rides GROUP BY 1, 2"
     keys = pa.table({"zone": ["centre", "centre", "port"], "late": [False, True, True]})
-    for how in ({"absolute": 0.04}, {"loss": Gdp(0.2)}):
-        with opened() as session:
+    pure = Budget(epsilon=40)
+    for how in (
+        {"absolute": 0.04},
+        {"loss": Gdp(0.2)},
+        {"absolute": 0.04, "budget": pure},
+        {"loss": Pure(1), "budget": pure},
+    ):
+        with opened(budget=how.pop("budget", BUDGET)) as session:
             rows = session.sql(text, keys=keys, **how, confidence=0.999999).to_arrow().to_pylist()
         (alone,) = (row for row in rows if row["zone"] == "port")
         assert [1.0, 1.0, 1.0, True, 0.0] == [

@@ -150,7 +150,7 @@ class LaplaceMeasures(LaplacePrices):
             now = self._piloted(now, pilot)
         first, shape, given_up = self._ladder(now)
         now = replace(now, shape=shape)
-        going = self._any(~self._done(now) & ~given_up)
+        going = self._any(~self._done(now) & ~given_up) & ~self._whole
         for rung in range(_RUNGS):
             groups, levels = self._rung(now, first, rung, going)
             if len(groups):
@@ -170,7 +170,8 @@ class LaplaceMeasures(LaplacePrices):
         """
         if state.beta > self.beta * (1 + 1e-9):
             state = self._read(state, state)
-        prices, lower, upper = self.prices, state.lower, state.upper
+        whole = self._whole
+        prices, lower, upper = self.prices, np.where(whole, 1.0, state.lower), np.where(whole, 1.0, state.upper)
         met = self._met(lower, upper)
         fit = met & prices.asked
         with np.errstate(invalid="ignore"):
@@ -208,7 +209,7 @@ class LaplaceMeasures(LaplacePrices):
         prices, known = self.prices, np.isfinite(upper - lower)
         with np.errstate(invalid="ignore"):
             near = upper - lower <= (prices.allowed(upper) + prices.allowed(lower)) * (1 + 1e-9)
-        return np.asarray(known & (~prices.asked | near))
+        return np.asarray((known & (~prices.asked | near)) | self._whole)
 
     def _done(self, state: LaplaceState) -> Flags:
         """Return which groups need no more; none of them where a loss is to be spent, until it is."""
@@ -281,7 +282,7 @@ class LaplaceMeasures(LaplacePrices):
         lanes = len(self.unit)
         value, level = state.pilot.value.copy(), state.pilot.level.copy()
         each, last = max(self.least, _FIRST // lanes, self.cap >> _BEGINS), int(self.cap * MOST_PILOT) // lanes
-        going = np.flatnonzero((level.sum(axis=0) == 0) & (last >= self.least))
+        going = np.flatnonzero((level.sum(axis=0) == 0) & (last >= self.least) & ~self._whole)
         while len(going):
             each = min(each, last)
             wanted = np.full((lanes, len(going)), each, np.int64)
@@ -317,6 +318,11 @@ class LaplaceMeasures(LaplacePrices):
         first = (wanted * (shape.sum(axis=0) / shape)).max(axis=0)
         first = np.where(self._any(~given_up), first, state.pilot.level.sum(axis=0))
         return np.asarray(room if named else first, np.float64), shape, np.asarray(given_up)
+
+    @property
+    def _whole(self) -> Flags:
+        """Which groups are the whole of their totals: nothing is measured of them; one False where there are none."""
+        return np.zeros(1, np.bool_) if self.places is None else np.bincount(self.places)[self.places] == 1
 
     def _any(self, flags: Flags) -> Flags:
         """Return which groups are so themselves, or with them another one of their total."""

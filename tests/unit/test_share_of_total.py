@@ -338,3 +338,30 @@ def test_running_totals_within_partitions_and_with_equals():
                 here = (row["zone"], row["late"])
                 truth = sum(size for cell, size in cells.items() if counts(cell, here))
                 assert row["n_lower"] <= truth <= row["n_upper"], (over, here)
+
+
+def test_a_total_that_is_surely_too_small_pays_little():
+    """No share of an empty total can be told: it is given up as soon as that is plain, and goes on under a larger cap."""
+    few = pa.table({"zone": np.repeat(["north", "south", "east"], [30, 30, 50])})
+    cap = Gdp(0.3)
+    for absolute, most in ((0.02, 0.03), (0.1, 0.15)):
+        with Session(few, name="rides", budget=BUDGET) as session:
+            how = {"keys": {"zone": ["centre", "port"]}, "absolute": absolute}
+            first = session.sql(SHARE, cap=cap, **how)
+            assert first.paid.value**2 <= most * cap.value**2
+            assert not first.met.any()
+            assert session.sql(SHARE, cap=cap, **how).paid.value <= 0
+    with Session(few, name="rides", budget=BUDGET) as session:
+        how = {"keys": {"zone": ["north", "south"]}, "absolute": 0.05, "confidence": 0.999999}
+        assert not session.sql(SHARE, cap=Gdp(0.05), **how).met.any()
+        later = session.sql(SHARE, cap=Gdp(12), **how)
+        assert later.met.all()
+        assert ((later.lower <= 0.5) & (later.upper >= 0.5)).all()
+
+
+def test_plans_say_why_nothing_is_paid():
+    """Since it was paid before, or since nothing is measured."""
+    with opened() as session:
+        assert "(nothing is measured: free)" in str(session.plan(SHARE, keys=KEYS, absolute=0.5))
+        session.sql(SHARE, keys=KEYS, absolute=0.1)
+        assert "(already paid for: free)" in str(session.plan(SHARE, keys=KEYS, absolute=0.1))

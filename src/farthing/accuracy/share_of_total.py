@@ -250,6 +250,7 @@ class SharesOfTotal:
         room = np.maximum(self.cap_grains - pilot, 0) * ((pilot > 0) | self.steady)
         if self.named_loss:
             weight = self.sizes / (self.sizes + self.together) / 2
+            room = np.maximum(room - 8, 0)  # what doubles may round up by
             return np.floor(room * (1 - weight)).astype(np.int64), np.floor(room * weight).astype(np.int64)
         guess = self._guess(state, 0)
         costs = self._costs(guess.surely, self._z(state.repairs))
@@ -258,7 +259,8 @@ class SharesOfTotal:
         best = chosen.argmin(axis=0)
         cost, weight = chosen.min(axis=0), _WEIGHTS[best]
         hopeless = (cost <= 0) | ~self._clear(guess)
-        cost, weight = np.where(hopeless, room / GIVEN_UP, cost), np.where(hopeless, 1.0, weight)
+        rest = np.where(self._lost(state), 0.0, room / GIVEN_UP)
+        cost, weight = np.where(hopeless, rest, cost), np.where(hopeless, 1.0, weight)
         cost = np.minimum(cost, room - 2.0) * (room > 2 * _LEAST)
         return np.ceil(cost / (1 + weight)).astype(np.int64), np.ceil(cost * weight / (1 + weight)).astype(np.int64)
 
@@ -275,7 +277,21 @@ class SharesOfTotal:
     def _begins(self, state: TotalState) -> Flags:
         """Return where nothing was measured, and there is room for a pilot."""
         room = self.cap_grains >= 16 * _LEAST and not self.steady
-        return np.asarray((state.grains[0] == 0) & room & ~self._whole)
+        return np.asarray((state.grains[0] == 0) & room & ~self._whole & ~self._lost(state))
+
+    def _lost(self, state: TotalState) -> Flags:
+        """Return the totals that are not clear and surely too small, as a pilot of them alone says: the rest is saved.
+
+        A share costs at least what one costs that all groups have in common, of a total as large as this may be.
+        """
+        if self.named_loss or self.spend or not self.divided:
+            return np.zeros(len(self.places), np.bool_)
+        guess = self._guess(state, 0)
+        largest = np.maximum(guess.total, 0.0) + 2 * DOUBT * guess.doubt
+        width = np.maximum(max(self.target) * largest, TINY)
+        least = (self._z(state.repairs) / width) ** 2 / self.per_grain * (1 - 1 / self.sizes)
+        room = self.cap_grains - (state.grains[0] + state.shared[0])
+        return np.asarray((state.shared[0] > 0) & ~guess.clear & (least > room))
 
     @property
     def _whole(self) -> Flags:
@@ -324,6 +340,7 @@ class SharesOfTotal:
         while more.any():
             state = _measured(state, 0, np.zeros_like(more), more, measure)
             vague = ~self._clear(self._guess(state, 0)) & (2 * state.shared[0] <= most) & (not self.named_loss)
+            going &= ~self._lost(state)
             more = np.where(going & vague, state.shared[0], 0)
         more = np.where(going, state.shared[0], 0)
         while more.any():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.errors import FarthingError
-from farthing.query.aftermath import Aftermath, Order
+from farthing.query.aftermath import Aftermath
 from farthing.query.aggregates import NamedAggregate
 from farthing.query.expressions import And, Column, Expression, Scalar, rewrite
 from farthing.query.running_total import OverGroups, RunningTotal
@@ -15,7 +15,7 @@ from farthing.sql.aggregates import Aggregates, Read, inner
 from farthing.sql.arithmetic import is_arithmetic, read_arithmetic
 from farthing.sql.computed import check_whole, computed
 from farthing.sql.grouping_sets import is_level
-from farthing.sql.limit import read_limit
+from farthing.sql.limit import read_limit, read_orders
 from farthing.sql.listing import level_of, read_number, within
 from farthing.sql.names import Names, Place
 from farthing.sql.rounded import peeled
@@ -181,7 +181,7 @@ def read_aftermath(select: Node, released: ReleasedColumns) -> Aftermath:
                 Aftermath(conditions[-1])
     condition = And(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
     order = select.args.get("order")
-    keys = () if order is None else tuple(_order(key, reader.within("ORDER BY"), released) for key in order.expressions)
+    keys = read_orders(order, reader, released.columns)
     limit, offset = read_limit(reader.source, select)
     return Aftermath(condition, keys, limit, offset, tuple(released.rounded.items()))
 
@@ -214,7 +214,7 @@ def shown(asked: Asked, select: Node, alias: str, released: ReleasedColumns) -> 
     above = replace(released, columns=columns)
     where, order = select.args.get("where"), select.args.get("order")
     condition = None if where is None else reader.within("WHERE").whole(where.this)
-    keys = () if order is None else tuple(_order(key, sorts.within("ORDER BY"), above) for key in order.expressions)
+    keys = read_orders(order, sorts, above.columns)
     limit, offset = read_limit(source, select)
     before = asked.aftermath
     cut = before.limit is not None or before.offset > 0
@@ -408,20 +408,3 @@ def _columns_above(
     if len({name for name, _ in found}) < len(found):
         raise reader.source.refuse("a column twice", "name each column once", select)
     return found
-
-
-def _order(node: Node, reader: NodeReader, released: ReleasedColumns) -> Order:
-    """Return one key of ORDER BY; a number stands for a place in the SELECT list."""
-    reader.only(node, "this", "desc", "nulls_first")
-    key = node.this
-    if type(key).__name__ == "Literal" and not key.is_string:
-        place = int(key.this) if str(key.this).isdigit() and len(key.this) < 5 else 0
-        if not 1 <= place <= len(released.columns):
-            raise reader.source.refuse(f"ORDER BY {str(key.this)[:20]}", "name the column", key)
-        scalar: Scalar = Column(released.columns[place - 1])
-    else:
-        scalar, _ = reader.typed(key)
-    order = Order(scalar, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
-    with reader.source.located(key):
-        Aftermath(order=(order,))
-    return order

@@ -341,7 +341,7 @@ def test_running_totals_within_partitions_and_with_equals():
 
 
 def test_a_total_that_is_surely_too_small_pays_little():
-    """No share of an empty total can be told: it is given up as soon as that is plain, and goes on under a larger cap."""
+    """No share of an empty total can be told: it is given up once that is plain, and goes on under a larger cap."""
     few = pa.table({"zone": np.repeat(["north", "south", "east"], [30, 30, 50])})
     cap = Gdp(0.3)
     for absolute, most in ((0.02, 0.03), (0.1, 0.15)):

@@ -34,7 +34,7 @@ REFUSED = {
     "n / (SELECT SUM(n) FROM d)": "a share of a total of other rows",
     "n / (SELECT SUM(n) FROM c WHERE n > 5)": "a share of a total of other rows",
     "n - LAG(n) OVER (ORDER BY zone)": "LAG over groups (OVER)",
-    "SUM(n) OVER (ORDER BY n)": "ORDER BY of another value",
+    "SUM(n) OVER (ORDER BY n)": "aggregate COUNT in ORDER BY",
     "SUM(n) OVER (ORDER BY zone ROWS 1 PRECEDING)": "a moving window over groups",
     "a / SUM(a) OVER ()": "a share of a total",
 }

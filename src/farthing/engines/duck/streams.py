@@ -28,7 +28,7 @@ def rescanned(load: Callable[[], Any], *, alone: bool = False) -> Any:
 
 
 class Rescanned:
-    """A stream of rows that begins anew for each scan, as Arrow's C interface has it."""
+    """A stream of rows that begins again for each scan, as Arrow's C interface has it."""
 
     def __init__(self, first: Any, load: Callable[[], Any]) -> None:
         self._schema, self._first, self._load, self._lock = first.schema, [first], load, Lock()

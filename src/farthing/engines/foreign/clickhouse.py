@@ -44,6 +44,7 @@ WORDS: Final[dict[str, str]] = {
     "in_utc": "toTimeZone({0}, 'UTC')",
     "read_float": "CAST({0} AS Nullable(Float64)) + 0.",
     "read_decimal": "CAST({0} AS Nullable(Float64))",
+    "read_wide_decimal": "toFloat64OrNull(toString({0}))",
     "read_date": "toDate32({0})",
     "read_timestamp": "toDateTime64({0}, 6, 'UTC')",
     "read_string": "CASE WHEN isValidUTF8(toString({0})) THEN toString({0}) END",

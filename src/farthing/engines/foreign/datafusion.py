@@ -60,6 +60,7 @@ WORDS: Final[dict[str, str]] = {
     "in_utc": _TIME,
     "read_float": "CAST({0} AS DOUBLE) + CAST('0' AS DOUBLE)",
     "read_decimal": "CAST({0} AS DOUBLE)",
+    "read_wide_decimal": "TRY_CAST(CAST({0} AS VARCHAR) AS DOUBLE)",
     "read_date": "CASE WHEN {0} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST({0} AS DATE) END",
     "read_timestamp": f"CASE WHEN {_IN_YEARS} THEN {_TIME} END",
     "read_string": "CAST({0} AS VARCHAR)",

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import struct
 import uuid
 from dataclasses import replace
 from decimal import Decimal
 
+import ibis
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +22,13 @@ from warehouses import connection
 
 from farthing.engines import open_table
 from farthing.engines.duck import database
+from farthing.engines.foreign import sqlite
+from farthing.engines.foreign.datafusion import DataFusionBackend
 from farthing.engines.memory.engine import MemoryEngine
-from farthing.errors import DataError
+from farthing.errors import DataError, UnsupportedQuery
 from farthing.privacy.unit import PrivacyUnit
 from farthing.query import Bounds, Keys, Query, Schema, Type, counting
-from farthing.query.aggregates import Count, NamedAggregate, Sum
+from farthing.query.aggregates import Count, CountUnits, NamedAggregate, Sum
 from farthing.query.counts import CountValues
 from farthing.query.expressions import Call, Column, Compare, FunctionName, In, IsNull, Literal, Operator
 from farthing.query.joins import Join
@@ -187,6 +192,77 @@ def test_filters_that_are_made_of_rows_let_one_decide(monkeypatch):
     for name, (_, values) in MET.items():
         with pytest.raises(DataError):
             met(name, values)
+
+
+FAR = {
+    "day": pa.array([0, 99_999_999, -99_999_999], pa.int32()).view(pa.date32()),
+    "second": pa.array([0, 9 * 10**12, -9 * 10**12]).view(pa.timestamp("s")),
+    "microsecond": pa.array([0, 2**63 - 1, -(2**63) + 1]).view(pa.timestamp("us")),
+}
+"""Units in the calendar of no engine."""
+
+
+def kept_of(table):
+    """Return how many units are kept where each is in three groups and keeps one."""
+    engine = open_table(table, name="data")
+    keys = Keys.of(("g",), {"g": [0, 1, 2]}, engine.schema)
+    query = Query("data", ("g",), keys, None, counting("n"), PrivacyUnit("u"), Bounds(1, 1))
+    engine.fingerprint(query)
+    return int(engine.measure(query, 7).sum())
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_no_unit_decides_whether_its_hash_is_computed(name, monkeypatch):
+    """On DataFusion a unit that no calendar has is kept in one group; planted: by its spelling it fails."""
+    units = pa.table({"u": pa.concat_arrays([FAR[name]] * 3), "g": [0] * 3 + [1] * 3 + [2] * 3})
+    table = _in_datafusion(units)
+
+    assert kept_of(table) == 3
+    monkeypatch.setattr(DataFusionBackend, "spelled_unit", lambda _, unit: unit)
+    with pytest.raises(DataError):
+        kept_of(table)
+
+
+def test_no_text_of_a_unit_fails_a_function_of_pythons(monkeypatch):
+    """On SQLite a unit of a type that is not ours may hold anything; planted: text that is not UTF-8 fails its hash."""
+    here, name = ibis.sqlite.connect(), f"t_{uuid.uuid4().hex[:12]}"
+    here.con.execute(f"CREATE TABLE {name} (u UUID, g INTEGER)")
+    for unit in ("'a'", "'A'", "x'61'", "CAST(x'ff' AS TEXT)", "CAST(x'6100' AS TEXT)", "1", "NULL"):
+        here.con.execute(f"INSERT INTO {name} VALUES ({unit}, 0), ({unit}, 1), ({unit}, 2)")
+    here.con.commit()
+
+    assert kept_of(here.table(name)) == 6
+    monkeypatch.setattr(sqlite, "_BYTES", "{x}")
+    with pytest.raises(DataError):
+        kept_of(here.table(name))
+
+
+@pytest.mark.parametrize("kind", ["arrow", "datafusion", pytest.param("clickhouse", marks=pytest.mark.thorough)])
+def test_all_nan_are_one(kind, tmp_path):
+    """A NaN has a sign and letters of its own: whatever they are, it is one unit, no number, and above all numbers."""
+    odd = [math.nan, -math.nan, struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]]
+    table = pa.table({"single": pa.array([*odd, 1.5, 0.0, -0.0], pa.float32()), "u": pa.array(range(6))})
+    engine, column = opened(kind, table, tmp_path), Column("single")
+    plain = Query("data", (), None, None, counting("n"), PrivacyUnit(), Bounds())
+    outputs = (NamedAggregate("n", Count(column)), NamedAggregate("s", Sum(column, -1.0, 1.0)))
+    asked = [
+        replace(plain, outputs=outputs),
+        replace(plain, where=Compare(column, Operator.LT, Literal(0.0))),
+        replace(plain, where=Compare(column, Operator.GT, Literal(9.0))),
+        replace(plain, outputs=(NamedAggregate("u", CountUnits()),), unit=PrivacyUnit("single"), bounds=Bounds(1, 9)),
+    ]
+    told = [engine.measure(query, 7)[:, 0].tolist() for query in asked]
+    slow = MemoryEngine(table.to_pylist(), engine.schema)
+
+    assert told == [slow.measure(query, 7)[:, 0].tolist() for query in asked]
+    assert [[3], [0], [3], [3]] == [one[:1] for one in told]
+
+
+def test_units_without_a_spelling_are_refused():
+    """Bytes may be no text: where a unit gives up groups they are refused before anything is asked."""
+    table = _in_datafusion(pa.table({"u": [b"a", b"\xff"], "g": [0, 1]}))
+    with pytest.raises(UnsupportedQuery, match="a unit of type binary that gives up groups"):
+        kept_of(table)
 
 
 @pytest.mark.parametrize("value", [2**63, 2**64 - 1])

@@ -42,6 +42,7 @@ WORDS: Final[dict[str, str]] = {
     "moment": "toDateTime64OrNull({0}, 6, 'UTC')",
     "day": "toDate32OrNull({0})",
     "in_utc": "toTimeZone({0}, 'UTC')",
+    "one_nan": "if(isNaN({0}), nan, CAST({0} AS Nullable(Float64)))",
     "read_float": "CAST({0} AS Nullable(Float64)) + 0.",
     "read_decimal": "CAST({0} AS Nullable(Float64))",
     "read_wide_decimal": "toFloat64OrNull(toString({0}))",

@@ -170,11 +170,14 @@ class DialectBackend(ValuesBackend):
         """Every function is made of words, and these are refused where they are missing."""
 
     def opened(self, table: Any) -> tuple[Any, Mapping[str, Any]]:
-        """Return a table whose texts have no collation, and whose times with a zone are in UTC; and its types."""
+        """Return a table of texts without collation, one NaN, and times with a zone in UTC; and its types."""
         import ibis
 
         schema, changed = dict(table.schema()), {}
         for name, kind in schema.items():
+            if kind.is_floating() and "one_nan" in self.dialect.words:
+                schema[name] = ibis.dtype("float64")
+                changed[name] = self.word("one_nan", schema[name], table[name])
             if kind.is_string() and "plain_text" in self.dialect.words:
                 changed[name] = self.word("plain_text", kind, table[name])
             if kind.is_timestamp() and kind.timezone is not None:

@@ -873,6 +873,13 @@ EDGES = (
         'return kind == "VARCHAR"',
         "odd rows",
     ),
+    _one(
+        "the units of one table filter another",
+        "engines/duck/database.py",
+        '    "disabled_optimizers": "join_filter_pushdown",\n',
+        "",
+        "odd rows",
+    ),
 )
 
 RELEASES = (

@@ -72,6 +72,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "no odd row fails a scan, and no exact number can be read in an error or a callback": (
         "text inside of lists fails a scan",
+        "the units of one table filter another",
         "exact numbers in the frames of an error",
         "exact numbers above a callback",
     ),

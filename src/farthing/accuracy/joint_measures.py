@@ -432,9 +432,10 @@ class JointMeasures:
                 )  # fmt: skip
                 if first:  # who was paused goes on, whatever the interval says: so it does not say "within the target"
                     low, high = prices.outside(low, high, made.done < 1)
-                held = (lower[:, chosen], upper[:, chosen])
-                better = prices.ratio(low, high) < np.where(np.isfinite(held[1]), prices.ratio(*held), np.inf)
-                better |= first
-                lower[:, chosen], upper[:, chosen] = np.where(better, low, held[0]), np.where(better, high, held[1])
+                else:
+                    held = (lower[:, chosen], upper[:, chosen])
+                    better = prices.ratio(low, high) < np.where(np.isfinite(held[1]), prices.ratio(*held), np.inf)
+                    low, high = np.where(better, low, held[0]), np.where(better, high, held[1])
+                lower[:, chosen], upper[:, chosen] = low, high
                 after = after.put(chosen, made if weights is WEIGHTS or prices.named_loss else made.only_told())
         return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)

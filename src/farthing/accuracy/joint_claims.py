@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices, in_blocks, in_parts, turns
+from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices, in_blocks, in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,10 +142,6 @@ class Pivot:
             return self
         return Pivot(*(getattr(self, name)[..., groups] for name in self.__slots__))
 
-    def part(self, at: slice) -> Pivot:
-        """Return that of groups one after another, of which nothing is copied."""
-        return Pivot(*(getattr(self, name)[..., at] for name in self.__slots__))
-
     @classmethod
     def joined(cls, parts: Sequence[Pivot]) -> Pivot:
         """Return one of the groups of several, one after another."""
@@ -232,26 +228,6 @@ def claim(
         targets and by what was seen before that first claim.
     Rounds: nothing; every stage is a whole number of ticks.
     """
-    pieces = [
-        _claimed(prices, purse, groups[at], room[at], beta=beta, weights=weights, held=held.part(at), part=part[at])
-        for at in turns(len(groups))
-    ]
-    lower, upper, left = zip(*pieces, strict=True)
-    return np.concatenate(lower, axis=1), np.concatenate(upper, axis=1), Pivot.joined(left)
-
-
-def _claimed(
-    prices: JointPrices,
-    purse: ClaimPurse,
-    groups: Ints,
-    room: Ints,
-    *,
-    beta: float,
-    weights: tuple[float, ...],
-    held: Pivot,
-    part: Floats,
-) -> tuple[Floats, Floats, Pivot]:
-    """Do the same with groups whose arrays fit in cache together."""
     mine, anew = purse.of(groups), part >= 1
     shape = np.where(anew, _shape(prices, mine.means, mine.information, beta), held.shape)
     guess = np.where(anew, mine.means, held.guess)

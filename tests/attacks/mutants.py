@@ -152,8 +152,8 @@ NUMBERS = (
     _one(
         "a total whose cells are not rounded to steps",
         "engines/duck/measures.py",
-        "{_ABOVE + half}::HUGEINT) // {step} - {_ABOVE // step}::HUGEINT)::BIGINT",
-        "{_ABOVE}::HUGEINT) - {_ABOVE}::HUGEINT)::BIGINT",
+        "(({above}) >> {FINE_BITS}) - {_ABOVE >> FINE_BITS}::HUGEINT)::BIGINT",
+        "({above}) - {_ABOVE + (1 << (FINE_BITS - 1))}::HUGEINT)::BIGINT",
         "numbers",
     ),
 )

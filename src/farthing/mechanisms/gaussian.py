@@ -235,13 +235,28 @@ def on_own_grid(truth: Int64, sigma: Float64, bits: BitSource | None) -> tuple[I
     Rounds: to the grid, at most sigma / 2^10.
     """
     exponent = _grid(sigma)
-    up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
-    most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
-    held = np.clip(truth, -most, most) << up
-    whole = held >> down
-    rest = _times((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
+    whole, rest = _split(truth, exponent)
     noisy = rounded_gaussian(_times(sigma, -exponent), offset=rest, bits=bits)
     return whole + noisy, exponent
+
+
+def _split(truth: Int64, exponent: Int64) -> tuple[Int64, Float64 | float]:
+    """Return truths in units of 2^exponent, what is whole of them and the rest of at most 1; held where they are large.
+
+    Which way is taken depends on the grids alone. All three give the same: nothing is left of a truth on finer ones.
+    """
+    if exponent.max(initial=0) <= 0:
+        up = np.minimum(-exponent, 62)
+        ends = (_LIMIT >> 1) >> up
+        return np.clip(truth, -ends, ends) << up, 0.0
+    if exponent.min(initial=0) >= 0 and exponent.max(initial=0) <= _EXACT_BITS:
+        held, down = np.clip(truth, -(_LIMIT >> 1), _LIMIT >> 1), exponent
+    else:
+        up, down = np.clip(-exponent, 0, 62), np.clip(exponent, 0, 62)
+        most = np.where(exponent > _EXACT_BITS, 1 << _EXACT_BITS, (_LIMIT >> 1) >> up)
+        held = np.clip(truth, -most, most) << up
+    whole = held >> down
+    return whole, _times((held - (whole << down)).astype(np.float64), -down)  # exact: below 2^53, and a power of two
 
 
 def _times(values: Float64, power: Int64) -> Float64:

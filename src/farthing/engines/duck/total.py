@@ -32,7 +32,7 @@ BOUNDED: Final[dict[str, str]] = {
     "SUM": "at most 2^20 in size from each of fewer than 2^43 rows",
     "COALESCE": "of such a sum and 0",
     "CASE": "a part's constants",
-    "INTDIV": "a sum in fine steps told in coarse ones: at most 2^20 from each of fewer than 2^43 rows",
+    "BITWISERIGHTSHIFT": "a sum in fine steps told in coarse ones: at most 2^20 from each of fewer than 2^43 rows",
     "DATE_PART": "a part of a moment within the years 1 to 9999",
     "MAX": "a count of rows",
     "COUNT": "a count of rows",

@@ -44,6 +44,11 @@ class GaussianNoise:
 
     Attributes:
         coin: how information turns into loss.
+
+    Guarantee: as `GaussianMeasurements`, of what each group holds of its own number and of its lead together.
+    Proof: docs/proofs/mechanisms.gaussian.md, "The lead of two groups".
+    Assumes: one unit is in one group, or its counts are never negative; else leads are not measured.
+    Rounds: as `GaussianMeasurements`.
     """
 
     coin: Coin

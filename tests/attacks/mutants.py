@@ -488,7 +488,7 @@ PRICES = (
         "lead of two",
     ),
     _one(
-        "the lead of two groups measured for nothing",
+        "the lead of two groups not charged",
         "accuracy/ranking.py",
         "return np.asarray(self.held + self.pilot_grains)",
         "return np.asarray(self.information + self.pilot_grains)",

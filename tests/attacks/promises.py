@@ -123,7 +123,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "what a median holds charged again",
         "what a mean holds taken off its price twice",
         "a chain charged less than its last look",
-        "the lead of two groups measured for nothing",
+        "the lead of two groups not charged",
         "levels of a bisection not charged",
         "a look at several ranks booked as one of them",
         "looks of a search for a quantile booked too little",

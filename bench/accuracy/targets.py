@@ -48,20 +48,23 @@ SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 def share_prices() -> list[dict[str, float]]:
-    """Return the price of each share, and what the oracle who pays for the cheapest groups would have paid."""
+    """Return the mean price of each share in 20 runs, and what the oracle who pays for the cheapest groups pays."""
     found = []
     relative, absolute = 0.1, 5.0
     widths = np.sort(np.maximum(relative * ZIPF, absolute))[::-1]
     for share in SHARES:
         schedule = Schedule.plan(relative, absolute, BETA, per_grain=GRAIN, cap_grains=1 << 60, meets=int(share < 1))
-        mechanism = GaussianMeasurements(ZIPF)
-        end = refine_share(mechanism, schedule, share, Measured.nothing(len(ZIPF)))
-        paid = float(end.information.max()) * GRAIN
+        paid, met = np.mean([share_paid(schedule, share) for _ in range(20)], axis=0)
         last = widths[math.ceil(share * len(ZIPF)) - 1]
-        met = schedule.stopped(end.information, end.values).mean()
         found.append({"share": share, "mu": math.sqrt(paid), "met": float(met),
-                      "paid_over_oracle": paid / (two_sided(BETA) / last) ** 2})  # fmt: skip
+                      "paid_over_oracle": float(paid) / (two_sided(BETA) / last) ** 2})  # fmt: skip
     return found
+
+
+def share_paid(schedule: Schedule, share: float) -> tuple[float, float]:
+    """Return what counts paid until a share of the groups was done, as mu^2, and the share that met the target."""
+    end = refine_share(GaussianMeasurements(ZIPF), schedule, share, Measured.nothing(len(ZIPF)))
+    return float(end.information.max()) * GRAIN, float(schedule.stopped(end.information, end.values).mean())
 
 
 def ratio_price(part: float, rows: float, rng: np.random.Generator, runs: int) -> dict[str, float]:

@@ -41,7 +41,7 @@ PILOT: Final = 0.02
 
 _CLEAR: Final = 0.7  # standard deviations of the pilot: it ends where no lead is smaller, if one place is close
 _SHARED: Final = 2.0  # the same: places with smaller leads are close, and have the same part of the chances
-_LIKELY: Final = 0.7  # the same: leads are not taken to be smaller
+_LIKELY: Final = 1.0  # the same: leads are not taken to be smaller
 _FAR: Final = 4.0  # times the distance that was foreseen: leads are not taken to be larger, where ties are told
 _EVEN: Final = 0.02  # of the chance of an error goes to all groups alike
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from farthing.privacy.loss import Booked
     from farthing.query import AutoBounds, Bounds, Query
     from farthing.session.answering.bounds import Read
-    from farthing.session.choosing.ranking_noise import GaussianNoise, LaplaceNoise
+    from farthing.session.choosing.ranking_noise import GaussianNoise, LaplaceNoise, Lead
     from farthing.session.choosing.ranking_record import RankingRequest
     from farthing.session.core.context import Context
     from farthing.session.reading.reader import CheckedQuestion
@@ -210,13 +210,17 @@ class _RankingJob:
 
             return look
 
-        def lead(grains: Ints, first: Ints, second: Ints) -> Floats:
-            """Begin a look at both groups of each lead, and return what it shows of the leads."""
-            assert lines[2] is not None  # noqa: S101  # the contest has been told
-            looks.begin(np.repeat(grains, 2), np.stack([first, second], axis=1).ravel())
-            return lines[2](grains, first, second)
+        def begun_leads(measure: Lead) -> Lead:
+            """Return looks at leads that are begun first, by both groups of each."""
 
-        leads = None if lines[2] is None else lead
+            def look(grains: Ints, first: Ints, second: Ints) -> Floats:
+                """Begin a look at both groups, and return what it shows of their leads."""
+                looks.begin(np.repeat(grains, 2), np.stack([first, second], axis=1).ravel())
+                return measure(grains, first, second)
+
+            return look
+
+        leads = None if lines[2] is None else begun_leads(lines[2])
         after = self.contest.run(before, query.groups, begun(lines[0]), begun(lines[1]), leads)
         price = context.loss(looks.price(after.paid - held).farthings)
         return _RankingRelease(self, replace(after, step_log2=self.noise.step_log2), price), price

@@ -68,12 +68,12 @@ def measured(kind, q, rank, groups, rng):
         held = chain.trail
     return {
         "data": kind, "q": q, "rank": rank, "epsilon": float(paid.mean()),
+        "slacks": float(paid.mean() * plan.asked.slack * ROWS),
         "one_test": float(paid.mean() / oracle(plan)), "choice": float(paid.mean() / choice),
-        "slacks": float(paid.mean() * plan.asked.slack * ROWS), "typical": plan.typical(ROWS) * float(FARTHING) / float(paid.mean()),
         "refined": float(chain.paid.mean() / state.paid.mean()), "met": float(state.met.mean()),
         "misses": float(off_target(state, leaf, q, rank).mean()), "outside": float(outside(state, leaf, plan).mean()),
-        "chain_misses": float(off_target(chain, leaf, q, rank).mean()), "width": float((state.upper - state.lower).mean() / 2**LEAVES_LOG2),
-        "looks": float((state.trail.thresholds >= 0).sum(axis=0).mean()),
+        "refined_misses": float(off_target(chain, leaf, q, rank).mean()),
+        "width": float((state.upper - state.lower).mean() / 2**LEAVES_LOG2),
     }  # fmt: skip
 
 
@@ -87,13 +87,18 @@ def main():
     groups = asked.groups // (10 if asked.quick else 1)
     rng = np.random.default_rng(7)
     cells = [measured(kind, *target, groups, rng) for target in TARGETS for kind in ("even", "skewed", "lumpy")]
-    print(f"{'data':>7} {'q':>5} {'rank':>6}   epsilon  of one test  of a choice  refined/fresh   miss  outside   met")
+    print(
+        "| data | quantile | rank | epsilon | times slack | of one test | of one choice | refined, of fresh | missed |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for one in cells:
         print(
-            f"{one['data']:>7} {one['q']:>5} {one['rank']:>6} {one['epsilon']:>9.5f} {one['one_test']:>12.2f}"
-            f" {one['choice']:>12.2f} {one['refined']:>14.2f} {one['misses']:>6.2%} {one['outside']:>8.2%} {one['met']:>5.1%}"
-            f"  {one['slacks']:.2f} {one['chain_misses']:.2%} {one['width']:.2f} {one['looks']:.1f} {one['typical']:.2f}"
+            f"| {one['data']} | {one['q']} | {one['rank']} | {one['epsilon']:.4f} | {one['slacks']:.1f} |"
+            f" {one['one_test']:.1f} | {one['choice']:.2f} | {one['refined']:.2f} |"
+            f" {max(one['misses'], one['outside'], one['refined_misses']):.1%} |"
         )
+    print(f"mean of one choice {np.mean([one['choice'] for one in cells]):.2f},", end=" ")
+    print(f"of fresh {np.mean([one['refined'] for one in cells]):.2f}")
     if asked.json:
         asked.json.write_text(json.dumps(cells, indent=1) + "\n")
 

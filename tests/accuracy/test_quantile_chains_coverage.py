@@ -1,4 +1,4 @@
-"""Ranks and intervals of searches under a pure budget hold as often as promised; words that are told too early do not."""
+"""Ranks and intervals of searches under a pure budget hold as often as promised; those told too early do not."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,9 @@ def test_promises_are_kept(kind, q, rank, rows):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.thorough) for kind in NASTY if kind != "cliff"] + ["cliff"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.thorough) for kind in NASTY if kind != "cliff"] + ["cliff"]
+)
 def test_promises_are_kept_beside_steps(kind):
     """Beside data whose thresholds are all just off the target, with ties, and with a gap at the rank."""
     ranks, leaf = alike(kind)

@@ -1,5 +1,7 @@
 """Quantiles by rank under a pure budget: chains at thresholds, what they prove, what they cost, and going on."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -89,34 +91,35 @@ def test_the_reach_is_a_quantile_from_above(share, chance):
     kink = -far / share if share else None
     ends = [-60.0, *([kink] if kink and kink > -60 else []), 0.0, 60.0]
     tail = np.exp(-far) / 2 if share == 1 else sum(
-        quad(beyond, low, high, epsabs=0, epsrel=1e-9, limit=200)[0] for low, high in zip(ends, ends[1:], strict=False)
+        quad(beyond, low, high, epsabs=0, epsrel=1e-9, limit=200)[0] for low, high in pairwise(ends)
     )  # fmt: skip
     assert 0.7 * chance < tail <= chance * (1 + 1e-6)
     assert np.isinf(reach(share, np.array([0.0]))).all()
 
 
 def test_what_chains_may_use_up_adds_up_to_beta():
-    """The parts of all chains of a search, over all their levels, and those of the interval."""
-    plan = QuantileChains(goal(0.3, 0.002), 0.05, CAP)
-    ranks = ranks_of({100: 2_000, 101: 900, 103: 10, 500: 6_000})
-    run = QuantileChainRun.of(plan, Trail.nothing(1), np.zeros(1, bool), ShownRanks(ranks, 1, seeded(3)).show)
+    """The parts of all chains of each group, over all their levels, and those of the interval."""
+    plan, groups = QuantileChains(goal(0.3, 0.002), 0.05, CAP), 200
+    cells = np.arange(groups).repeat(4), np.tile([100, 101, 103, 500], groups), np.tile([2_000, 900, 10, 6_000], groups)
+    ranks = Ranks.of(*cells, groups=groups, leaves_log2=10)
+    run = QuantileChainRun.of(plan, Trail.nothing(groups), np.zeros(groups, bool), ShownRanks(ranks, 1, seeded(3)).show)
     parts = []
     while run.active.any():
         before = run.left.copy()
         run.look(np.flatnonzero(run.active))
-        parts.append(float((before - run.left)[0]))
+        parts.append(before - run.left)
 
-    later = np.arange(400)
-    assert min(parts) >= 0
-    assert sum(parts) <= 1
-    assert sum(parts) > 0.5
-    assert sum(plan.share(part, later).sum() for part in parts) <= 0.9 * 0.05 * (1 + 1e-9)
+    each, later = np.array(parts), np.arange(400)
+    assert each.min() >= 0
+    assert (each.sum(axis=0) <= 1).all()
+    assert 0.5 < each.sum(axis=0).mean()
+    assert max(plan.share(group, later[:, None]).sum() for group in each.T) <= 0.9 * 0.05 * (1 + 1e-9)
     assert sum(plan.beside(np.array(i), later).sum() for i in range(400)) <= 0.1 * 0.05
 
 
 def test_a_search_goes_on_where_an_earlier_one_stopped():
     """A sharper rank shows no look twice; what is held is read again without measuring, to the same answer."""
-    ranks, looks = ranks_of({leaf: 40 for leaf in range(1024)}), []
+    ranks, looks = ranks_of(dict.fromkeys(range(1024), 40)), []
     wide, sharp = (QuantileChains(goal(rank=rank), 0.05, CAP) for rank in (0.1, 0.01))
 
     def counting(seed):

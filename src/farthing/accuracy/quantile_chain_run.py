@@ -218,8 +218,8 @@ class QuantileChainRun:
         alone = (np.abs(met - place) == 1).any(axis=0) & (itself >= 0)
         near = (itself <= NEARBY * slack) | (sure & (itself < slack))
         known = np.where(near | alone, MOST_PART, 0.0)
-        with np.errstate(divide="ignore"):
-            new = np.where(over - under <= NEAR * slack, np.minimum(PART * slack / (over - under), MOST_PART), 0.0)
+        span = np.maximum(over - under, slack)  # below it where the two contradict each other
+        new = np.where(span <= NEAR * slack, np.minimum(PART * slack / span, MOST_PART), 0.0)
         return np.where(itself >= 0, known, new), np.maximum(itself, 0.0)
 
     def _off(self, at: Int64) -> Float64:
@@ -321,9 +321,7 @@ class QuantileChainRun:
         none, ends = np.zeros_like(off), np.zeros((len(off) + 1, len(at)))
         met = np.take_along_axis(met, order, axis=0)
         ladder = Ladder(met, information, np.nan_to_num(off) * information, none, none, ends)
-        return Scouts(
-            ladder, slack, self.rows[at], off, none, none, self.most[at], self.plan.asked.leaves, PACE
-        )
+        return Scouts(ladder, slack, self.rows[at], off, none, none, self.most[at], self.plan.asked.leaves, PACE)
 
     def _claim(self, at: Int64, row: Int64) -> None:
         """Say what the last looks prove; what was proved before stays."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.quantile_chain_run import LEVELS, QuantileChainRun
 from farthing.accuracy.quantile_bisection import QuantileState, state_of
+from farthing.accuracy.quantile_chain_run import LEVELS, QuantileChainRun
 from farthing.accuracy.quantile_trail import Trail
 from farthing.errors import InvalidTarget
 from farthing.mechanisms.laplace import MOST_FARTHINGS, LaplaceChain, Shown

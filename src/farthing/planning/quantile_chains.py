@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_chain_run import LEVELS
+from farthing.accuracy.quantile_chains import QuantileChains
 from farthing.accuracy.quantile_ranks import QuantileGoal
 from farthing.errors import InvalidBounds
 from farthing.mechanisms.gaussian import highest_level, worst_cost

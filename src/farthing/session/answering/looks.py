@@ -14,8 +14,8 @@ from farthing.planning.joint_measures import JointMeasuresPricing
 from farthing.planning.joint_quantiles import JointQuantilePricing
 from farthing.planning.laplace_count import LaplaceCountPricing
 from farthing.planning.laplace_measures import LaplaceMeasuresPricing
-from farthing.planning.quantile_chains import QuantileChainsPricing
 from farthing.planning.quantile import QuantileBisectionPricing
+from farthing.planning.quantile_chains import QuantileChainsPricing
 from farthing.planning.share_of_total import ShareOfTotalPricing
 from farthing.session.core.transaction import begin_look
 

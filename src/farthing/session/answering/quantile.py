@@ -1,4 +1,4 @@
-"""One quantile: found by a noisy bisection of the range, by a search through Laplace chains, or by one private choice."""
+"""One quantile: found by a noisy bisection of the range, a search through Laplace chains, or one private choice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from farthing.accuracy.quantile_ranks import NoisyRanks, Ranks
 from farthing.accuracy.quantile_trail import Trail
 from farthing.accuracy.stop_rule import two_sided
 from farthing.mechanisms.gaussian import GRAIN, GaussianMeasurements, Measured
-from farthing.planning.quantile_chains import QuantileChainsPricing
 from farthing.planning.quantile import (
     QuantileBisectionPricing,
     QuantileChoicePricing,
     QuantilePricing,
     plan_quantile,
 )
+from farthing.planning.quantile_chains import QuantileChainsPricing
 from farthing.planning.quantile_sought import QuantileFound, QuantileSought, QuantileStanding, without_older
 from farthing.privacy.loss import BoundedRange, Pure
 from farthing.progress import Progress
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-    from farthing.accuracy.quantile_chain_run import Held
     from farthing.accuracy.quantile_bisection import QuantileState
+    from farthing.accuracy.quantile_chain_run import Held
     from farthing.engines.engine import Histogram
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
@@ -258,9 +258,7 @@ def bisected(
     )
 
 
-def searched(
-    pricing: QuantileChainsPricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks
-) -> QuantileState:
+def searched(pricing: QuantileChainsPricing, ranks: Ranks, watcher: Watcher | None, looks: BegunLooks) -> QuantileState:
     """Find a quantile of every group by Laplace chains, each look begun in the ledger before it is shown.
 
     Guarantee: over all runs of a question on one line of looks, epsilon-DP ex post for epsilon = the sum over the

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import farthing
-from farthing.accuracy.quantile_chain_run import LEVELS, Held
+from farthing.accuracy.quantile_chain_run import LEVELS, ShownSides
 from farthing.accuracy.quantile_chains import QuantileChains, ShownRanks
 from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
 from farthing.session.answering import contribution_report, quantile
@@ -45,7 +45,7 @@ def _noise() -> tuple[str, ...]:
     """Return whether a unit of four rows on one side of a threshold is hidden as if it had one."""
     groups = np.arange(GROUPS)
     ranks = Ranks.of(groups, 0 * groups, 0 * groups + ROWS, groups=GROUPS, leaves_log2=4)
-    none = Held(np.zeros(GROUPS), np.zeros(GROUPS), np.zeros(GROUPS, np.int64))
+    none = ShownSides(np.zeros(GROUPS), np.zeros(GROUPS), np.zeros(GROUPS, np.int64))
     below, above = ShownRanks(ranks, 4).show(0 * groups + 8, none, 0 * groups + (1 << 40), groups)
     size = float(np.mean([np.abs(below - ROWS).mean(), np.abs(above).mean()]))
     return (f"noise of {size:.2f} rows for a unit of four, at epsilon 1",) * (size < 3)

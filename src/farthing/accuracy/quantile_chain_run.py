@@ -8,13 +8,13 @@ target, and goes on from there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from farthing.accuracy.laplace_intervals import laplace_quantile
 from farthing.accuracy.quantile_bets import Ladder
-from farthing.accuracy.quantile_scouts import Pace, Scouts
+from farthing.accuracy.quantile_scouts import ScoutPace, Scouts
 from farthing.accuracy.quantile_trail import LOOK, Trail
 from farthing.mechanisms.laplace import MOST_FARTHINGS
 from farthing.rounding import FARTHING
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.quantile_chains import QuantileChains
+    from farthing.accuracy.quantile_ranks import QuantileGoal
 
     Int64 = NDArray[np.int64]
     Float64 = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-    Show = Callable[[Int64, "Held", Int64, Int64], tuple[Float64, Float64]]
+    Show = Callable[[Int64, "ShownSides", Int64, Int64], tuple[Float64, Float64]]
 
 STEPS: Final = 4
 """Each so many levels epsilon doubles."""
@@ -46,7 +46,7 @@ AHEAD: Final = 4
 FIRST: Final = 18
 """The first look of all costs one part in 2^18 of the cap."""
 
-PACE: Final = Pace(likely=2.5, growth=1.0, opening=0.5, start=4.0)
+PACE: Final = ScoutPace(likely=2.5, growth=1.0, opening=0.5, start=4.0)
 """A look costs its last level, so that coarse ones are not worth as much as where information is paid for."""
 
 NEAR: Final = 5.0
@@ -71,12 +71,50 @@ HOPELESS: Final = 4.0
 """A group is given up where this epsilon, over the slack, is more than its cap."""
 
 
-class Held(NamedTuple):
-    """What a chain has shown last, one entry a group: rows on both sides, and at how many farthings; 0 for nothing."""
+class ShownSides(NamedTuple):
+    """What chains have shown last: rows on both sides, and at how many farthings; 0 before any look."""
 
     below: Float64
     above: Float64
     farthings: Int64
+
+
+class ChainPlan(Protocol):
+    """What a run knows of its plan: the same for all groups of a question."""
+
+    @property
+    def asked(self) -> QuantileGoal:
+        """Which quantile is asked for, and how near in rank."""
+
+    @property
+    def cap(self) -> int:
+        """The farthings that a group may pay, at most."""
+
+    @property
+    def spend(self) -> bool:
+        """Whether groups that are too small for their target go on."""
+
+    @property
+    def centre(self) -> float:
+        """The share of the rows that is looked for."""
+
+    @property
+    def upper(self) -> float:
+        """The largest share of the rows that may lie at or below the answer."""
+
+    @property
+    def lower(self) -> float:
+        """The least share."""
+
+    @property
+    def lowest(self) -> int:
+        """The first of `LEVELS` at which the noise can be drawn."""
+
+    def share(self, part: Float64, later: Int64) -> Float64:
+        """Return the chance of a miss that a chain may use up at a level."""
+
+    def beside(self, chain: Int64, later: Int64) -> Float64:
+        """Return the same for the interval."""
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +172,7 @@ class QuantileChainRun:
     Rounds: nothing; float64.
     """
 
-    plan: QuantileChains
+    plan: ChainPlan
     trail: Trail
     show: Show | None
     low: Int64
@@ -154,7 +192,7 @@ class QuantileChainRun:
     left: Float64  # the part of beta that no chain has yet
 
     @classmethod
-    def of(cls, plan: QuantileChains, held: Trail, settled: Flags, show: Show | None) -> QuantileChainRun:
+    def of(cls, plan: ChainPlan, held: Trail, settled: Flags, show: Show | None) -> QuantileChainRun:
         """Return the start: the whole range, nothing read. Groups that are settled already are left alone."""
         groups, leaves = len(held.paid), plan.asked.leaves
         none, nothing, no = np.zeros(groups, np.int64), np.zeros(groups), np.zeros(groups, np.bool_)
@@ -265,7 +303,7 @@ class QuantileChainRun:
             each[~stops] for each in (some, place, level, begins, row, held, price)
         )
         if some.size:
-            before = Held(self.chains.below[row, some], self.chains.above[row, some], held)
+            before = ShownSides(self.chains.below[row, some], self.chains.above[row, some], held)
             below, above = self.show(place, before, LEVELS[level], some)
             rows = self.depth[some]
             kind = LOOK + self.plan.asked.lane_steps

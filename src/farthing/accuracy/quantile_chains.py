@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from farthing.accuracy.quantile_chain_run import Held, Show
+    from farthing.accuracy.quantile_chain_run import Show, ShownSides
     from farthing.accuracy.quantile_ranks import QuantileGoal, Ranks
     from farthing.mechanisms.exponential import BitSource
 
@@ -170,7 +170,7 @@ class ShownRanks:
 
     >>> from farthing.accuracy.quantile_ranks import Ranks
     >>> ranks = Ranks.of(np.array([0, 0]), np.array([0, 3]), np.array([300, 500]), groups=1, leaves_log2=2)
-    >>> none, at = Held(np.zeros(1), np.zeros(1), np.zeros(1, np.int64)), np.array([0])
+    >>> none, at = ShownSides(np.zeros(1), np.zeros(1), np.zeros(1, np.int64)), np.array([0])
     >>> below, above = ShownRanks(ranks, 1).show(np.array([2]), none, np.array([1 << 46]), at)
     >>> below.tolist(), above.tolist()
     ([300.0], [500.0])
@@ -180,7 +180,7 @@ class ShownRanks:
     max_rows: int
     bits: BitSource | None = None
 
-    def show(self, thresholds: Int64, held: Held, farthings: Int64, groups: Int64) -> tuple[Float64, Float64]:
+    def show(self, thresholds: Int64, held: ShownSides, farthings: Int64, groups: Int64) -> tuple[Float64, Float64]:
         """Carry on chains, one for each of some groups: see `QuantileChains.run`."""
         below = self.ranks.below(thresholds, groups)
         truth = np.concatenate([below, self.ranks.rows[groups] - below])

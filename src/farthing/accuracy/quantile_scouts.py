@@ -78,7 +78,7 @@ MOST_STEP: Final = 0.15
 """and at most this part."""
 
 
-class Pace(NamedTuple):
+class ScoutPace(NamedTuple):
     """How looks grow: the constants of these names, or others where noise is not paid for by its information."""
 
     likely: float = LIKELY
@@ -87,7 +87,7 @@ class Pace(NamedTuple):
     start: float = START
 
 
-PACE: Final = Pace()
+PACE: Final = ScoutPace()
 """That of Gaussian noise."""
 
 
@@ -121,7 +121,7 @@ class Scouts:
     down: Float64
     shown: Int64
     leaves: int
-    pace: Pace = PACE
+    pace: ScoutPace = PACE
 
     def next(self) -> Next:
         """Return where to look next: where two places contradict each other, at an open one, or at a new one."""

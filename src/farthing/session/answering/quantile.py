@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
     from farthing.accuracy.quantile_bisection import QuantileState
-    from farthing.accuracy.quantile_chain_run import Held
+    from farthing.accuracy.quantile_chain_run import ShownSides
     from farthing.engines.engine import Histogram
     from farthing.ledger.entry import Receipt
     from farthing.planning import Frame, Plan
@@ -269,7 +269,7 @@ def searched(pricing: QuantileChainsPricing, ranks: Ranks, watcher: Watcher | No
     """
     noisy = ShownRanks(ranks, pricing.search.asked.max_rows)
 
-    def show(thresholds: Ints, held: Held, farthings: Ints, groups: Ints) -> tuple[Floats, Floats]:
+    def show(thresholds: Ints, held: ShownSides, farthings: Ints, groups: Ints) -> tuple[Floats, Floats]:
         """Begin looks, then show them: what is paid is by how much the chains rise."""
         looks.begin(farthings - held.farthings, groups)
         return noisy.show(thresholds, held, farthings, groups)

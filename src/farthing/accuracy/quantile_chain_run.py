@@ -299,9 +299,10 @@ class QuantileChainRun:
         if self.show is None:
             self.waits[some[~stops]], self.active[some[~stops]] = True, False
             return np.asarray(at[~new])
-        some, place, level, begins, row, held, price = (
-            each[~stops] for each in (some, place, level, begins, row, held, price)
+        some, place, level, row, held, price = (
+            np.asarray(each[~stops], np.int64) for each in (some, place, level, row, held, price)
         )
+        begins = begins[~stops]
         if some.size:
             before = ShownSides(self.chains.below[row, some], self.chains.above[row, some], held)
             below, above = self.show(place, before, LEVELS[level], some)
@@ -315,7 +316,7 @@ class QuantileChainRun:
         """Return the next threshold of each group, the level of the look, and whether a chain begins there."""
         plan, chains = self.plan, self.chains
         place = np.full(len(at), plan.asked.leaves // 2 - 1)
-        level = np.full(len(at), self._level(np.float64(plan.cap * float(FARTHING) / 2**FIRST)))
+        level = np.full(len(at), self._level(np.array(plan.cap * float(FARTHING) / 2**FIRST)))
         begins = self.begun[at] == 0
         if not len(chains.thresholds):
             return place, level, begins

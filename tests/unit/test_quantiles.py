@@ -141,7 +141,7 @@ def test_hopeless_groups_are_given_up_early():
 
 @pytest.mark.statistical
 def test_groups_too_small_for_a_value_are_given_up_early():
-    """Of 300 groups without rows most pay a part of the cap, none more than it; with `spend` they go on; large ones too.
+    """Of 300 groups without rows most pay a part of the cap, none more than it; with `spend` they go on.
 
     Without the rule they would pay 0.99 of it: the mean of 300 parts from 0 to 1 strays by 0.28 once in 10^20.
     """

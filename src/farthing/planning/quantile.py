@@ -187,7 +187,7 @@ def plan_quantile(frame: Frame, standing: QuantileStanding) -> Plan[QuantilePric
 
 def _all(frame: Frame, pricing: QuantilePricing) -> Booked:
     """Return what a question may cost in all where no cap was named: what is left, and what it has cost before."""
-    if isinstance(pricing, QuantileChoicePricing) or pricing.held is None:
+    if not isinstance(pricing, QuantileBisectionPricing) or pricing.held is None:
         return frame.remaining
     return frame.remaining + pricing.coin.loss(worst_cost(pricing.held.paid, pricing.coin.max_groups))
 

@@ -63,6 +63,7 @@ class QuantileChains:
         at what is held.
     Rounds: reaches up, by one row for the steps of the noise.
 
+    >>> from farthing.accuracy.quantile_ranks import QuantileGoal
     >>> goal = QuantileGoal(0.5, 0.0, 1024.0, leaves_log2=10, rank=0.05)
     >>> search = QuantileChains(goal, beta=0.05, cap=1 << 40)
     >>> exact = lambda place, held, farthings, groups: ((place + 1) * 8.0, 8192.0 - (place + 1) * 8.0)
@@ -168,6 +169,7 @@ class ShownRanks:
         a chain is carried on once.
     Rounds: rates down.
 
+    >>> from farthing.accuracy.quantile_chain_run import ShownSides
     >>> from farthing.accuracy.quantile_ranks import Ranks
     >>> ranks = Ranks.of(np.array([0, 0]), np.array([0, 3]), np.array([300, 500]), groups=1, leaves_log2=2)
     >>> none, at = ShownSides(np.zeros(1), np.zeros(1), np.zeros(1, np.int64)), np.array([0])

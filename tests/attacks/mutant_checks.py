@@ -33,6 +33,7 @@ sys.path.append(str(Path(__file__).parent))  # it is run as a script, and import
 import formula_checks
 import outer_checks
 import promise_checks
+import quantile_checks
 import ranking_checks
 import release_checks
 import share_checks
@@ -524,6 +525,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "models": release_checks.models,
     "formulas": formula_checks.formulas,
     "pure measures": formula_checks.pure_measures,
+    "pure quantiles": quantile_checks.pure_quantiles,
     "shares": share_checks.shares,
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,

@@ -1323,6 +1323,41 @@ FORMULAS = (
         "        return self.beta * 40\n",
         "pure measures",
     ),
+    _one(
+        "a chain of a pure quantile charged less than it rose",
+        "accuracy/quantile_chain_run.py",
+        "        price = LEVELS[level] - held\n",
+        "        price = (LEVELS[level] - held) // 2\n",
+        "pure quantiles",
+    ),
+    _one(
+        "rows of a unit on one side of a threshold hidden as one",
+        "accuracy/quantile_chains.py",
+        "LaplaceChain(truth, self.max_rows, bits=self.bits)",
+        "LaplaceChain(truth, 1, bits=self.bits)",
+        "pure quantiles",
+    ),
+    _one(
+        "every proof of a pure quantile at far more than its part",
+        "accuracy/quantile_chains.py",
+        "(1 - INTERVAL_SHARE) * part * each)",
+        "np.minimum(1e4 * part * each, 4.0))",
+        "pure quantiles",
+    ),
+    _one(
+        "the chains of a pure quantile carried on by two",
+        "session/answering/quantile.py",
+        "        if not receipt.exclusive:\n",
+        "        if False:\n",
+        "pure quantiles",
+    ),
+    _one(
+        "four histograms of a pure report at the price of one",
+        "session/answering/contribution_report.py",
+        "GeometricRelease(truth).release(each)",
+        "GeometricRelease(truth).release(4 * each)",
+        "pure quantiles",
+    ),
 )
 
 SHARES = (

@@ -9,6 +9,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "noise is of the size and the law that are charged for": (
         "half the sigma",
         "twice the rate of geometric noise",
+        "four histograms of a pure report at the price of one",
         "half the noise of the asinh mechanism",
         "half the noise in the lead of two groups",
         "a choice of a quantile at twice its epsilon",
@@ -39,6 +40,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "the lead of two groups where a unit may move it twice",
         "max_rows forgotten in quantiles",
         "rows of a unit between two thresholds priced as one",
+        "rows of a unit on one side of a threshold hidden as one",
         "max_rows forgotten in counts of values",
         "the smaller clamp as sensitivity",
         "every ledger has the same hash key",
@@ -106,6 +108,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "what a gap over a threshold proves is true as surely as is told": ("a gap that proves what half of it would",),
     "a rank that is told as met is met": (
         "a quantile's bets told as won too early",
+        "every proof of a pure quantile at far more than its part",
         "a look at several quantiles told as nine of it",
     ),
     "an interval of a quantile holds its leaf to the last digit": (
@@ -128,6 +131,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "levels of a bisection not charged",
         "a look at several ranks booked as one of them",
         "looks of a search for a quantile booked too little",
+        "a chain of a pure quantile charged less than it rose",
+        "the chains of a pure quantile carried on by two",
         "looks at several quantiles booked without their counts",
     ),
     "no more is measured than was reserved for it": (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from farthing.accuracy.quantile_bets import STAKE, Ladder, Places, won
+from farthing.accuracy.quantile_bets import STAKE, Ladder, Places, partly, wholly, won, won_at_most
 from farthing.accuracy.quantile_scouts import Scouts
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, LOOK, Trail
 from farthing.mechanisms.gaussian import MOST_GRAINS
@@ -55,6 +55,8 @@ CLEARLY: Final = 2.2
 
 AHEAD: Final = 3
 """Until then, each count has this many times the grains of all before."""
+
+_UP: Final = 1 + 1e-9
 
 HOPELESS: Final = 8.0
 """A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
@@ -190,13 +192,16 @@ class RankRun:
             under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
             over = np.where(met >= place, part, np.inf).min(axis=0)
             unsized = (held == 0) & (fresh * slack**2 > WIDE)
-            for won_, share, side, part in (
-                (places.above, asked.beside + asked.slack, 1, under),
-                (places.below, asked.beside - asked.slack, -1, -over),
+            high, low = Ladder.of(places, at).at(place)
+            for won_, share, side, part, shown in (
+                (places.above, asked.beside + asked.slack, 1, under, high),
+                (places.below, asked.beside - asked.slack, -1, -over, low),
             ):
                 information = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
                 rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - part), 0, 1) * slack)
-                won_[row, at] += won(side * (mean - share * count), information, rate)
+                before = won_[row, at]
+                most = wholly(STAKE, partly(STAKE, before) + self._odds * _UP - shown) - before
+                won_[row, at] += won_at_most(most, side * (mean - share * count), information, rate)
             information = 1 / (1 / fresh + asked.beside**2 / counted) if asked.beside else fresh
             information = np.where((rows > 0) | (asked.beside == 0), information, 0.0)
             for won_, side in ((places.past, 1), (places.before, -1)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from farthing.accuracy.quantile_bets import STAKE, Ladder, Places, partly, wholly, won, won_at_most
+from farthing.accuracy.quantile_ranks import WHOLE
 from farthing.accuracy.quantile_scouts import Scouts
 from farthing.accuracy.quantile_trail import FIRST_GRAINS, LOOK, Trail
 from farthing.mechanisms.gaussian import MOST_GRAINS
@@ -292,8 +293,10 @@ class RankRun:
             part = off / slack * ladder.information / (ladder.information + PRIOR / slack**2)
         up = np.where(self.most[at] >= ladder.thresholds, 0.0, self._needed(part, ladder.high))
         down = np.where(self.least[at] <= ladder.thresholds, 0.0, self._needed(-part, ladder.low))
+        rows, asked = self.rows[at], self.plan.asked
+        below = -(asked.lane_steps / WHOLE + asked.beside) * rows
         return Scouts(
-            ladder, slack, self.rows[at], off, up / slack**2, down / slack**2, self.most[at], self.plan.asked.leaves
+            ladder, slack, rows, off, (below, below + rows), up / slack**2, down / slack**2, self.most[at], asked.leaves
         )
 
     def _needed(self, part: Float64, held: Float64) -> Float64:

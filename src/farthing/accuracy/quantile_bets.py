@@ -23,8 +23,9 @@ STAKE: Final = 0.75
 """The part of what was won that is staked at a place; the rest cannot be lost there."""
 
 MOST: Final = 60.0
-"""A bet that needs more than this, as a logarithm, may win no more than this."""
+"""No bet needs more than this, as a logarithm."""
 
+_WIDEST: Final = 20.0  # the largest spread of a factor's logarithm; at a larger one its mean is smaller
 _HALVINGS: Final = 40
 
 _NAMES: Final = ("information", "totals", "above", "below", "past", "before")
@@ -40,14 +41,16 @@ def won(mean: Float64, information: Float64, rate: Float64) -> Float64:
 
 
 def won_at_most(most: Float64, mean: Float64, information: Float64, rate: Float64) -> Float64:
-    """Return the same of a bet that never wins more than it needs, as a logarithm: so it wins more where it is less.
+    """Return the same of a bet that never wins more than so much, as a logarithm; so it wins more where that is less.
+
+    What is left over where it would win more raises the factor, until its mean is 1 again at a mean of 0.
 
     >>> needs, mean, one = np.array([1.0, 40.0, 0.0]), np.array([-0.5]), np.array([1.0])
     >>> won_at_most(needs, mean, one, one).round(2).tolist()
-    [0.24, 0.0, 0.0]
+    [0.18, 0.0, 0.0]
     """
     most = np.clip(most, 0.0, MOST)
-    spread = np.clip(rate * np.sqrt(information), 1e-12, 20.0)
+    spread = np.clip(rate * np.sqrt(information), 1e-12, _WIDEST)
     low, high = np.zeros_like(most * spread), most + spread**2 / 2 + 8 * spread
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -57,10 +57,10 @@ CLEARLY: Final = 2.2
 AHEAD: Final = 3
 """Until then, each count has this many times the grains of all before."""
 
-_UP: Final = 1 + 1e-9
-
 HOPELESS: Final = 8.0
 """A group is given up where even this information, times the squared slack, with its count, costs more than its cap."""
+
+_UP: Final = 1 + 1e-9
 
 
 @dataclass(slots=True)
@@ -179,39 +179,50 @@ class RankRun:
 
     def _bet(self, at: Int64, place: Int64, ranks: tuple[Float64, Int64], counts: tuple[Float64, Int64]) -> None:
         """Settle the bets on looks; how much was bet, and on what, follows from what was seen before them."""
-        (mean, grains), (count, rows) = ranks, counts
         if not at.size:
             return
-        plan, places, asked = self.plan, self.places, self.plan.asked
-        row = places.at(place, at)
-        slack, held = asked.slack * self.rows[at], places.information[row, at]
-        fresh, counted = grains * plan.per_grain, rows * plan.count_per_grain
+        (mean, grains), (count, rows) = ranks, counts
+        row, asked = self.places.at(place, at), self.plan.asked
+        fresh, counted = grains * self.plan.per_grain, rows * self.plan.count_per_grain
+
+        def beyond(share: float) -> tuple[Float64, Float64]:
+            """Return how far D is beyond this share of the rows, and the information on it; none without a count."""
+            with np.errstate(divide="ignore"):
+                known = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0) if share else fresh
+            return mean - share * count, known
+
+        self._bet_on_ranks(at, row, fresh, (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack)))
+        self._bet_on_sides(at, row, fresh, beyond(asked.beside))
+        self.places.information[row, at] += fresh
+        self.places.totals[row, at] += fresh * mean
+
+    def _bet_on_ranks(
+        self, at: Int64, row: Int64, fresh: Float64, seen: tuple[tuple[Float64, Float64], tuple[Float64, Float64]]
+    ) -> None:
+        """Settle bets that D is not too high, and not too low: none wins more than what its claim needs here."""
+        places, slack = self.places, self.plan.asked.slack * self.rows[at]
+        part, met, place = self._off(at, slack), places.thresholds[:, at], places.thresholds[row, at]
+        under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
+        over = np.where(met >= place, part, np.inf).min(axis=0)
+        unsized = (places.information[row, at] == 0) & (fresh * slack**2 > WIDE)
+        high, low = Ladder.of(places, at).at(place)
+        sides = ((places.above, 1, under, high), (places.below, -1, -over, low))
+        for (won_, side, off, shown), (mean, information) in zip(sides, seen, strict=True):
+            rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - off), 0, 1) * slack)
+            held = won_[row, at]
+            most = wholly(STAKE, partly(STAKE, held) + self._odds * _UP - shown) - held
+            won_[row, at] += won_at_most(most, side * mean, information, rate)
+
+    def _bet_on_sides(self, at: Int64, row: Int64, fresh: Float64, seen: tuple[Float64, Float64]) -> None:
+        """Settle bets that the quantile is past the place, and that it is not."""
+        places, (mean, information) = self.places, seen
+        held = places.information[row, at]
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.where(held > 0, places.totals[row, at] / held - self.goal[at], 0.0)
-            part = self._off(at, slack)
-            met = places.thresholds[:, at]
-            under = np.where((met >= 0) & (met <= place), part, -np.inf).max(axis=0)
-            over = np.where(met >= place, part, np.inf).min(axis=0)
-            unsized = (held == 0) & (fresh * slack**2 > WIDE)
-            high, low = Ladder.of(places, at).at(place)
-            for won_, share, side, part, shown in (
-                (places.above, asked.beside + asked.slack, 1, under, high),
-                (places.below, asked.beside - asked.slack, -1, -over, low),
-            ):
-                information = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
-                rate = np.where(unsized, 0.0, RATE * np.clip(FADE * (1 - part), 0, 1) * slack)
-                before = won_[row, at]
-                most = wholly(STAKE, partly(STAKE, before) + self._odds * _UP - shown) - before
-                won_[row, at] += won_at_most(most, side * (mean - share * count), information, rate)
-            information = 1 / (1 / fresh + asked.beside**2 / counted) if asked.beside else fresh
-            information = np.where((rows > 0) | (asked.beside == 0), information, 0.0)
             for won_, side in ((places.past, 1), (places.before, -1)):
                 rate = np.where(held > 0, np.maximum(-side * off, 0.0), GUESSED / np.sqrt(fresh))
-                gained = won(side * (mean - asked.beside * count), information, rate)
-                part = np.logaddexp(np.log(1 - GUESSED_STAKE), np.log(GUESSED_STAKE) + gained)
-                won_[row, at] += np.where(held > 0, gained, part)
-        places.information[row, at] += fresh
-        places.totals[row, at] += fresh * mean
+                gained = won(side * mean, information, rate)
+                won_[row, at] += np.where(held > 0, gained, partly(GUESSED_STAKE, gained))
 
     def _off(self, at: Int64, slack: Float64) -> Float64:
         """Return how many slacks off each place seems to be, as far as it is known; NaN where there is no place."""

@@ -26,7 +26,7 @@ MOST: Final = 60.0
 """No bet needs more than this, as a logarithm."""
 
 _WIDEST: Final = 20.0  # the largest spread of a factor's logarithm; at a larger one its mean is smaller
-_HALVINGS: Final = 40
+_HALVINGS: Final = 20
 
 _NAMES: Final = ("information", "totals", "above", "below", "past", "before")
 

@@ -228,7 +228,8 @@ class RankRun:
         """Return how many slacks off each place seems to be, as far as it is known; NaN where there is no place."""
         places = self.places
         held = places.information[:, at]
-        off = np.where(held > 0, places.totals[:, at] / held - self.goal[at], 0.0) / slack
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.where(held > 0, places.totals[:, at] / held - self.goal[at], 0.0) / slack
         return np.where(places.thresholds[:, at] >= 0, off * held / (held + PRIOR / slack**2), np.nan)
 
     def _claim(self, at: Int64) -> None:

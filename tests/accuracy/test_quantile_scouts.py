@@ -96,7 +96,7 @@ def test_bets_that_are_told_as_won_too_early_are_caught(monkeypatch):
 
 @pytest.mark.statistical
 def test_wrong_bets_win_no_more_often_than_their_chance():
-    """Over 400 looks of growing size, bets at rates that follow what was seen, half of which win no more than they need:
+    """Over 400 looks of growing size, bets at rates that follow what was seen, half of which win just what they need:
     what is won where D is just too high passes 1/chance in at most the chance of runs; its square root in more.
     """
     rng, runs, chance = np.random.default_rng(74), 6000, 0.1

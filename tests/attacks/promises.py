@@ -102,6 +102,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "what a gap over a threshold proves is true as surely as is told": ("a gap that proves what half of it would",),
     "a rank that is told as met is met": (
         "a quantile's bets told as won too early",
+        "a quantile's bets that win what they need more often than their chance",
         "a look at several quantiles told as nine of it",
     ),
     "an interval of a quantile holds its leaf to the last digit": (

@@ -362,6 +362,13 @@ PRICES = (
         "beside a step",
     ),
     _one(
+        "a quantile's bets that win what they need more often than their chance",
+        "accuracy/quantile_bets.py",
+        "np.where(in_mean <= 1, middle, low), np.where(in_mean <= 1, high, middle)",
+        "np.where(in_mean <= 2, middle, low), np.where(in_mean <= 2, high, middle)",
+        "beside a step",
+    ),
+    _one(
         "looks at several quantiles booked without their counts",
         "accuracy/joint_quantile_run.py",
         "        self.paid[groups] += grains + rows\n",

@@ -109,6 +109,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "a rank that is told as met is met": (
         "a quantile's bets told as won too early",
         "every proof of a pure quantile at far more than its part",
+        "a quantile's bets that win what they need more often than their chance",
         "a look at several quantiles told as nine of it",
     ),
     "an interval of a quantile holds its leaf to the last digit": (

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 def in_looks(pricing: Pricing) -> bool:
     """Return whether a question is measured in several looks, each of which is begun before: one look is its price."""
     match pricing:
-        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing():
-            return True
-        case QuantileChainsPricing():
+        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing() | QuantileChainsPricing():
             return True
         case ShareOfTotalPricing():
             return not pricing.shares.steady

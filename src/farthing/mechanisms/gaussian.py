@@ -42,6 +42,7 @@ NO_UNIT: Final = 1 << 14
 """The exponent of the unit of a state that holds nothing: coarser than any grid, so that the first look chooses."""
 
 _LIMIT: Final = 1 << 62
+_FAR: Final = _LIMIT >> 1
 _EXACT_BITS: Final = 53  # whole numbers below 2^53 are float64s
 MOST_GRAINS: Final = 1 << 62
 """The most information that a group can hold: mu = 8."""
@@ -141,6 +142,22 @@ class GaussianMeasurements:
     def fresh(self, grains: Int64, groups: Int64) -> Float64:
         """Return one new measurement of some groups by itself, float64[len(groups)], in answer units."""
         released, exponent = self._release(groups, grains)
+        return _times(released.astype(np.float64), exponent + self.step_log2)
+
+    def fresh_leads(self, grains: Int64, first: Int64, second: Int64) -> Float64:
+        """Return one new measurement of the leads of some groups over others, float64[n], each as one number.
+
+        Guarantee: a member of either group alone pays the grains once; a unit in both, too, if it moves both one way.
+        Proof: docs/proofs/mechanisms.gaussian.md, "The lead of two groups".
+        Assumes: one unit is in one group, or moves all groups up, or all down.
+        Rounds: as `measure`.
+
+        >>> mechanism = GaussianMeasurements(np.array([500, 20]))
+        >>> float(mechanism.fresh_leads(np.array([1 << 61]), np.array([0]), np.array([1]))[0].round())
+        480.0
+        """
+        truth = np.clip(opened(self.truth), -_FAR, _FAR)
+        released, exponent = on_own_grid(truth[first] - truth[second], sigma_of(grains, self.sensitivity), self.bits)
         return _times(released.astype(np.float64), exponent + self.step_log2)
 
     def unit_for(self, grains: int) -> int:

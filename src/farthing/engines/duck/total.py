@@ -19,7 +19,7 @@ TOTAL_CASTS: Final[dict[tuple[frozenset[str], frozenset[str]], str]] = {
     (WHOLE | {"INT128"}, frozenset({"INT128"})): "128 bits hold 64",
     (frozenset({"INT", "SMALLINT", "TINYINT", "BIGINT"}), frozenset({"BIGINT"})): "no narrower than it was",
     (frozenset({"BOOLEAN"}), frozenset({"INT", "BIGINT"})): "0 or 1",
-    (WHOLE | MOMENTS | {"BOOLEAN", "ENUM"}, frozenset({"VARCHAR"})): "everything has a spelling",
+    (WHOLE | MOMENTS | {"BOOLEAN", "ENUM", "DECIMAL"}, frozenset({"VARCHAR"})): "everything has a spelling",
     (MOMENTS, MOMENTS): "guarded to the years 1 to 9999, or what the type holds, where the column is read",
 }
 """(types of the operand, types that it becomes): why no value fails. Constants are cast before any row is read."""

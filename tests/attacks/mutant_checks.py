@@ -34,6 +34,7 @@ import formula_checks
 import outer_checks
 import promise_checks
 import quantile_checks
+import ranking_checks
 import release_checks
 import share_checks
 
@@ -529,6 +530,7 @@ CHECKS: dict[str, Callable[[], tuple[str, ...]]] = {
     "deciding": promise_checks.deciding,
     "kept": promise_checks.kept,
     "leads": promise_checks.leads,
+    "lead of two": ranking_checks.lead_of_two,
     "reduced": promise_checks.reduced,
     "refining": promise_checks.refining,
     "paused": promise_checks.paused,

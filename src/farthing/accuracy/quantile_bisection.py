@@ -42,7 +42,7 @@ COUNT_SHARE: Final = 0.1
 LAST_SHARE: Final = 0.6
 """Part of a threshold's beta that is kept for its last look, where most of the money goes."""
 
-TYPICAL: Final = 25.0
+TYPICAL: Final = 23.0
 """About what a search by rank needs, with its count, on even data: information times the squared slack."""
 
 MOST_WIDTH: Final = 0.25

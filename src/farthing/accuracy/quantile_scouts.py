@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from farthing.accuracy.quantile_neighbours import Told, pooled
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -29,11 +31,14 @@ FARTHER: Final = 0.2
 
 SURE: Final = 1.1
 
-LEAVE: Final = 0.45
-"""A place is left where it seems to be off by more than this part of the slack,"""
+LEAVE: Final = 0.4
+"""A place is left where it and its neighbours tell that it is off by more than this part of the slack,"""
 
-LEAVE_ODDS: Final = 1.0
-"""and by so much more, divided by the information times the slack."""
+LEAVE_ODDS: Final = 0.8
+"""and by so many standard deviations more of what they tell."""
+
+EXACT: Final = 1e-4
+"""The variance, in slacks, of D at the ends of the range."""
 
 CLIFF: Final = 4.0
 """Where the next place on the other side is more slacks off than this, there may be a step:"""
@@ -107,6 +112,7 @@ class Scouts:
         ladder: the places, and what was won there.
         slack, rows: of each group, as far as known.
         off: float64[places, groups], how far D seems to be off what is looked for; NaN where there is no place.
+        ends: how far D is off before the first leaf and after the last one.
         up, down: information that is likely to be needed to show a place not too high, not too low.
         shown: the last threshold that is shown not to be too high.
         leaves: how many there are.
@@ -117,6 +123,7 @@ class Scouts:
     slack: Float64
     rows: Float64
     off: Float64
+    ends: tuple[Float64, Float64]
     up: Float64
     down: Float64
     shown: Int64
@@ -154,9 +161,23 @@ class Scouts:
         slack, information, away = self.slack, self.ladder.information, np.abs(self.off)
         with np.errstate(divide="ignore", invalid="ignore"):
             likely = away * np.sqrt(information) >= self.pace.likely + FARTHER * np.log2(1 + away / slack)
-            dear = (information * slack**2 >= 1) & (away >= LEAVE * slack + LEAVE_ODDS / (slack * information))
+            told = self._told()
+            dear = (information * slack**2 >= 1) & (np.abs(told.off) >= LEAVE + LEAVE_ODDS * np.sqrt(told.variance))
         left = self.ladder.seen & ((likely & (away >= SURE * slack)) | dear)
         return left | self._steps(left)
+
+    def _told(self) -> Told:
+        """Return what each place, all others and the ends of the range tell of it, in slacks."""
+        ladder, seen, slack = self.ladder, self.ladder.seen, self.slack
+        first, last = (end[None] / slack for end in self.ends)
+        with np.errstate(divide="ignore"):
+            variance = np.where(seen, 1 / (ladder.information * slack**2), np.inf)
+        off = np.vstack([first, np.where(seen, self.off / slack, 0.0), last])
+        exact = np.full_like(first, EXACT)
+        thresholds = np.vstack([np.full_like(first, -1.0), ladder.thresholds, np.full_like(first, self.leaves - 1.0)])
+        thresholds = np.where(np.vstack([exact > 0, seen, exact > 0]), thresholds, self.leaves - 1.0)
+        told = pooled(thresholds, Told(off, np.vstack([exact, variance, exact])))
+        return Told(told.off[1:-1], told.variance[1:-1])
 
     def _steps(self, left: Flags) -> Flags:
         """Return which places seem to lie on a step whose end was left, with a cliff on the other side."""

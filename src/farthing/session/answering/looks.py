@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 def in_looks(pricing: Pricing) -> bool:
     """Return whether a question is measured in several looks, each of which is begun before: one look is its price."""
     match pricing:
-        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing() | ShareOfTotalPricing():
+        case JointMeasuresPricing() | JointQuantilePricing() | QuantileBisectionPricing() | QuantileChainsPricing():
             return True
-        case QuantileChainsPricing():
-            return True
+        case ShareOfTotalPricing():
+            return not pricing.shares.steady
         case LaplaceMeasuresPricing():
             return not pricing.joint.steady
         case GaussianCountPricing() | LaplaceCountPricing():

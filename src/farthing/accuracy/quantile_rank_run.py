@@ -183,13 +183,16 @@ class RankRun:
             return
         (mean, grains), (count, rows) = ranks, counts
         row, asked = self.places.at(place, at), self.plan.asked
-        fresh, counted = grains * self.plan.per_grain, rows * self.plan.count_per_grain
+        fresh: Float64 = np.asarray(grains * self.plan.per_grain)
+        counted = rows * self.plan.count_per_grain
 
         def beyond(share: float) -> tuple[Float64, Float64]:
             """Return how far D is beyond this share of the rows, and the information on it; none without a count."""
+            if not share:
+                return mean, fresh
             with np.errstate(divide="ignore"):
-                known = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0) if share else fresh
-            return mean - share * count, known
+                known = np.where(rows > 0, 1 / (1 / fresh + share**2 / counted), 0.0)
+            return mean - share * count, np.asarray(known)
 
         self._bet_on_ranks(at, row, fresh, (beyond(asked.beside + asked.slack), beyond(asked.beside - asked.slack)))
         self._bet_on_sides(at, row, fresh, beyond(asked.beside))

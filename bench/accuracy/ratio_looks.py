@@ -13,8 +13,8 @@ import argparse
 
 import numpy as np
 
-from farthing.accuracy.ratio_chances import RatioChances
-from farthing.accuracy.ratio_looks import CUT_FROM, LOOKS_SHARE, SHAPES, chosen, cut_critical, tilts
+from farthing.accuracy.ratio_chances import CUT_FROM, RatioChances, easy
+from farthing.accuracy.ratio_looks import LOOKS_SHARE, SHAPES, chosen, cut_critical, tilts
 
 RELATIVE = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.42)
 TARGETS = (
@@ -43,15 +43,19 @@ def worst(target, beta, step):
     if rule is None:
         return None
     critical, least, public = rule
-    cut = cut_critical(critical, beta) if target[0] >= CUT_FROM else None
+
+    def cut(shape):
+        less = bool(easy(np.array(shape), *target))
+        return float(cut_critical(critical, beta, less)) if target[0] >= CUT_FROM else None
+
     shapes = (least,) if public else [shape for shape in SHAPES if shape >= least][:3]
     found = [
-        (RatioChances(*target, shape, critical, step=step, cut=cut).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step, cut=cut(shape)).missed(mean), shape, mean)
         for shape in shapes
         for mean in means(*target, shape)
     ]
     finer = [  # what the mesh may have made too large
-        (RatioChances(*target, shape, critical, step=step / 2, cut=cut).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step / 2, cut=cut(shape)).missed(mean), shape, mean)
         for chance, shape, mean in found
         if chance > LOOKS_SHARE * beta
     ]

@@ -251,13 +251,13 @@ def test_c_is_smaller_near_the_end_of_the_range_alone():
 def test_a_sharper_target_is_never_looser_where_the_range_ends():
     """Whatever was too wide for a looser target in its shape is too wide for a sharper one: all looks go on."""
     rng = np.random.default_rng(4)
-    for loose, sharp in ((0.34, 0.3), (0.42, 0.31), (0.34, 0.2), (0.36, 0.3)):
+    for loose, sharp in ((0.31, 0.3), (0.42, 0.31), (0.33, 0.2), (0.36, 0.3), (0.32, 0.31)):
         old = RatioLooks.of(joint((MEAN,), loose).prices, 0.05)
         new = RatioLooks.of(joint((MEAN,), sharp).prices, 0.05, old.critical)
         shape = old.shape(np.zeros((3, 4_000)), np.ones((3, 4_000), np.int64))
         variances = 1 / (np.maximum(shape, 1) * np.array(PER_GRAIN)[:, None])
-        rows, total = rng.uniform(1, 9, 4_000), rng.uniform(-6, 9, 4_000)
-        values = np.stack([rows, total, np.zeros(4_000)]) * np.sqrt(variances)
+        rows, offset = rng.uniform(1, 9, 4_000) * np.sqrt(variances[0]), rng.uniform(-50, 50, 4_000)
+        values = np.stack([rows, rows * offset, np.zeros(4_000)])  # measured in the range
         fits, before = new.intervals(values, variances)[2], old.intervals(values, variances)[2]
 
         assert 0 < fits.sum() < before.sum()

@@ -22,6 +22,9 @@ CUT_FROM: Final = 0.3
 EASE, EASED = 0.43, 0.25
 """By how much c is smaller, times c, near the end of the range, and on what part of half the range it falls by that."""
 
+EASE_TO: Final = 0.31
+"""The largest relative target for which it is smaller."""
+
 EASE_SHAPE: Final = 0.5
 """The precision of the rows over that of the sum where it is smaller."""
 
@@ -139,8 +142,22 @@ def easy(shape: Floats, relative: float, absolute: float, middle: float) -> Flag
     >>> easy(np.array([0.5, 0.7]), 0.3, 0.0, 1.0).tolist(), easy(np.array([0.5, 0.7]), 0.3, 0.0, 0.5).tolist()
     ([True, False], [False, False])
     """
-    fits = relative >= CUT_FROM and not absolute and abs(middle - 1) < _NEARLY
+    fits = CUT_FROM <= relative <= EASE_TO and _from_zero(absolute, middle)
     return np.asarray(fits & (np.abs(shape - EASE_SHAPE) < _ROUNDED))
+
+
+def kept_apart(relative: float, absolute: float, middle: float) -> bool:
+    """Return whether a target may not have that shape: a sharper one that goes on from it has the smaller c.
+
+    >>> kept_apart(0.33, 0.0, 1.0), kept_apart(0.3, 0.0, 1.0), kept_apart(0.33, 0.0, 0.5)
+    (True, False, False)
+    """
+    return relative > EASE_TO and _from_zero(absolute, middle)
+
+
+def _from_zero(absolute: float, middle: float) -> bool:
+    """Return whether a target is of its relative part alone, and of a range from 0."""
+    return not absolute and abs(middle - 1) < _NEARLY
 
 
 def eased(critical: float, place: Floats) -> Floats:

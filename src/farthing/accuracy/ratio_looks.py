@@ -17,7 +17,7 @@ import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts, turns
-from farthing.accuracy.ratio_chances import CUT_FROM, EASE_SHAPE, eased, easy, helped
+from farthing.accuracy.ratio_chances import CUT_FROM, EASE_SHAPE, eased, easy, helped, kept_apart
 from farthing.accuracy.statistics import RatioStatistic, fieller
 from farthing.accuracy.stop_rule import two_sided
 
@@ -58,7 +58,7 @@ APART, APART_MOST = 0.3, 0.015
 SURER: Final = 0.04
 """By what part of itself it is steeper, for each unit of z above that of 95 %."""
 
-CUT, CUT_EASY = 1.05, 0.8
+CUT, CUT_EASY = 1.05, 0.85
 """By how much c is larger where looks end because the range does, times c; and where c is smaller near the end:"""
 
 CUT_SURER: Final = 0.9
@@ -429,7 +429,7 @@ def cut_critical(critical: float, beta: float, less: Flags | bool) -> Floats:
         less: whether c is smaller near the end of the range.
 
     >>> [round(float(cut_critical(2.142, 0.05, less)), 3) for less in (True, False)]
-    [2.515, 2.632]
+    [2.539, 2.632]
     """
     more = 1 + CUT_SURER * max(0.0, two_sided(beta) - two_sided(0.05))
     return np.asarray(critical + np.where(less, CUT_EASY, CUT) * more / critical)
@@ -445,7 +445,7 @@ def chosen(relative: float, absolute: float, middle: float, beta: float) -> tupl
     found = []
     for least in SHAPES:
         most = tilt(relative, absolute, least, middle)
-        if most > TILTED:
+        if most > TILTED or (least == EASE_SHAPE and kept_apart(relative, absolute, middle)):
             continue
         critical = critical_value(beta, most, centred=not relative or abs(middle) <= 1)
         clipped = np.clip(best, least, 1.0)

@@ -4,17 +4,23 @@ Each rule is followed in the three shapes with fewest rows that it may take, and
 them those at which the target tilts most. *Worst* is the chance of a miss over the part of beta that looks may take:
 below 1 everywhere. The quadrature errs upwards: where it finds more, it is made twice as fine.
 
-    python bench/accuracy/ratio_looks.py [--step H] [--betas B ...]
+    python bench/accuracy/ratio_looks.py [--step H] [--betas B ...] [--code N]
+
+`--code N` follows the code itself instead, on N groups of 10,000 rows each, at means just below where the end of the
+range begins to help, and prints the part of beta that is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 
+import joint
 import numpy as np
 
-from farthing.accuracy.ratio_chances import RatioChances
-from farthing.accuracy.ratio_looks import CUT_FROM, LOOKS_SHARE, SHAPES, chosen, cut_critical, tilts
+from farthing.accuracy.joint_measures import JointMeasures
+from farthing.accuracy.joint_state import JointState
+from farthing.accuracy.ratio_chances import CUT_FROM, RatioChances, easy
+from farthing.accuracy.ratio_looks import LOOKS_SHARE, SHAPES, chosen, cut_critical, tilts
 
 RELATIVE = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.42)
 TARGETS = (
@@ -24,6 +30,21 @@ TARGETS = (
     (0.2, 0.0, 1.5),
 )  # fmt: skip
 BETAS = (0.2, 0.05, 0.01, 0.001, 1e-4)
+
+
+ENDED = ((0.3, 53.5), (0.31, 52.0), (0.32, 51.2), (0.34, 48.7), (0.42, 39.5))
+"""Relative targets, and means of a range of 0 to 100 just below where its end begins to help."""
+
+
+def followed(relative, mean, beta, runs, rng):
+    """Return how many groups are missed by the code itself."""
+    question, missed, piece = JointMeasures((joint.MEAN,), ((relative, 0.0),), beta, joint.PER_GRAIN, 2**58), 0, 50_000
+    for start in range(0, runs, piece):
+        many = min(piece, runs - start)
+        truth = np.repeat(joint.lanes(1e4, mean, 100.0)[:, None], many, axis=1)
+        state = question.run(JointState.nothing(3, 1, many), joint.source(truth, rng))
+        missed += int(((mean < state.lower[0]) | (mean > state.upper[0])).sum())
+    return missed
 
 
 def means(relative, absolute, middle, shape):
@@ -43,15 +64,19 @@ def worst(target, beta, step):
     if rule is None:
         return None
     critical, least, public = rule
-    cut = cut_critical(critical, beta) if target[0] >= CUT_FROM else None
+
+    def cut(shape):
+        less = bool(easy(np.array(shape), *target))
+        return float(cut_critical(critical, beta, less)) if target[0] >= CUT_FROM else None
+
     shapes = (least,) if public else [shape for shape in SHAPES if shape >= least][:3]
     found = [
-        (RatioChances(*target, shape, critical, step=step, cut=cut).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step, cut=cut(shape)).missed(mean), shape, mean)
         for shape in shapes
         for mean in means(*target, shape)
     ]
     finer = [  # what the mesh may have made too large
-        (RatioChances(*target, shape, critical, step=step / 2, cut=cut).missed(mean), shape, mean)
+        (RatioChances(*target, shape, critical, step=step / 2, cut=cut(shape)).missed(mean), shape, mean)
         for chance, shape, mean in found
         if chance > LOOKS_SHARE * beta
     ]
@@ -63,7 +88,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--step", type=float, default=0.08, help="mesh of the quadrature, in standard deviations")
     parser.add_argument("--betas", type=float, nargs="+", default=BETAS, help="failure probabilities")
+    parser.add_argument("--code", type=int, metavar="N", help="follow the code itself, on so many groups each")
     options = parser.parse_args()
+    for beta in options.betas if options.code else ():
+        for relative, mean in ENDED:
+            part = followed(relative, mean, beta, options.code, np.random.default_rng(3)) / options.code / beta
+            spread = ((1 - beta) / beta / options.code) ** 0.5
+            print(f"{relative:.0%} at a mean of {mean}, beta {beta}: {part:.3f} +- {spread:.3f} of beta", flush=True)
+    if options.code:
+        return
     print("| relative | absolute | middle | beta | c | shape | worst | at shape, mean |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for beta in options.betas:

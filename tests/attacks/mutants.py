@@ -1078,15 +1078,22 @@ CHAINS = (
     _one(
         "looks at a mean that end where its range does",
         "accuracy/ratio_looks.py",
-        "replace(self._only, lower=-math.inf, upper=math.inf)",
-        "self._only",
+        "        return only.centre + ends[0], only.centre + ends[1]\n",
+        "        low, high = self._within(*(only.centre + end for end in ends))\n        return low[0], high[0]\n",
         "mean looks",
     ),
     _one(
         "looks that end where the range does at the c of others",
         "accuracy/ratio_looks.py",
-        "    return critical + CUT * more / critical\n",
-        "    return critical\n",
+        "    return np.asarray(critical + np.where(less, CUT_EASY, CUT) * more / critical)\n",
+        "    return np.asarray(critical + np.where(less, 0.0, CUT) * more / critical)\n",
+        "mean looks",
+    ),
+    _one(
+        "looks at a mean at the smaller c of its range's end everywhere",
+        "accuracy/ratio_chances.py",
+        "np.clip((place - helped(CUT_FROM, 1.0)) / EASED, 0.0, 1.0)",
+        "np.ones(np.shape(place))",
         "mean looks",
     ),
     _one(

@@ -25,7 +25,7 @@ from farthing.accuracy.quantile_ranks import NoisyRanks, QuantileGoal, Ranks
 from farthing.accuracy.ranking_bounds import proved_leads_of
 from farthing.accuracy.ranking_places import RankingPlaces
 from farthing.accuracy.ratio_chances import RatioChances
-from farthing.accuracy.ratio_looks import chosen
+from farthing.accuracy.ratio_looks import chosen, cut_critical
 from farthing.accuracy.statistics import Linear, RatioStatistic, VarianceStatistic
 from farthing.accuracy.stored_promise import HeldIntervals
 from farthing.errors import LedgerError
@@ -259,7 +259,8 @@ def mean_looks() -> tuple[str, ...]:
         if missed > 0.065:
             said.append(f"a mean of {value} at {relative:.0%} misses with {missed:.3f}, where 0.05 is told")
     critical, least, _ = chosen(0.3, 0.0, 1.0, 0.05) or (0.0, 1.0, True)
-    chance = RatioChances(0.3, 0.0, 1.0, least, critical).missed(-0.4)
+    ended = float(cut_critical(critical, 0.05, less=True))
+    chance = RatioChances(0.3, 0.0, 1.0, least, critical, step=0.09, cut=ended).missed(-0.4)
     if chance > 0.05:
         said.append(f"looks at a mean miss with {chance:.4f}, where 0.05 is told")
     return tuple(said)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from accuracy.lanes import COUNT, MEAN, PER_GRAIN, joint, lanes, source, start
 
-from farthing.accuracy.ratio_chances import RatioChances
-from farthing.accuracy.ratio_looks import LOOKS_SHARE, RatioLooks, chosen, critical_value, tilt
+from farthing.accuracy.ratio_chances import RatioChances, eased
+from farthing.accuracy.ratio_looks import LOOKS_SHARE, RatioLooks, chosen, critical_value, cut_critical, tilt
 from farthing.accuracy.statistics import fieller
 from farthing.accuracy.stop_rule import two_sided
 from farthing.session.answering.joint_measures import blob_of, state_of
@@ -233,3 +233,32 @@ def test_groups_in_turn_are_as_groups_together(monkeypatch):
 
     assert together.paid.tolist() == in_turn.paid.tolist()
     assert together.value.tolist() == in_turn.value.tolist()
+
+
+def test_c_is_smaller_near_the_end_of_the_range_alone():
+    """Of relative targets of a range from 0, in the one shape that was followed; elsewhere the cut is at a larger c."""
+    looks = RatioLooks.of(joint((MEAN,), 0.3).prices, 0.05)
+    values = np.stack([lanes(1e4, mean, 800.0) for mean in (10.0, 50.0, 60.0, 90.0)], axis=1)
+    shape = looks.shape(values, np.full(values.shape, 1 << 40))
+    in_it, others = (1 / (np.maximum(shape * more, 1) * np.array(PER_GRAIN)[:, None]) for more in (1, [[2], [1], [1]]))
+
+    assert looks._critical(values, in_it).tolist() == eased(looks.critical, np.array([-0.8, 0.0, 0.2, 0.8])).tolist()
+    assert looks._critical(values, others).tolist() == [looks.critical] * 4
+    assert cut_critical(2.1, 0.05, less=False) > cut_critical(2.1, 0.05, less=True) > 2.1
+    assert (eased(2.2, values[1]) > eased(2.1, values[1])).all()
+
+
+def test_a_sharper_target_is_never_looser_where_the_range_ends():
+    """Whatever was too wide for a looser target in its shape is too wide for a sharper one: all looks go on."""
+    rng = np.random.default_rng(4)
+    for loose, sharp in ((0.31, 0.3), (0.42, 0.31), (0.33, 0.2), (0.36, 0.3), (0.32, 0.31)):
+        old = RatioLooks.of(joint((MEAN,), loose).prices, 0.05)
+        new = RatioLooks.of(joint((MEAN,), sharp).prices, 0.05, old.critical)
+        shape = old.shape(np.zeros((3, 4_000)), np.ones((3, 4_000), np.int64))
+        variances = 1 / (np.maximum(shape, 1) * np.array(PER_GRAIN)[:, None])
+        rows, offset = rng.uniform(1, 9, 4_000) * np.sqrt(variances[0]), rng.uniform(-50, 50, 4_000)
+        values = np.stack([rows, rows * offset, np.zeros(4_000)])  # measured in the range
+        fits, before = new.intervals(values, variances)[2], old.intervals(values, variances)[2]
+
+        assert 0 < fits.sum() < before.sum()
+        assert not (fits & ~before).any()

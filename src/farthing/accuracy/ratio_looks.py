@@ -9,7 +9,7 @@ its rule would not have stopped earlier either, so it pays the difference.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from farthing.accuracy.joint_claims import PARTS
 from farthing.accuracy.joint_prices import in_parts, turns
-from farthing.accuracy.statistics import RatioStatistic
+from farthing.accuracy.ratio_chances import CUT_FROM, EASE_SHAPE, eased, easy, helped, kept_apart
+from farthing.accuracy.statistics import RatioStatistic, fieller
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ APART, APART_MOST = 0.3, 0.015
 SURER: Final = 0.04
 """By what part of itself it is steeper, for each unit of z above that of 95 %."""
 
-CUT_FROM, CUT = 0.3, 0.75
-"""Relative targets from which looks end at the ends of the range, too, and by how much c is larger there, times c:"""
+CUT, CUT_EASY = 1.05, 0.85
+"""By how much c is larger where looks end because the range does, times c; and where c is smaller near the end:"""
 
 CUT_SURER: Final = 0.9
 """by this part of itself more for each unit of z above that of 95 %."""
@@ -76,6 +77,7 @@ SHARPER: Final = 4.0
 """A target so many times as sharp begins again, in a shape of its own."""
 
 _JUMPS: Final = (46, 23, 12, 5)  # looks of the grid
+_HOPE: Final = 1.0  # standard deviations that the rows may grow by, where the end of the range may end a look
 _FAR: Final = 4.0  # standard deviations that a jump stays short of a stop
 _CLEAR: Final = 3.0  # standard deviations from 0 of the rows, at the end of a pilot
 _STEP: Final = 2.0  # growth of a pilot, over what it holds
@@ -182,30 +184,44 @@ class RatioLooks:
 
         They are those at c, but for looks that are the last by the ends of the range alone: there c is larger.
         """
-        low, high = self.prices.intervals(values, variances, self.told)
-        wide, cut = self._excess_at(values, variances, self.told), self._excess_cut(values, variances)
+        low, high = self._told(values, variances)
+        wide, cut = self._excess_at(values, variances), self._excess_cut(values, variances)
         ended = (cut <= 1) & (wide > 1)
         if ended.any():
-            outer = self.prices.intervals(values, variances, self.told_cut)
-            low, high = np.where(ended, outer[0], low), np.where(ended, outer[1], high)
+            least, most, _ = self._cut(values, variances)
+            low, high = np.where(ended, least, low), np.where(ended, most, high)
         return low, high, np.minimum(wide, cut) <= 1
-
-    @property
-    def told_cut(self) -> float:
-        """The failure probability of a single look at the larger c of looks that end where the range does."""
-        return math.erfc(cut_critical(self.critical, self.beta) / math.sqrt(2))
 
     def _excess(self, values: Floats, variances: Floats) -> Floats:
         """Return by what factor a look's set is too wide to be the last; infinite where it is the whole line."""
-        return np.minimum(self._excess_at(values, variances, self.told), self._excess_cut(values, variances))
+        return np.minimum(self._excess_at(values, variances), self._excess_cut(values, variances))
 
-    def _uncut(self, values: Floats, variances: Floats, beta: float) -> tuple[Floats, Floats]:
+    def _told(self, values: Floats, variances: Floats) -> tuple[Floats, Floats]:
+        """Return the intervals that looks tell at c, float64[1, n]."""
+        return self._within(*self._uncut(values, variances, self._critical(values, variances)))
+
+    def _easy(self, variances: Floats) -> Flags:
+        """Return which groups have the shape and target of which c is smaller near the end of the range."""
+        only, targets = self._only, (float(self.prices.relative[0, 0]), float(self.prices.absolute[0, 0]))
+        shape = variances[only.total] / (variances[only.count] * self.half**2)
+        return easy(shape, *targets, only.centre / self.half)
+
+    def _critical(self, values: Floats, variances: Floats) -> Floats:
+        """Return c by where groups seem to lie; it may be smaller where the end of the range helps for sure."""
+        only, less = self._only, self._easy(variances)
+        rows = values[only.count]
+        place = values[only.total] / np.where(rows > 0, rows * self.half, np.inf)
+        return np.where(less, eased(self.critical, place), self.critical)
+
+    def _uncut(self, values: Floats, variances: Floats, critical: Floats | float) -> tuple[Floats, Floats]:
         """Return the set of a mean whose range has no ends: where they cut it, chance would end looks early."""
-        return replace(self._only, lower=-math.inf, upper=math.inf).interval(values, variances, beta)
+        only = self._only
+        ends = fieller(values[only.total], values[only.count], variances[only.total], variances[only.count], critical)
+        return only.centre + ends[0], only.centre + ends[1]
 
-    def _excess_at(self, values: Floats, variances: Floats, beta: float) -> Floats:
-        """Return by what factor sets that are not cut are too wide; infinite where they are the whole line."""
-        low, high = self._uncut(values, variances, beta)
+    def _excess_at(self, values: Floats, variances: Floats) -> Floats:
+        """Return by what factor sets at c that are not cut are too wide; infinite where they are the whole line."""
+        low, high = self._uncut(values, variances, self._critical(values, variances))
         known = np.isfinite(high - low)
         low, high = np.where(known, low, 0.0), np.where(known, high, 1.0)
         return np.where(known, self.prices.ratio(low[None, :], high[None, :])[0], np.inf)
@@ -214,9 +230,29 @@ class RatioLooks:
         """Return the same of sets that are cut to the range, at the larger c; infinite where none is cut."""
         if self.prices.relative[0, 0] < CUT_FROM:
             return np.full(values.shape[1], np.inf)
-        known = np.isfinite(self._uncut(values, variances, self.told_cut)[1])
-        low, high = self.prices.intervals(values, variances, self.told_cut)
+        low, high, known = self._cut(values, variances)
         return np.where(known & (low[0] < high[0]), self.prices.ratio(low, high)[0], np.inf)
+
+    def _near_end(self, values: Floats, variances: Floats, growth: float) -> Flags:
+        """Return which groups may be bounded by the end of the range when that many times as much is known."""
+        only, relative = self._only, float(self.prices.relative[0, 0])
+        if relative < CUT_FROM:
+            return np.zeros(values.shape[1], np.bool_)
+        rows = values[only.count] / np.sqrt(variances[only.count])
+        needed = cut_critical(self.critical, self.beta, self._easy(variances))
+        high = values[only.total] > helped(relative, only.centre / self.half) * self.half * values[only.count]
+        return np.asarray(high & (rows * math.sqrt(growth) + _HOPE * math.sqrt(growth - 1) >= needed))
+
+    def _cut(self, values: Floats, variances: Floats) -> tuple[Floats, Floats, Flags]:
+        """Return the sets at the larger c, cut to the range, float64[1, n], and where they have ends without."""
+        critical = cut_critical(self.critical, self.beta, self._easy(variances))
+        low, high = self._uncut(values, variances, critical)
+        return *self._within(low, high), np.isfinite(high)
+
+    def _within(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return sets cut to the range, float64[1, n]."""
+        only = self._only
+        return np.clip(low, only.lower, only.upper)[None, :], np.clip(high, only.lower, only.upper)[None, :]
 
     def pilot(self, purse: ClaimPurse, groups: Ints) -> None:
         """Measure groups until it is clear in what shape; nothing where the shape is public."""
@@ -313,6 +349,7 @@ class RatioLooks:
             growth = GROWTH**jump
             spread = _FAR * doubt[rest] * math.sqrt(1 - 1 / growth)
             short = self._excess(values[:, rest], variances[:, rest] / growth) > 1 + spread
+            short &= ~self._near_end(values[:, rest], variances[:, rest], growth)
             steps[rest[short]], rest = jump, rest[~short]
         after = np.where(ticks > 0, _grid()[index + steps], first)
         return np.asarray(np.minimum(np.maximum(after, ticks + 1), limit))
@@ -383,26 +420,32 @@ def critical_value(beta: float, most: float, *, centred: bool = True) -> float:
     return two_sided(beta * LOOKS_SHARE) + max(slope / z * most, apart)
 
 
-def cut_critical(critical: float, beta: float) -> float:
+def cut_critical(critical: float, beta: float, less: Flags | bool) -> Floats:
     """Return the critical value at which sets are cut to the range, for looks of that c.
 
-    >>> round(cut_critical(2.142, 0.05), 3), round(cut_critical(3.42, 0.001), 3)
-    (2.492, 3.902)
+    Args:
+        critical: c.
+        beta: the failure probability.
+        less: whether c is smaller near the end of the range.
+
+    >>> [round(float(cut_critical(2.142, 0.05, less)), 3) for less in (True, False)]
+    [2.539, 2.632]
     """
     more = 1 + CUT_SURER * max(0.0, two_sided(beta) - two_sided(0.05))
-    return critical + CUT * more / critical
+    return np.asarray(critical + np.where(less, CUT_EASY, CUT) * more / critical)
 
 
 def chosen(relative: float, absolute: float, middle: float, beta: float) -> tuple[float, float, bool] | None:
     """Return (c, least precision of the rows, whether it is that of all groups) that cost least over all means."""
-    size = np.abs(_TRIED + middle)
-    width = np.maximum(np.maximum(relative * size, absolute), 1e-9)
-    best = np.hypot(_TRIED, math.sqrt(2) * width)  # the shape of somebody who knew the mean
+    ends = helped(relative, middle) if easy(np.array(EASE_SHAPE), relative, absolute, middle) else 1.0
+    tried = np.minimum(_TRIED, ends)  # a look that ends because the range does takes what it would take there
+    width = np.maximum(np.maximum(relative * np.abs(tried + middle), absolute), 1e-9)
+    best = np.hypot(tried, math.sqrt(2) * width)  # the shape of somebody who knew the mean
     ideal, likely = (1 + best) ** 2, 1.01 - np.abs(_TRIED)
     found = []
     for least in SHAPES:
         most = tilt(relative, absolute, least, middle)
-        if most > TILTED:
+        if most > TILTED or (least == EASE_SHAPE and kept_apart(relative, absolute, middle)):
             continue
         critical = critical_value(beta, most, centred=not relative or abs(middle) <= 1)
         clipped = np.clip(best, least, 1.0)

@@ -372,7 +372,9 @@ class VarianceStatistic:
 Statistic: TypeAlias = Linear | RatioStatistic | VarianceStatistic | FormulaStatistic | PairStatistic
 
 
-def fieller(top: Floats, bottom: Floats, top_var: Floats, bottom_var: Floats, z: float) -> tuple[Floats, Floats]:
+def fieller(
+    top: Floats, bottom: Floats, top_var: Floats, bottom_var: Floats, z: Floats | float
+) -> tuple[Floats, Floats]:
     """Return the numbers q with |top - q bottom| <= z sqrt(top_var + q^2 bottom_var), the whole line if unbounded.
 
     The line is returned, too, where the denominator is not surely positive.

@@ -18,7 +18,7 @@ from farthing.accuracy.statistics import VarianceStatistic
 from farthing.accuracy.stop_rule import two_sided
 
 if TYPE_CHECKING:
-    from farthing.accuracy.joint_prices import Floats, Ints, JointPrices
+    from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices
 
 SHARES: Final = (0.28, 0.43, 0.29)
 """The parts of a tick that go to rows, sum and squares where all groups have one shape."""
@@ -39,6 +39,7 @@ STEEP: Final = 0.44
 """A part from which noise of the earliest looks counts, too."""
 
 _SURER: Final = 0.04
+_UNSURE: Final = 0.45  # by what part of itself that of steep targets is more, for each unit of z below that of 95 %
 _NEARLY: Final = 1e-9
 _TINY: Final = 1e-100
 
@@ -109,12 +110,16 @@ class VarianceLooks(RatioLooks):
         """About what a pilot, or the one shape of all groups, adds to the price."""
         return PILOT
 
-    def _excess_at(self, values: Floats, variances: Floats, beta: float) -> Floats:
+    def _told(self, values: Floats, variances: Floats) -> tuple[Floats, Floats]:
+        """Return the intervals that looks tell at c, float64[1, n]."""
+        return self.prices.intervals(values, variances, self.told)
+
+    def _excess_at(self, values: Floats, variances: Floats) -> Floats:
         """Return by what factor intervals are too wide at c; infinite where they are the whole line.
 
         Of steep targets they are cut where a variance can be no larger: there c has room for that.
         """
-        low, high = self._variance.ends(values, variances, beta)
+        low, high = self._variance.ends(values, variances, self.told)
         known = np.isfinite(high - low)
         if self.public:
             known &= low < self._variance.half**2
@@ -126,6 +131,10 @@ class VarianceLooks(RatioLooks):
             low, high = possible = [np.sqrt(end) for end in possible]
         allowed = sum(self.prices.allowed(end[None, :])[0] for end in possible)
         return np.where(known, (high - low) / np.maximum(allowed, _TINY), np.inf)
+
+    def _near_end(self, values: Floats, variances: Floats, growth: float) -> Flags:  # noqa: ARG002  # all are alike
+        """Return none: looks end at c or not at all."""
+        return np.zeros(values.shape[1], np.bool_)
 
     def _excess_cut(self, values: Floats, variances: Floats) -> Floats:  # noqa: ARG002  # all are cut at c
         """Return infinity: none is cut at a larger c."""
@@ -139,5 +148,8 @@ def critical_value(beta: float, most: float) -> float:
     (1.975, 2.205)
     """
     z = two_sided(beta)
-    slope = (SLOPE if most <= STEEP else SLOPE_STEEP) * max(1.0, 1 + _SURER * (z - two_sided(0.05)))
+    surer = z - two_sided(0.05)
+    slope = (SLOPE if most <= STEEP else SLOPE_STEEP) * max(1.0, 1 + _SURER * surer)
+    if most > STEEP:
+        slope *= max(1.0, 1 - _UNSURE * surer)
     return two_sided(beta * LOOKS_SHARE) + slope / z * most

@@ -83,6 +83,19 @@ MOST_STEP: Final = 0.15
 """and at most this part."""
 
 
+class ScoutPace(NamedTuple):
+    """How looks grow: the constants of these names, or others where noise is not paid for by its information."""
+
+    likely: float = LIKELY
+    growth: float = GROWTH
+    opening: float = OPENING
+    start: float = START
+
+
+PACE: Final = ScoutPace()
+"""That of Gaussian noise."""
+
+
 class Next(NamedTuple):
     """Where to look next, how much information to add, and whether to bet on it."""
 
@@ -103,6 +116,7 @@ class Scouts:
         up, down: information that is likely to be needed to show a place not too high, not too low.
         shown: the last threshold that is shown not to be too high.
         leaves: how many there are.
+        pace: how looks grow.
     """
 
     ladder: Ladder
@@ -114,14 +128,15 @@ class Scouts:
     down: Float64
     shown: Int64
     leaves: int
+    pace: ScoutPace = PACE
 
     def next(self) -> Next:
         """Return where to look next: where two places contradict each other, at an open one, or at a new one."""
         ladder, columns = self.ladder, np.arange(len(self.slack))
         if not len(ladder.thresholds):
-            first = np.minimum((START / self.rows) ** 2, OPENING / self.slack**2)
+            first = np.minimum((self.pace.start / self.rows) ** 2, self.pace.opening / self.slack**2)
             middle = np.full(len(columns), self.leaves // 2 - 1)
-            return Next(middle, first, np.asarray(first * self.slack**2 >= OPENING / 2))
+            return Next(middle, first, np.asarray(first * self.slack**2 >= self.pace.opening / 2))
         left = self._left()
         right_of, left_of = left & (self.off > 0), left & (self.off < 0)
         high = np.where(right_of.any(axis=0), right_of.argmax(axis=0), -1)
@@ -145,7 +160,7 @@ class Scouts:
         """Return which places are left: on one side most likely, or not worth proving."""
         slack, information, away = self.slack, self.ladder.information, np.abs(self.off)
         with np.errstate(divide="ignore", invalid="ignore"):
-            likely = away * np.sqrt(information) >= LIKELY + FARTHER * np.log2(1 + away / slack)
+            likely = away * np.sqrt(information) >= self.pace.likely + FARTHER * np.log2(1 + away / slack)
             told = self._told()
             dear = (information * slack**2 >= 1) & (np.abs(told.off) >= LEAVE + LEAVE_ODDS * np.sqrt(told.variance))
         left = self.ladder.seen & ((likely & (away >= SURE * slack)) | dear)
@@ -185,7 +200,7 @@ class Scouts:
         up, down = self.up[row, columns], self.down[row, columns]
         wanted = np.where(one, np.where(own, down, up), np.maximum(up, down))
         bets = (np.abs(off) <= NEARBY * self.slack) | one
-        more = np.where(bets, np.clip(wanted, LEAST_STEP * held, MOST_STEP * held), GROWTH * held)
+        more = np.where(bets, np.clip(wanted, LEAST_STEP * held, MOST_STEP * held), self.pace.growth * held)
         return Next(self.ladder.thresholds[row, columns], more, bets)
 
     def _new(self, start: Int64, right: Int64, low: Int64, high: Int64) -> Next:
@@ -199,10 +214,10 @@ class Scouts:
         place = np.minimum(place, np.maximum(right - 1, start + 1))
         mine = np.where(high >= 0, self.ladder.information[high, columns], 0.0)
         theirs = np.where(low >= 0, self.ladder.information[low, columns], 0.0)
-        opening, close = OPENING / slack**2, span < LEAP * slack
+        opening, close = self.pace.opening / slack**2, span < LEAP * slack
         both = (high >= 0) & (low >= 0)
         usual = np.maximum(mine, theirs) * np.where(both, RESTART, 1.0)
-        usual = np.where((high < 0) & (low < 0), (START / self.rows) ** 2, usual)
+        usual = np.where((high < 0) & (low < 0), (self.pace.start / self.rows) ** 2, usual)
         return Next(place, np.where(close, opening, np.minimum(usual, opening)), close)
 
     def _crossing(self, start: Int64, right: Int64, over: Float64, under: Float64) -> Float64:

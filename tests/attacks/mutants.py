@@ -553,8 +553,8 @@ PRICES = (
     _one(
         "a report on bounds free of charge",
         "session/answering/contribution_report.py",
-        "return (NoisySpread(**noisy, sigma=sigma), self.price), self.price",
-        "return (NoisySpread(**noisy, sigma=sigma), self.price), self.context.loss(0)",
+        "        return (spread, self.price), self.price",
+        "        return (spread, self.price), self.context.loss(0)",
         "accounts",
     ),
     _one(

@@ -27,7 +27,7 @@ import numpy as np
 from farthing.accuracy.joint_prices import Flags, Floats, Ints, JointPrices, in_blocks, in_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -142,12 +142,14 @@ class Pivot:
             return self
         return Pivot(*(getattr(self, name)[..., groups] for name in self.__slots__))
 
-    @classmethod
-    def joined(cls, parts: Sequence[Pivot]) -> Pivot:
-        """Return one of the groups of several, one after another."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(*(np.concatenate([getattr(each, name) for each in parts], axis=-1) for name in cls.__slots__))
+    def copy(self) -> Pivot:
+        """Return one with arrays of its own."""
+        return Pivot(*(getattr(self, name).copy() for name in self.__slots__))
+
+    def fill(self, groups: Ints, other: Pivot) -> None:
+        """Replace some groups' in place."""
+        for name in self.__slots__:
+            getattr(self, name)[..., groups] = getattr(other, name)
 
     def put(self, groups: Ints, other: Pivot) -> Pivot:
         """Return the same with some groups' replaced."""

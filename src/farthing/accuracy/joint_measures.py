@@ -411,13 +411,11 @@ class JointMeasures:
 
     def _bought(self, state: JointState, purse: ClaimPurse, groups: Ints, pivot: Pivot, part: Floats) -> JointState:
         """Return the state after a claim on these groups, a part of them at a time."""
-        parts = [groups[at] for at in turns(len(groups))]
-        pieces = [self._bought_at_once(state, purse, some, pivot.of(some), part[some]) for some in parts]
-        low, high, made = zip(*pieces, strict=True)
-        lower, upper = state.lower.copy(), state.upper.copy()
-        for some, below, above in zip(parts, low, high, strict=True):
-            lower[:, some], upper[:, some] = below, above
-        after = pivot.put(groups, Pivot.joined(made))
+        lower, upper, after = state.lower.copy(), state.upper.copy(), pivot.copy()
+        for at in turns(len(groups)):
+            some = groups[at]
+            lower[:, some], upper[:, some], made = self._bought_at_once(state, purse, some, pivot.of(some), part[some])
+            after.fill(some, made)
         return replace(self._judged(state, lower, upper), stages=state.stages + 1, pivot=after)
 
     def _bought_at_once(

@@ -324,7 +324,9 @@ class _BookedSpread:
         """Measure four histograms."""
         truth = self.context.engine.spread(self.query, self.value, receipt)
         noisy = {name: _noisy(getattr(truth, name), self.each, pure=self._pure) for name in _PLACES}
-        return (NoisySpread(**noisy, sigma=self._sigma * (1 + 2.0**-40), geometric=self._pure), self.price), self.price
+        sigma = self._sigma * (1 + 2.0**-40)
+        spread = NoisySpread(**noisy, sigma=sigma, geometric=self._pure)
+        return (spread, self.price), self.price
 
     @property
     def _pure(self) -> bool:

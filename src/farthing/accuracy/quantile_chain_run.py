@@ -360,7 +360,9 @@ class QuantileChainRun:
         none, ends = np.zeros_like(off), np.zeros((len(off) + 1, len(at)))
         met = np.take_along_axis(met, order, axis=0)
         ladder = Ladder(met, information, np.nan_to_num(off) * information, none, none, ends)
-        return Scouts(ladder, slack, self.rows[at], off, none, none, self.most[at], self.plan.asked.leaves, PACE)
+        rows, below = self.rows[at], -self.plan.centre * self.rows[at]
+        ends_off, leaves = (below, below + rows), self.plan.asked.leaves
+        return Scouts(ladder, slack, rows, off, ends_off, none, none, self.most[at], leaves, PACE)
 
     def _claim(self, at: Int64, row: Int64) -> None:
         """Say what the last looks prove; what was proved before stays."""

@@ -361,9 +361,8 @@ class QuantileChainRun:
         met = np.take_along_axis(met, order, axis=0)
         ladder = Ladder(met, information, np.nan_to_num(off) * information, none, none, ends)
         rows, below = self.rows[at], -self.plan.centre * self.rows[at]
-        return Scouts(
-            ladder, slack, rows, off, (below, below + rows), none, none, self.most[at], self.plan.asked.leaves, PACE
-        )
+        ends_off, leaves = (below, below + rows), self.plan.asked.leaves
+        return Scouts(ladder, slack, rows, off, ends_off, none, none, self.most[at], leaves, PACE)
 
     def _claim(self, at: Int64, row: Int64) -> None:
         """Say what the last looks prove; what was proved before stays."""

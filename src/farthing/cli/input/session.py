@@ -82,7 +82,8 @@ def default_keys(config: Config, session: Session) -> dict[str, Any]:
 def _refuse_exposed(config: Config) -> None:
     """Refuse a protected table that is declared public as well."""
     for name, path in config.public.items():
-        if any(typed_keys.same_file(Path(config.path_of(path)), table) for table in protected(config)):
+        place = config.path_of(path)
+        if place in protected(config) or any(typed_keys.same_file(Path(place), each) for each in protected(config)):
             raise InvalidOption(
                 f"the public table {name!r} is a protected table",
                 rule="a public table holds facts that anyone may know",

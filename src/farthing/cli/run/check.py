@@ -14,6 +14,7 @@ from farthing.cli.input.question import group_keys
 from farthing.cli.input.session import default_keys, opened, sources
 from farthing.cli.run.init import people
 from farthing.errors import DataError, InvalidOption
+from farthing.query.reading import is_address, name_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,13 @@ def check(table: str | None, unit: str | None, keys: Sequence[str], config: str 
     from farthing.session.table_check import checked
 
     chosen = _settings(table, config)
+    if is_address(chosen.table):
+        raise InvalidOption(
+            "only files can be checked",
+            rule="check reads Parquet and CSV files",
+            got=chosen.table,
+            next_step="look at the table on its server",
+        )
     reading = None if chosen.name in chosen.csv else _proposal(chosen)
     if reading is not None:
         chosen = replace(chosen, csv={**chosen.csv, chosen.name: reading.settings()})
@@ -51,14 +59,8 @@ def _settings(table: str | None, config: str | None) -> Config:
     """Return the settings of the table: those of farthing.toml where it names this one, else only its path."""
     if table is None or _named(table, config):
         return settings.read(config)
-    if "://" in table:
-        raise InvalidOption(
-            "only files can be checked",
-            rule="check reads Parquet and CSV files",
-            got=table,
-            next_step="look at tables of a database there",
-        )
-    name = "".join(letter if letter.isalnum() else "_" for letter in Path(table).name.split(".")[0]) or "data"
+    stem = name_at(table) if is_address(table) else Path(table).name.split(".")[0]
+    name = "".join(letter if letter.isalnum() else "_" for letter in stem) or "data"
     return settings.Config(Path.cwd(), table, name, "row", {"epsilon": 1.0}, "unused")
 
 
@@ -71,10 +73,10 @@ def _named(table: str, config: str | None) -> bool:
 
 
 def _proposal(chosen: Config) -> Csv | None:
-    """Return how a CSV seems to be written; None for Parquet, and for tables of a database."""
+    """Return how a CSV seems to be written; None for Parquet."""
     from farthing.session.table_files import proposed
 
-    return None if "://" in chosen.table else proposed(chosen.table_path)
+    return proposed(chosen.table_path)
 
 
 def _written(chosen: Config, config: str | None) -> Path:

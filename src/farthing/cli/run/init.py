@@ -19,6 +19,7 @@ from farthing.cli.input.config import Config
 from farthing.cli.input.question import group_keys, schema_of
 from farthing.cli.input.session import opened, sources
 from farthing.errors import DataError, InvalidBudget, InvalidKeys, InvalidOption
+from farthing.query.reading import is_address, name_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -119,7 +120,7 @@ def _read(made: Config) -> Config:
     from farthing.session.table_files import proposed
 
     tables = {made.name: made.table, **made.public, **made.protected}
-    found = {name: proposed(made.path_of(path)) for name, path in tables.items()}
+    found = {name: proposed(made.path_of(path)) for name, path in tables.items() if not is_address(path)}
     return replace(made, csv={name: reading.settings() for name, reading in found.items() if reading is not None})
 
 
@@ -285,14 +286,14 @@ def _shell(text: str) -> str:
 
 
 def _stem(table: str) -> str:
-    """Return the name that a table has in SQL unless it is told another: the file's, up to the first dot."""
-    stem = Path(table).name.split(".")[0]
+    """Return the name that a table has in SQL unless it is told another: a server's, or the file's up to a dot."""
+    stem = name_at(table) if is_address(table) else Path(table).name.split(".")[0]
     return "data" if not stem or glob.has_magic(stem) else stem
 
 
 def _beside(path: str) -> str:
     """Return a path relative to this folder if it lies in it, with forward slashes; a URL as it is."""
-    if "://" in path:
+    if is_address(path):
         return path
     given = Path(path)
     if given.is_absolute() and given.is_relative_to(Path.cwd()):

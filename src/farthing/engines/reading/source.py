@@ -92,6 +92,8 @@ class CsvFiles:
         told = repr(replace(self.reading, path="-"))  # a file may move
         if (self.reading.encoding, self.reading.decimal) != ("utf-8", "."):
             told += f" {self.reading.encoding} {self.reading.decimal}"
+        if self.reading.thousands is not None:
+            told += f" thousands {self.reading.thousands}"
         declared = hashlib.sha256(told.encode()).digest()
         return [*self.held.identity(), [int.from_bytes(declared[:6])]]
 

@@ -35,17 +35,16 @@ class Addresses:
         Raises:
             DataError: the address is none, the server cannot be reached, or has no such table.
         """
-        if not is_address(source):
+        opened = _OPENED.get(str(source).partition("://")[0].lower()) if is_address(source) else None
+        if opened is None:
             return source
         server, _, table = str(source).rpartition("#")
-        scheme = str(source).partition("://")[0].lower()
-        opened = _OPENED.get(scheme)
-        if opened is None or not server or not table:
+        if not server or not table:
             raise DataError(
                 "the address names no table",
                 rule=f"a table on a server is {_FORMS}",
                 got=_shown(source),
-                next_step="add # and the table's name" if opened is not None else "use one of these, or pass an ibis table",
+                next_step="add # and the table's name",
             )
         connect, find = opened
         if server not in self.servers:

@@ -49,7 +49,9 @@ def open_table(
     named = name or default_name(source)
     addresses = Addresses()
     try:
-        return _opened(addresses, addresses.at(source), named, addresses.each(public or {}), addresses.each(protected or {}))
+        return _opened(
+            addresses, addresses.at(source), named, addresses.each(public or {}), addresses.each(protected or {})
+        )
     except BaseException:
         addresses.close()
         raise

@@ -38,6 +38,9 @@ DECLARE: Final = (
 """What to do where a number is needed and a column of a CSV is text."""
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+CSV_NAMES: Final = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+"""How the names of CSV files end."""
+
 _TABBED: Final = (".tsv", ".tsv.gz")
 
 
@@ -48,6 +51,15 @@ def is_address(table: object) -> bool:
     (True, False)
     """
     return isinstance(table, str) and _ADDRESS.match(table) is not None
+
+
+def is_csv(path: str) -> bool:
+    """Return whether a table is of CSV files, by its name.
+
+    >>> is_csv("rides/*.CSV"), is_csv("rides.parquet")
+    (True, False)
+    """
+    return path.lower().endswith(CSV_NAMES) and not is_address(path)
 
 
 def name_at(address: str) -> str:
@@ -122,8 +134,8 @@ class Csv:
         if self.decimal not in (".", ","):
             raise _wrong("the decimal mark", "a point or a comma", self.decimal, 'decimal=","')
         if self.thousands is not None and (self.thousands not in THOUSANDS or self.thousands == self.decimal):
-            raise _wrong("the mark between thousands", "a point, comma, apostrophe, space or underscore, or nothing, and not the "
-                         "decimal mark", self.thousands, 'thousands=","')  # fmt: skip
+            rule = "a point, comma, apostrophe, space or underscore, or nothing, and not the decimal mark"
+            raise _wrong("the mark between thousands", rule, self.thousands, 'thousands=","')
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         for column, kind in self.columns.items():
             if kind not in TYPES:

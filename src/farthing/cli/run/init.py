@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from farthing.cli.input.options.init import InitOptions
+    from farthing.engines.reading.left_out import LeftOut
     from farthing.session import Session
 
 _SAMPLES: Final = {
@@ -66,6 +67,8 @@ def init(table: str, wish: InitOptions, *, force: bool) -> None:
             rule="init replaces settings only with --force",
         )
     made = _read(_config(table, wish))
+    if not wish.drop_lines:
+        _require_whole(made)
     _check(made, wish.keys or (), said=wish.unit is not None)
     if wish.parquet:
         made = _converted(made, force=force)
@@ -122,6 +125,31 @@ def _read(made: Config) -> Config:
     tables = {made.name: made.table, **made.public, **made.protected}
     found = {name: proposed(made.path_of(path)) for name, path in tables.items() if not is_address(path)}
     return replace(made, csv={name: reading.settings() for name, reading in found.items() if reading is not None})
+
+
+def _require_whole(made: Config) -> None:
+    """Refuse CSV tables of which lines would be left out, as long as nobody said that they may be."""
+    from farthing.session.table_check import left_out_of
+
+    for name in made.csv:
+        paths = {made.name: made.table, **made.public, **made.protected}
+        lost = left_out_of(made.source(name, paths[name]))
+        if lost.dropped:
+            raise InvalidOption(
+                f"{show.many(lost.dropped, 'line')} of {lost.lines:,} in {paths[name]} would be left out",
+                rule="a line is one record, with as many fields as the header; no other line decides how it is read",
+                got=show_lines(lost).removeprefix(": "),
+                next_step=f"mend the file (farthing check {shlex.quote(paths[name])} tells more), or leave them out: "
+                "--drop-lines",
+            )
+
+
+def show_lines(lost: LeftOut) -> str:
+    """Return the first lines that are left out, and why."""
+    reasons = dict.fromkeys(why for _, why in lost.examples)
+    told = [(why, [f"{number:,}" for number, same in lost.examples if same == why]) for why in reasons]
+    shown = "; ".join(f"line{'s' * (len(at) > 1)} {', '.join(at)}: {why}" for why, at in told)
+    return f": {shown}{'; and more' if lost.dropped > len(lost.examples) else ''}" if told else ""
 
 
 def _converted(made: Config, *, force: bool) -> Config:

@@ -233,13 +233,17 @@ class MemoryEngine:
         asked = bounded(query)
         scalar = self._ready(value, asked)
         for unit in self._units(asked, hash_key):
+            values = [
+                [number(evaluate(scalar, row)) if scalar else 0.0 for row in some] for some in unit.groups.values()
+            ]
+            there = [[one for one in some if one is not None] for some in values]
+            if not any(there):
+                continue
             groups[len(unit.groups).bit_length() - 1] += 1
-            rows[max(map(len, unit.groups.values())).bit_length() - 1] += 1
-            values = [number(evaluate(scalar, row)) for some in unit.groups.values() for row in some if scalar]
-            there = [one for one in values if one is not None]
-            if there:
-                least[bucket(min(there))] += 1
-                greatest[bucket(max(there))] += 1
+            rows[max(map(len, there)).bit_length() - 1] += 1
+            if scalar:
+                least[bucket(min(map(min, filter(None, there))))] += 1
+                greatest[bucket(max(map(max, filter(None, there))))] += 1
         return Spread(groups, rows, least, greatest)
 
     def _kept(self, query: BoundedQuery, hash_key: int) -> Iterator[_Unit]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
+
+    Counted = Mapping[str, int]
 
 _SURE: Final = 0.99
 """The share of the values of a column that have to be numbers."""
@@ -40,12 +42,13 @@ class NumberMarks:
         """The form of a number whose thousands are not parted; one with leading zeros is a code."""
         return rf"[+-]?((0|[1-9][0-9]*)({re.escape(self.decimal)}[0-9]*)?|{re.escape(self.decimal)}[0-9]+)"
 
-    def fits(self, texts: Sequence[str]) -> bool:
+    def fits(self, texts: Counted) -> bool:
         """Return whether nearly all texts of a column are such numbers."""
         form = re.compile(f"({self.plain})([eE][+-]?[0-9]{{1,3}})?" + (f"|{self.parted}" if self.thousands else ""))
-        return bool(texts) and sum(form.fullmatch(text) is not None for text in texts) >= _SURE * len(texts)
+        numbers = sum(many for text, many in texts.items() if form.fullmatch(text))
+        return numbers > 0 and numbers >= _SURE * sum(texts.values())
 
-    def shows(self, texts: Sequence[str]) -> bool:
+    def shows(self, texts: Counted) -> bool:
         """Return whether numbers of a column can hardly be meant otherwise.
 
         The decimals of one are not three, or begin with a zero before them; or one has both marks; or thousands are
@@ -59,8 +62,9 @@ class NumberMarks:
         parted = [text for text in texts if re.fullmatch(self.parted, text)]
         if any(self.decimal in text for text in parted):
             return True
-        small = sum(re.fullmatch(r"[+-]?[0-9]{1,3}", text) is not None for text in texts)
-        return bool(parted) and small > 0 and len(parted) + small >= _SURE * len(texts)
+        small = [text for text in texts if re.fullmatch(r"[+-]?[0-9]{1,3}", text)]
+        both = sum(texts[text] for text in {*parted, *small})
+        return bool(parted) and bool(small) and both >= _SURE * sum(texts.values())
 
     def pointed(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return the texts of a column, its numbers with a point before their decimals and no other mark."""
@@ -85,13 +89,15 @@ def marks_of(columns: Sequence[pa.ChunkedArray]) -> tuple[NumberMarks, frozenset
     "1,234" may be more than a thousand, or less than two: where nothing else in the file tells, such columns are no
     numbers.
     """
-    texts = [list(_texts(column)) for column in columns]
+    texts = [_counted(column) for column in columns]
     scored = [(sum(map(marks.fits, texts)), sum(marks.fits(each) and marks.shows(each) for each in texts), marks)
               for marks in _KNOWN]  # fmt: skip
     most = max(fits for fits, _, _ in scored)
     best = [(shown, marks) for fits, shown, marks in scored if fits == most]
     _, chosen = max(best, key=lambda each: (each[0], each[1] == PLAIN, each[1].thousands not in "' "))
-    twins = [marks for shown, marks in best if shown == max(best, key=lambda each: each[0])[0] and _twins(marks, chosen)]
+    twins = [
+        marks for shown, marks in best if shown == max(best, key=lambda each: each[0])[0] and _twins(marks, chosen)
+    ]
     if not twins:
         return chosen, frozenset()
     doubtful = {place for place, each in enumerate(texts)
@@ -101,12 +107,12 @@ def marks_of(columns: Sequence[pa.ChunkedArray]) -> tuple[NumberMarks, frozenset
 
 def _twins(marks: NumberMarks, other: NumberMarks) -> bool:
     """Return whether one's decimal mark parts the other's thousands."""
-    return other != PLAIN and marks != PLAIN and (marks.decimal, marks.thousands) == (other.thousands, other.decimal)
+    return PLAIN not in (other, marks) and (marks.decimal, marks.thousands) == (other.thousands, other.decimal)
 
 
-def _texts(column: pa.ChunkedArray) -> Iterator[str]:
-    """Yield different values of a column, without the spaces around them."""
+def _counted(column: pa.ChunkedArray) -> Counted:
+    """Return the different values of a column, without the spaces around them, and how often each is there."""
     import pyarrow.compute as pc
 
-    seen = pc.unique(pc.utf8_trim_whitespace(column.drop_null()))
-    return iter(seen[:_MOST].to_pylist())
+    counts = pc.value_counts(pc.utf8_trim_whitespace(column.drop_null()))[:_MOST]
+    return {each["values"]: each["counts"] for each in counts.to_pylist()}

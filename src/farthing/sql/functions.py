@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
@@ -139,8 +140,69 @@ def _date(reader: NodeReader, node: Node, name: str) -> Scalar:
     return Cast(value, kind)
 
 
+def _made_date(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return MAKE_DATE(2013, 1, 31), of constants."""
+    _count(reader, node, name, (3, 3))
+    parts = [reader.scalar(each) for each in node.expressions]
+    told = [part.value for part in parts if isinstance(part, Literal) and type(part.value) is int]
+    text = f"{told[0]:04}-{told[1]:02}-{told[2]:02}" if len(told) == 3 else ""
+    if not text:
+        raise reader.source.refuse(f"{name} of what is not a constant", "write DATE '2013-01-31'", node)
+    return moment(reader, text, Type.DATE, node)
+
+
+def _bucket(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return TIME_BUCKET('1 hour', x), where it is what DATE_TRUNC is: of one unit, or its seconds."""
+    _count(reader, node, name, (2, 2))
+    width, value = node.expressions
+    inner = width.this if type(width).__name__ == "Interval" else width
+    unit = str(width.args.get("unit") or "") if inner is not width else ""
+    told = f"{inner.this} {unit}".strip().lower() if inner is not None and _is_text(inner) else ""
+    found = re.fullmatch(r"1 (second|minute|hour|day|week|month|quarter|year)s?", told)
+    seconds = re.fullmatch(r"([0-9]{1,6})(?:\.0*)?s(?:econds?)?", told.replace(" ", ""))
+    chosen = found[1] if found else _LENGTHS.get(int(seconds[1])) if seconds else None
+    if chosen is None:
+        raise reader.source.refuse(
+            f"{name} of other widths than one unit", "write DATE_TRUNC('hour', x), or another unit", node
+        )
+    return Call(FunctionName.DATE_TRUNC, (Literal(chosen), reader.scalar(value)))
+
+
+_LENGTHS: Final = {1: "second", 60: "minute", 3_600: "hour", 86_400: "day"}
+"""Units by their seconds: no zone makes one longer in UTC."""
+
+
+def _spelled(reader: NodeReader, node: Node, name: str) -> Scalar:
+    """Return TO_CHAR(x, 'YYYY-MM'): STRFTIME with the words of PostgreSQL."""
+    from sqlglot import exp
+
+    _count(reader, node, name, (2, 2))
+    value, form = node.expressions
+    words = _WORDS.split(str(form.this)) if _is_text(form) else ["?"]
+    for at, word in enumerate(words):
+        if word in _CHARS:
+            words[at] = _CHARS[word]
+        elif re.search(r"[A-Za-z\"%]", word) or not _is_text(form):
+            raise reader.source.refuse(
+                f"{name} with {word[:20]!r}", f"the parts are {', '.join(_CHARS)}; or write DAYNAME(x)", node
+            )
+    asked = exp.Anonymous(this="STRFTIME", expressions=[value.copy(), exp.Literal.string("".join(words))])
+    return _formatted(reader, asked, "STRFTIME")
+
+
+_CHARS: Final = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S"}
+_WORDS: Final = re.compile(f"({'|'.join(_CHARS)})")
+
+
 def _written(reader: NodeReader, node: Node, name: str) -> Scalar:
-    """Return TO_DATE('2013-01-31', 'YYYY-MM-DD') or TO_TIMESTAMP('...', 'YYYY-MM-DD HH24:MI:SS'), of a constant."""
+    """Return TO_DATE('2013-01-31', 'YYYY-MM-DD') or TO_TIMESTAMP('...', 'YYYY-MM-DD HH24:MI:SS'), of a constant.
+
+    TO_TIMESTAMP(1357000000) is so many seconds after the beginning of 1970, in UTC.
+    """
+    if name == "TO_TIMESTAMP" and len(node.expressions) == 1:
+        seconds = reader.scalar(node.expressions[0])
+        if isinstance(seconds, Literal) and type(seconds.value) is int and abs(seconds.value) < _LAST:
+            return Literal(datetime(1970, 1, 1) + timedelta(seconds=seconds.value))  # noqa: DTZ001  # no zones here
     _count(reader, node, name, (2, 2))
     text, form = node.expressions
     kind = Type.DATE if name == "TO_DATE" else Type.TIMESTAMP
@@ -156,6 +218,9 @@ def _written(reader: NodeReader, node: Node, name: str) -> Scalar:
         )
     return moment(reader, str(text.this), kind, node)
 
+
+_LAST: Final = 10**10
+"""Seconds after 1970, in the years that every calendar has."""
 
 _DAY: Final = r"\d{4}-\d\d-\d\d"
 _SECOND: Final = _DAY + r" \d\d:\d\d:\d\d"
@@ -225,6 +290,7 @@ def extract(reader: NodeReader, node: Node, part: Node, value: Node) -> Scalar:
     if name not in _PARTS:
         near = get_close_matches(name[:40], _PARTS, n=1) or ["isodow" if name == "dayofweek" else ""]
         advice = f"write EXTRACT({near[0]} FROM x)" if near[0] else "the parts are " + ", ".join(_PARTS)
+        advice = "write DATE_TRUNC('hour', x): groups of time are moments here" if name == "epoch" else advice
         raise reader.source.refuse(f"EXTRACT of {name[:40]}", advice, node)
     scalar = reader.scalar(value)
     if _PARTS[name]:
@@ -310,6 +376,9 @@ _SPECIAL: Final[dict[str, Callable[[NodeReader, Any, str], Scalar]]] = {
     **dict.fromkeys(("DATE_DIFF", "DATEDIFF"), _days),
     **dict.fromkeys(("DAYNAME", "MONTHNAME"), _named),
     "STRFTIME": _formatted,
+    "TO_CHAR": _spelled,
+    "MAKE_DATE": _made_date,
+    "TIME_BUCKET": _bucket,
     **dict.fromkeys(("TO_DATE", "TO_TIMESTAMP"), _written),
 }
 
@@ -375,7 +444,6 @@ _INSTEAD: Final[dict[str, tuple[str, str]]] = {
     "Lambda": ("a lambda", "write the expression itself"),
     "Kwarg": ("a named argument", "give the arguments by place"),
     "Interval": ("INTERVAL", "write the moment itself, or count days: DATE_DIFF('day', a, b)"),
-    "ILike": ("ILIKE", "write LOWER(text) LIKE 'pattern'"),
     "Escape": ("LIKE with ESCAPE", "write CONTAINS, STARTS_WITH or ENDS_WITH"),
     "SimilarTo": ("SIMILAR TO", "write LIKE, STARTS_WITH or CONTAINS"),
     "RegexpLike": ("a regular expression", "write LIKE, STARTS_WITH or CONTAINS"),

@@ -145,7 +145,10 @@ def _alone(text: str, schema: Schema) -> tuple[Translator, Node]:
 
 _CLAUSES: Final = {
     "laterals": ("LATERAL", "ask one table"),
-    "distinct": ("DISTINCT", "leave DISTINCT out: groups are distinct already"),
+    "distinct": (
+        "DISTINCT",
+        "leave DISTINCT out: groups are distinct already, and which values a table has is private",
+    ),
     "qualify": ("QUALIFY", "write HAVING: it filters the answer"),
     "windows": ("WINDOW", "ask aggregates with GROUP BY"),
     "sample": ("SAMPLE", "ask the whole table"),

@@ -58,7 +58,9 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
     if total is not None and windowed and _name(total.this) not in ("SUM", _REPORT):
         what = f"{_name(total.this)[:40] or 'a window'} over groups (OVER)"
         raise source.refuse(what, "select the aggregates, and compute with the answer: that is free", total)
-    if total is not None and any(total.args.get(part) for part in ("order", "spec", "first", "alias")):
+    if total is not None and (
+        any(total.args.get(part) for part in ("order", "first", "alias")) or not _whole_frame(total.args.get("spec"))
+    ):
         raise source.refuse(
             "a running total over groups", "select the aggregates, and add up the answers: that is free", total
         )
@@ -75,6 +77,12 @@ def read_share(node: Node, aggregates: Aggregates, select: Node) -> Read:
     factors = _Factors(source)
     factors.take(node)
     return factors.share(aggregates, select, node)
+
+
+def _whole_frame(spec: Node | None) -> bool:
+    """Return whether the frame of a window is all of it: none, or from the first row to the last."""
+    ends = None if spec is None else (spec.args.get("start"), spec.args.get("end"))
+    return ends in (None, ("UNBOUNDED", "UNBOUNDED"))
 
 
 @dataclass(slots=True)

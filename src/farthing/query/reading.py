@@ -91,8 +91,8 @@ class Csv:
         timestamps: the same of timestamps; None: ISO 8601, in UTC unless a zone is written.
         encoding: utf-8, or one in which every byte is a letter, such as latin-1, windows-1252 or iso-8859-15.
         decimal: what stands before the decimals of numbers, "." or ",".
-        thousands: what may part the thousands of numbers: ".", ",", "'", " ", "_", or "" for nothing; None: "." beside
-            a decimal ",", else nothing.
+        thousands: what may part the thousands of numbers: ".", ",", "'", " ", "_", or "" where they are not
+            parted; None: "." beside a decimal ",", else "".
 
     Raises:
         DataError: a setting is none of these.
@@ -149,7 +149,7 @@ class Csv:
 
     @property
     def parts(self) -> str:
-        """What may part thousands; "" for nothing."""
+        """What may part thousands, as it is declared or usual; "" where they are not parted."""
         return ("." if self.decimal == "," else "") if self.thousands is None else self.thousands
 
     def settings(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _counted(scalar: Scalar, met: Type) -> Scalar:
 
 
 def _is_day(scalar: Scalar) -> bool:
-    """Return whether a scalar is no constant, or one that a day is."""
+    """Return whether a scalar is a midnight, the text of a day, or not a constant."""
     match scalar:
         case Literal(datetime() as at):
             return at.tzinfo is None and at.time() == time()

@@ -22,7 +22,7 @@ MOST_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The lines of a CSV table that are no rows.
+    """The lines of a CSV table that make none of its rows.
 
     Attributes:
         lines: how many lines hold something, the headers left out.
@@ -63,7 +63,7 @@ def _wrong(block: bytes, number: int, reading: Csv, width: int) -> Iterator[tupl
 
 
 def _why(line: bytes, reading: Csv) -> str:
-    """Return why a line is no record by itself."""
+    """Return why a line is not a record by itself."""
     if len(line) > MAX_LINE:
         return "more than 1 MiB"
     if b"\0" in line:

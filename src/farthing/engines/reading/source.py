@@ -206,7 +206,7 @@ _NO_HEADERS: Final[tuple[tuple[Callable[[bytes], bool], tuple[str, str]], ...]] 
     (lambda line: line.startswith(b"PAR1"),
      ("the file is Parquet, and its name does not say so", "give it a name that ends in .parquet")),
     (lambda line: line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line,
-     ("the CSV file is in UTF-16, or is no text", "write it in UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW.csv")),
+     ("the CSV file is in UTF-16, or is not text", "write it in UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW.csv")),
     (lambda line: b"\r" in line.removesuffix(b"\n").removesuffix(b"\r"),
      ("lines of the CSV file end with CR alone", "end them with LF: tr '\\r' '\\n' < FILE > NEW.csv")),
 )  # fmt: skip

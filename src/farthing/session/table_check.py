@@ -140,8 +140,7 @@ class TableCheck:
         reading = None if self.reading is None else self.reading.settings()
         lines, examples = (None, ()) if self.left_out is None else (self.left_out.lines, self.left_out.examples)
         found = {"reading": reading, "rows": self.rows, "lines": lines, "dropped": self.dropped, "examples": examples}
-        found |= parts
-        return {name: _plain(value) for name, value in found.items()}
+        return {name: _plain(value) for name, value in (found | parts).items()}
 
 
 def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[Any]]) -> TableCheck:
@@ -183,7 +182,7 @@ def checked(table: str | Csv, *, unit: str | None, keys: Mapping[str, Sequence[A
     )
 
 
-def left_out_of(table: Csv) -> LeftOut:
+def left_out_of(table: str | Csv) -> LeftOut:
     """Return which lines of a CSV do not fit how it is read.
 
     Raises:

@@ -12,7 +12,7 @@ from farthing.cli.input import config as settings
 from farthing.cli.input.keys import same_file
 from farthing.cli.input.question import group_keys
 from farthing.cli.input.session import default_keys, opened, sources
-from farthing.cli.run.init import people, show_lines
+from farthing.cli.run.init import people
 from farthing.errors import DataError, InvalidOption
 from farthing.query.reading import is_address, name_at
 
@@ -147,9 +147,8 @@ def _read(found: TableCheck) -> str:
         return f"{rows} of Parquet"
     how = found.reading
     mark = {"\t": "tab", ",": "comma", ";": "semicolon"}.get(str(how.delimiter), repr(how.delimiter))
-    lost = found.left_out
     parts = f", {how.parts!r} between thousands" if how.parts else ""
-    left = f"{show.many(found.dropped, 'line')} dropped{'' if lost is None else show_lines(lost)}"
+    left = f"{show.many(found.dropped, 'line')} dropped{f': {found.left_out}' if found.dropped else ''}"
     return f"{rows} of CSV ({how.encoding}, {mark}, decimal mark {how.decimal!r}{parts}); {left}"
 
 

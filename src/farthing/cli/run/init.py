@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from farthing.cli.input.options.init import InitOptions
-    from farthing.engines.reading.left_out import LeftOut
     from farthing.session import Session
 
 _SAMPLES: Final = {
@@ -138,18 +137,10 @@ def _require_whole(made: Config) -> None:
             raise InvalidOption(
                 f"{show.many(lost.dropped, 'line')} of {lost.lines:,} in {paths[name]} would be left out",
                 rule="a line is one record, with as many fields as the header; no other line decides how it is read",
-                got=show_lines(lost).removeprefix(": "),
+                got=lost,
                 next_step=f"mend the file (farthing check {shlex.quote(paths[name])} tells more), or leave them out: "
                 "--drop-lines",
             )
-
-
-def show_lines(lost: LeftOut) -> str:
-    """Return the first lines that are left out, and why."""
-    reasons = dict.fromkeys(why for _, why in lost.examples)
-    told = [(why, [f"{number:,}" for number, same in lost.examples if same == why]) for why in reasons]
-    shown = "; ".join(f"line{'s' * (len(at) > 1)} {', '.join(at)}: {why}" for why, at in told)
-    return f": {shown}{'; and more' if lost.dropped > len(lost.examples) else ''}" if told else ""
 
 
 def _converted(made: Config, *, force: bool) -> Config:

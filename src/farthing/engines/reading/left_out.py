@@ -34,6 +34,12 @@ class LeftOut:
     dropped: int
     examples: tuple[tuple[int, str], ...]
 
+    def __str__(self) -> str:
+        reasons = dict.fromkeys(why for _, why in self.examples)
+        told = [(why, [f"{number:,}" for number, same in self.examples if same == why]) for why in reasons]
+        shown = [f"line{'s' * (len(at) > 1)} {', '.join(at)}: {why}" for why, at in told]
+        return "; ".join([*shown, *(["and more"] if self.dropped > len(self.examples) else [])])
+
 
 def left_out(csv: CsvFiles) -> LeftOut:
     """Read the whole files, and return which lines are left out."""
